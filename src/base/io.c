@@ -1,0 +1,124 @@
+/*
+ * Descriptor helpers. In: descriptors that the caller owns. Out: bytes. Runs in every process; opens only what it is
+ * told to, always close-on-exec.
+ */
+#include "base/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+int io_write_all(int fd, const void *bytes, size_t n)
+{
+	const char *at = bytes;
+
+	while (n) {
+		ssize_t done = write(fd, at, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return -errno;
+		at += done;
+		n -= (size_t)done;
+	}
+	return 0;
+}
+
+int io_read_all(int fd, size_t max, struct buf *b)
+{
+	char chunk[16384];
+	size_t total = 0;
+
+	for (;;) {
+		ssize_t n = read(fd, chunk, sizeof(chunk));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		total += (size_t)n;
+		if (total > max)
+			return -EFBIG;
+		buf_add(b, chunk, (size_t)n);
+	}
+	buf_add(b, "", 0);
+	return b->failed ? -ENOMEM : 0;
+}
+
+int io_read_file(int dir_fd, const char *path, size_t max, struct buf *b)
+{
+	auto_fd fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+	return fd < 0 ? -errno : io_read_all(fd, max, b);
+}
+
+int io_write_file(int dir_fd, const char *path, const char *text)
+{
+	auto_fd fd = openat(dir_fd, path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	size_t n = strlen(text);
+	ssize_t done;
+
+	if (fd < 0)
+		return -errno;
+	do
+		done = write(fd, text, n);
+	while (done < 0 && errno == EINTR);
+	if (done < 0)
+		return -errno;
+	return (size_t)done == n ? 0 : -EIO;
+}
+
+static void collect_fds(struct msghdr *m, int *fds, size_t max_fds, size_t *ret_fds)
+{
+	*ret_fds = 0;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		size_t count;
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < count; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			if (*ret_fds < max_fds)
+				fds[(*ret_fds)++] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+ssize_t io_recv_fds(int sock_fd, void *bytes, size_t n, int *fds, size_t max_fds, size_t *ret_fds)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(8 * sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = bytes, .iov_len = n };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1,
+			    .msg_control = control.space, .msg_controllen = sizeof(control.space) };
+	ssize_t got;
+
+	*ret_fds = 0;
+	do
+		got = recvmsg(sock_fd, &m, MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return -errno;
+	collect_fds(&m, fds, max_fds, ret_fds);
+	return got;
+}
+
+uint64_t io_now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}

@@ -1,0 +1,25 @@
+/* Whole reads and writes, and descriptors over sockets. */
+#ifndef WARD_BASE_IO_H
+#define WARD_BASE_IO_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+
+/* Writes all n bytes; EINTR and short writes are handled. Returns 0 or -errno. */
+must_check int io_write_all(int fd, const void *bytes, size_t n);
+/* Reads to the end into b, at most max bytes (more is -EFBIG). Returns 0 or -errno. */
+must_check int io_read_all(int fd, size_t max, struct buf *b);
+/* Reads the file dir_fd/path to the end, at most max bytes. Returns 0 or -errno. */
+must_check int io_read_file(int dir_fd, const char *path, size_t max, struct buf *b);
+/* Writes text into the existing file dir_fd/path with one write(2), as kernel files want it. Returns 0 or -errno. */
+must_check int io_write_file(int dir_fd, const char *path, const char *text);
+/* Receives one message of at most n bytes with at most max_fds descriptors (close-on-exec, the caller owns them).
+ * *ret_fds is their count. Returns the message's length, 0 at the end, or -errno. */
+must_check ssize_t io_recv_fds(int sock_fd, void *bytes, size_t n, int *fds, size_t max_fds,
+			       size_t *ret_fds);
+/* Milliseconds of the monotonic clock. */
+uint64_t io_now_ms(void);
+
+#endif

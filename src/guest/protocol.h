@@ -1,0 +1,23 @@
+/* What the supervisor and ward-init say to each other over the control socket: one packet a message. */
+#ifndef WARD_GUEST_PROTOCOL_H
+#define WARD_GUEST_PROTOCOL_H
+
+#include <stdint.h>
+
+enum guest_op {
+	GUEST_READY = 1,	/* init -> supervisor: the command was started; a = its pid inside */
+	GUEST_FAILED,		/* a = errno of exec, b = 126 or 127 */
+	GUEST_EXITED,		/* a = wait status of the command */
+	GUEST_SIGNAL = 64,	/* supervisor -> init: send signal a to the command's process group */
+	GUEST_STOP,		/* stop every process */
+	GUEST_CONTINUE		/* let them go on */
+};
+
+struct guest_message {
+	uint32_t op;
+	int32_t a, b;
+};
+
+#define GUEST_CONTROL_FD 3	/* in ward-init */
+
+#endif

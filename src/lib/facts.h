@@ -1,0 +1,27 @@
+/* What this host can give: asked once, cheaply, without side effects. */
+#ifndef WARD_LIB_FACTS_H
+#define WARD_LIB_FACTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+enum cgroup_kind { CGROUP_NONE, CGROUP_V1, CGROUP_V2 };
+
+struct facts {
+	uid_t uid;
+	gid_t gid;
+	uint64_t memory_bytes;		/* of the machine */
+	unsigned cpus;
+	int landlock_abi;		/* 0: none */
+	enum cgroup_kind cgroup;	/* what limits could be held by */
+	uint32_t id_first, id_count;	/* host ids that this user namespace has beyond the first 65536, 0 if none */
+	bool nested;			/* ward (or another filter) is around us already */
+};
+
+/* Fills *f. Never fails for want of a feature: that is a fact. */
+void facts_read(struct facts *f);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * What must not be read or changed in a writable tree, and what may not be planted there: hide, protect, the sweep.
+ * Finds things with the supervisor's rights, never follows a link, and hands the engine a list of steps.
+ */
+#ifndef WARD_LIB_GUARD_H
+#define WARD_LIB_GUARD_H
+
+#include "policy/ignore.h"
+
+enum guard_action {
+	GUARD_PIN,	/* bind the directory onto itself, so that it cannot be renamed away */
+	GUARD_READONLY,	/* bind onto itself, read-only, recursively */
+	GUARD_HIDE	/* put an empty mode-000 file or directory over it */
+};
+
+struct guard_step {
+	enum guard_action action;
+	bool is_dir;
+	char *path;	/* relative to the root; "" never occurs */
+};
+
+/* One writable tree, and what was found in it. */
+struct guard_root {
+	char *path;			/* on the host, absolute, links resolved */
+	char *target;			/* inside */
+	struct ignore *hide;		/* hide + .aiignore */
+	struct ignore *protect;		/* built-in list + policy */
+	struct guard_step *steps;	/* parents before children: done in this order */
+	size_t step_count;
+	struct strv baseline;		/* protected names and set-id files that were there before, relative, sorted; a directory ends in "/" */
+};
+
+/* Compiles the patterns of a root from the policy's lists and its .aiignore. */
+must_check int guard_compile(struct guard_root *g, const struct strv *hide, const struct strv *protect,
+			     struct ward_err *e);
+/* Walks the tree at root_fd once, fills steps and baseline. */
+must_check int guard_scan(struct guard_root *g, int root_fd, struct ward_err *e);
+void guard_clear(struct guard_root *g);
+
+/* Directories outside the workspace that its .git file needs (a linked worktree's or submodule's gitdir and common
+ * directory), if they point back and have the workspace's owner. Appends host paths to *dirs, and a note for each one refused. */
+must_check int guard_git_dirs(const char *workspace, struct strv *dirs, struct strv *notes,
+			      struct ward_err *e);
+
+/* After the last process is dead: moves newly planted protected names and set-id files of the tree into
+ * quarantine_fd (a directory made by the caller); a repository made during the run is judged by content. Appends
+ * "path: reason" to *moved. Never deletes, never follows a link. */
+must_check int guard_sweep(const struct guard_root *g, int root_fd, int quarantine_fd,
+			   struct strv *moved, struct ward_err *e);
+
+#endif

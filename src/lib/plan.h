@@ -1,0 +1,94 @@
+/* The plan: everything a run will do, compiled from the spec and the host's facts, const from then on. */
+#ifndef WARD_LIB_PLAN_H
+#define WARD_LIB_PLAN_H
+
+#include "lib/facts.h"
+#include "lib/guard.h"
+#include "lib/spec.h"
+
+enum limit {
+#define LIMIT(id, ...) LIMIT_##id,
+#include "limits.def"
+#undef LIMIT
+	LIMITS
+};
+
+enum layer {
+#define LAYER(id, ...) LAYER_##id,
+#include "layers.def"
+#undef LAYER
+	LAYERS
+};
+
+enum held_by { HELD_NONE, HELD_CGROUP1, HELD_CGROUP2, HELD_RLIMIT, HELD_TMPFS, HELD_WATCH };
+
+struct plan_limit {
+	uint64_t value;		/* POLICY_NONE: off */
+	enum held_by held_by;
+};
+
+/* Whom the agent is on the host. */
+enum ids_mode {
+	IDS_OWN,	/* ordinary user: own uid */
+	IDS_MAPPED,	/* root: an unprivileged uid of its own, writable trees id-mapped */
+	IDS_OWNER,	/* root without idmap: the workspace's owner */
+	IDS_ROOT	/* root without idmap, workspace owned by root: uid 0 without capabilities */
+};
+
+struct plan_ids {
+	enum ids_mode mode;
+	uid_t host_uid;
+	gid_t host_gid;
+	uid_t inside_uid;	/* 1000 */
+	gid_t inside_gid;
+	uid_t owner_uid;	/* of the workspace's root directory */
+	gid_t owner_gid;
+};
+
+enum mount_kind { MOUNT_BIND, MOUNT_TMPFS, MOUNT_PROC, MOUNT_DEV, MOUNT_LINK, MOUNT_FILE };
+
+struct plan_mount {
+	enum mount_kind kind;
+	const char *source;	/* BIND: host path; LINK: its target; FILE: its content */
+	const char *target;	/* absolute, cleaned */
+	uint64_t bytes, inodes;	/* TMPFS */
+	unsigned mode;		/* TMPFS, FILE: permission bits */
+	bool writable;
+	bool optional;		/* BIND: skipped when the host does not have it */
+	bool mapped;		/* BIND: id-mapped where the plan's ids ask for it */
+	bool noexec;
+};
+
+enum rung { RUNG_LANDLOCK, RUNG_NAMESPACES };
+
+struct plan {
+	const char *engine;
+	enum rung rung;
+	const struct spec *spec;	/* borrowed */
+	struct facts facts;
+	char run_id[24];
+	struct plan_ids ids;
+	struct plan_limit limits[LIMITS];
+	struct plan_mount *mounts;	/* in the order of mounting; strings live in `strings` */
+	size_t mount_count;
+	struct guard_root *roots;	/* writable trees: the workspace first */
+	size_t root_count;
+	struct strv env;		/* NAME=VALUE, complete */
+	char *cwd;			/* inside */
+	char *workspace;		/* absolute, cleaned, resolved */
+	struct strv strings;
+	struct strv notes;		/* what the user should know: groups that stay, weaker choices */
+	bool watch;			/* some limit is held by the watch */
+};
+
+/* Compiles the plan; *ret_plan is the caller's until plan_free(). Nothing on the host is changed. */
+must_check int plan_compile(const struct spec *s, struct plan **ret_plan, struct ward_err *e);
+void plan_free(struct plan *p);
+/* The plan as text or JSON, with the stages of its engine ("name" and "help" pairs, NULL-terminated). */
+void plan_print(const struct plan *p, const char *const *stages, bool json, struct buf *out);
+
+const char *limit_name(enum limit l);
+const char *layer_name(enum layer l);
+const char *held_by_name(enum held_by h);	/* none cgroup1 cgroup2 rlimit tmpfs watch */
+
+#endif

@@ -1,0 +1,41 @@
+/* What a run came to: the one thing that the summary, --json and --report are made from. */
+#ifndef WARD_LIB_RESULT_H
+#define WARD_LIB_RESULT_H
+
+#include "lib/limits.h"
+
+struct denial {
+	char *what, *why, *remedy;	/* owned */
+	uint64_t count;
+};
+
+enum layer_state { LAYER_ABSENT, LAYER_IN_FORCE };
+
+struct result {
+	char run_id[24];
+	const char *engine;
+	int exit_code;			/* what ward exits with */
+	int exit_signal;		/* of the command, 0: none */
+	uint64_t duration_ms;
+	struct usage usage;
+	enum layer_state layers[LAYERS];
+	char *layer_notes[LAYERS];	/* why it is absent or weaker; owned */
+	struct denial *denials;
+	size_t denial_count;
+	struct strv quarantine;		/* "path: reason" */
+	struct strv notes;
+	bool refused;			/* nothing was started; see error */
+	struct ward_err error;
+};
+
+/* Adds a denial, or counts it when what is there already. */
+void result_deny(struct result *r, const char *what, const char *why, const char *remedy);
+void result_layer_note(struct result *r, enum layer l, enum layer_state s, const char *note);
+void result_clear(struct result *r);
+
+/* The report of DESIGN 2: one JSON object on one line. plan is NULL when there is none. */
+void result_json(const struct result *r, const struct plan *p, struct buf *out);
+/* The summary for a person; colour escapes when colour is set. */
+void result_text(const struct result *r, const struct plan *p, bool verbose, bool colour, struct buf *out);
+
+#endif

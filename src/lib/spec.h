@@ -1,0 +1,45 @@
+/* What the user asked for: argv and policy file brought together by precedence and trust. */
+#ifndef WARD_LIB_SPEC_H
+#define WARD_LIB_SPEC_H
+
+#include "policy/policy.h"
+
+/* One "field, value" that an option of the command line sets. */
+struct spec_option {
+	const char *field;	/* policy path, "filesystem.host_mounts" */
+	const char *value;
+	const char *option;	/* as the user wrote it, for messages */
+	bool append;
+};
+
+struct spec_request {
+	const char *policy_file;	/* -p, NULL: look for ward.yaml in the workspace */
+	const char *workspace;		/* -w, NULL: the policy's, or the current directory */
+	const char *cwd;		/* -C, NULL: the workspace, or where the caller stands inside it */
+	const struct spec_option *options;
+	size_t option_count;
+	bool widen;
+	char *const *argv;		/* CMD..., NULL for plan and check */
+};
+
+struct spec {
+	struct policy policy;
+	char *policy_file;	/* absolute; NULL: none in force */
+	char *workspace;	/* absolute, links resolved */
+	char *cwd;		/* absolute */
+	char *const *argv;	/* borrowed */
+};
+
+/* Brings defaults, file and options together. Errors of the policy file are gathered in *errors (all at once); any
+ * other refusal is in *e. Checks trust, narrowing, unsupported values. The caller frees with spec_clear(). */
+must_check int spec_build(const struct spec_request *r, struct spec *ret_spec,
+			  struct policy_errors *errors, struct ward_err *e);
+void spec_clear(struct spec *s);
+
+/* Reads a policy file over *p. -EINVAL: see *errors; others: *e. */
+must_check int spec_read_policy(const char *path, struct policy *p, struct policy_errors *errors,
+				struct ward_err *e);
+/* Accepts the present content of a policy file (ward trust). Writes its SHA-256 to ret_hex[65]. */
+must_check int spec_trust(const char *path, char *ret_hex, struct ward_err *e);
+
+#endif

@@ -1,0 +1,118 @@
+/* What a policy says, typed: one member per row of tables/policy.def. */
+#ifndef WARD_POLICY_POLICY_H
+#define WARD_POLICY_POLICY_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct node;
+
+#define POLICY_NONE UINT64_MAX		/* "none": no limit */
+#define POLICY_PERCENT (1ULL << 63)	/* a MEMORY value: the rest is a share of the machine's in percent */
+
+struct policy_mount {
+	char *path;	/* as written */
+	char *at;	/* NULL: same path */
+	bool writable;
+};
+
+struct policy_mounts {
+	struct policy_mount *items;
+	size_t len;
+};
+
+/* How each TYPE of the table is held. */
+#define POLICY_C_STRING   char *
+#define POLICY_C_ENUM     unsigned	/* index into the values of the row */
+#define POLICY_C_BOOL     bool
+#define POLICY_C_UINT     uint64_t
+#define POLICY_C_SIZE     uint64_t	/* bytes */
+#define POLICY_C_MEMORY   uint64_t	/* bytes, or POLICY_PERCENT | share */
+#define POLICY_C_CPUS     uint64_t	/* thousandths of a processor */
+#define POLICY_C_SECONDS  uint64_t	/* milliseconds */
+#define POLICY_C_STRINGS  struct strv
+#define POLICY_C_ENUMS    struct strv
+#define POLICY_C_MOUNTS   struct policy_mounts
+#define POLICY_C_INGRESS  struct strv	/* empty: deny_all */
+#define POLICY_C_RULES    struct strv	/* each rule as one line of canonical JSON; likewise below */
+#define POLICY_C_GRANTS   struct strv
+#define POLICY_C_COMMANDS struct strv	/* "allow PATTERN", "ask PATTERN", "deny PATTERN" */
+#define POLICY_C_SINKS    struct strv
+
+enum policy_field {
+#define GROUP(name, help)
+#define FIELD(path, member, type, ...) POLICY_F_##member,
+#define ITEM(...)
+#include "policy.def"
+#undef GROUP
+#undef FIELD
+#undef ITEM
+	POLICY_FIELDS
+};
+
+/* Who said a value; later ones override earlier ones. */
+enum policy_source { POLICY_DEFAULT, POLICY_PROFILE, POLICY_FILE, POLICY_CLI };
+
+struct policy_origin {
+	enum policy_source source;
+	unsigned line, column;	/* in the file, 0 elsewhere */
+};
+
+struct policy {
+#define GROUP(name, help)
+#define FIELD(path, member, type, ...) POLICY_C_##type member;
+#define ITEM(...)
+#include "policy.def"
+#undef GROUP
+#undef FIELD
+#undef ITEM
+	struct policy_origin origin[POLICY_FIELDS];
+};
+
+/* Values of ENUM rows that code asks for, in the order of the table. */
+enum { FS_MODE_READ_ONLY, FS_MODE_REVIEW, FS_MODE_READ_WRITE };
+enum { SYSCALLS_STRICT, SYSCALLS_DEFAULT, SYSCALLS_BUILD };
+enum { REQUIRE_LANDLOCK, REQUIRE_NAMESPACES, REQUIRE_GVISOR, REQUIRE_VM };
+enum { REQUIRE_LIMITS_NONE, REQUIRE_LIMITS_WATCH, REQUIRE_LIMITS_CGROUP };
+
+/* Several errors at once, each "FILE:LINE:COLUMN: what was expected" and the like. */
+struct policy_errors {
+	struct strv lines;
+};
+
+/* Fills p with the built-in defaults; p owns what it holds until policy_clear(). */
+must_check int policy_defaults(struct policy *p, struct ward_err *e);
+void policy_clear(struct policy *p);
+
+/* Reads a YAML or JSON document over what p holds already. name is for messages. All errors are gathered in *errors;
+ * returns 0, or -EINVAL when there is any. Pure: no file, clock or global is touched. */
+must_check int policy_read(struct policy *p, const char *name, const uint8_t *bytes, size_t n,
+			   enum policy_source source, struct policy_errors *errors);
+
+/* Sets one field from text as --set and options give it ("resources.pids_limit", "64"; lists: YAML flow syntax or
+ * one entry that is appended when append is true). -EINVAL with *e (nearest name in the remedy). */
+must_check int policy_set(struct policy *p, const char *field, const char *value, bool append,
+			  enum policy_source source, struct ward_err *e);
+
+/* Appends to *wider "field: old -> new" for each field in which p allows more than base. Returns their count or -errno. */
+must_check int policy_compare(const struct policy *base, const struct policy *p, struct strv *wider);
+
+/* Appends to *lines one "FIELD: VALUE is not yet supported by this build" for each such value. Returns their count. */
+must_check int policy_unsupported(const struct policy *p, struct strv *lines);
+
+/* Copies src into dst (which must be empty). */
+must_check int policy_copy(struct policy *dst, const struct policy *src, struct ward_err *e);
+
+/* A field's value as it would be written in a document, on one line; the caller frees. */
+must_check char *policy_text(const struct policy *p, enum policy_field field);
+
+/* A row of the table, for generators of help and for messages. */
+struct policy_row {
+	const char *path, *type, *values, *fallback, *narrow, *later, *help;
+};
+const struct policy_row *policy_row(enum policy_field field);
+/* The name of an ENUM row's value. Static text. */
+const char *policy_enum_name(enum policy_field field, unsigned index);
+
+#endif

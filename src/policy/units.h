@@ -1,0 +1,17 @@
+/* Numbers with units, as policies and options write them. Pure functions; all return 0 or -EINVAL / -ERANGE. */
+#ifndef WARD_POLICY_UNITS_H
+#define WARD_POLICY_UNITS_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+
+must_check int units_parse_size(const char *text, uint64_t *ret_bytes);	/* 512, 64k, 4Gi, 1.5G, 10MB (decimal) */
+must_check int units_parse_cpus(const char *text, uint64_t *ret_milli);	/* 2, 0.5, 500m */
+must_check int units_parse_seconds(const char *text, uint64_t *ret_ms);	/* 300, 0.5, 5m, 1h30m, 250ms */
+must_check int units_parse_uint(const char *text, uint64_t *ret_value);
+/* Short human forms: "4 GiB", "1.5 MiB", "250 ms", "12.3 s". */
+void units_format_size(uint64_t bytes, char *out, size_t n);
+void units_format_ms(uint64_t ms, char *out, size_t n);
+
+#endif
