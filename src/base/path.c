@@ -48,7 +48,7 @@ static int walk_nolink(int dir_fd, const char *path, int flags)
 static int open_resolved(int dir_fd, const char *path, int flags, uint64_t resolve,
 			 struct ward_err *e)
 {
-	struct open_how how = { .flags = (uint64_t)(flags | O_CLOEXEC), .resolve = resolve };
+	struct open_how how = { .flags = (unsigned)flags | O_CLOEXEC, .resolve = resolve };
 	long fd;
 
 	do
