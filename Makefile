@@ -1,0 +1,79 @@
+# The two-command front of ward: `make run` shows it at work, `make test` proves it. Meson does the building.
+#
+#   make                    build into build/
+#   make run                install what is missing, build, run the sample agent in a sandbox
+#   make test               install what is missing, build, pass every test
+#   make install PREFIX=DIR a relocatable tree, no root needed
+#   make bench | fuzz [SECONDS=600] | lint | test-vm | deps | clean
+
+BUILD      := build
+BUILD_ASAN := build-asan
+BUILD_FUZZ := build-fuzz
+PREFIX     ?= /usr/local
+SECONDS    ?= 600
+MESON      := meson
+export WARD_BUILD := $(CURDIR)/$(BUILD)
+
+.DEFAULT_GOAL := all
+.PHONY: all asan fuzzers deps run test install bench fuzz lint test-vm clean help
+
+all:
+	@tools/deps.sh check build
+	@test -f $(BUILD)/build.ninja || $(MESON) setup $(BUILD) --prefix=/
+	@ninja -C $(BUILD)
+
+asan:
+	@tools/deps.sh check build
+	@test -f $(BUILD_ASAN)/build.ninja || $(MESON) setup $(BUILD_ASAN) --prefix=/ \
+		-Db_sanitize=address,undefined -Db_lundef=false -Dstatic=false
+	@ninja -C $(BUILD_ASAN)
+
+fuzzers:
+	@tools/deps.sh check fuzz
+	@test -f $(BUILD_FUZZ)/build.ninja || CC=clang $(MESON) setup $(BUILD_FUZZ) --prefix=/ \
+		-Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false -Dstatic=false
+	@ninja -C $(BUILD_FUZZ)
+
+deps:
+	@tools/deps.sh install build test
+
+run:
+	@tools/deps.sh install build
+	@$(MAKE) --no-print-directory all
+	@examples/run.sh
+
+test:
+	@tools/deps.sh install build test
+	@$(MAKE) --no-print-directory all asan
+	@tools/test.sh $(BUILD) $(BUILD_ASAN)
+
+install: all
+	@$(MESON) configure $(BUILD) -Dprefix=/ >/dev/null && ninja -C $(BUILD) >/dev/null
+	@DESTDIR=$(abspath $(PREFIX)) $(MESON) install -C $(BUILD) --no-rebuild --quiet
+	@echo "ward is installed below $(abspath $(PREFIX)); try: $(abspath $(PREFIX))/bin/ward doctor"
+
+bench:
+	@tools/deps.sh install build bench
+	@$(MAKE) --no-print-directory all
+	@bench/run.sh
+
+fuzz:
+	@tools/deps.sh install build fuzz
+	@$(MAKE) --no-print-directory fuzzers
+	@tools/fuzz.sh $(BUILD_FUZZ) $(SECONDS)
+
+lint:
+	@tools/deps.sh install build lint
+	@$(MAKE) --no-print-directory all
+	@tools/lint.sh $(BUILD)
+
+test-vm:
+	@tools/deps.sh install build vm
+	@$(MAKE) --no-print-directory all
+	@tests/vm/run.sh
+
+clean:
+	rm -rf $(BUILD) $(BUILD_ASAN) $(BUILD_FUZZ) build-analyzer
+
+help:
+	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile

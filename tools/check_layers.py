@@ -1,0 +1,67 @@
+#!/usr/bin/python3
+"""Checks the layer rule: base <- policy <- lib <- the parts <- daemon and cli. Nothing points back.
+
+Reads every #include "..." below src/ and compares the directory it names with the table. A directory that the table
+does not know is an error: a new layer is a decision, not an accident. Generated headers and the tables (*.def) belong to
+no layer. Prints each violation as file:line, and "N passed, N failed" over the files looked at.
+"""
+import pathlib
+import re
+import sys
+
+PARTS = {'engine', 'gateway', 'audit', 'approve', 'tools', 'state', 'guest', 'confine'}
+
+# directory -> the directories whose headers it may include, beside its own
+MAY = {
+    'base': set(),
+    'policy': {'base'},
+    'lib': {'base', 'policy'},
+    **{part: {'base', 'policy', 'lib'} for part in PARTS},
+    'daemon': {'base', 'policy', 'lib'} | PARTS,
+    'cli': {'base', 'policy', 'lib'} | PARTS,
+}
+
+# header -> directories that may include it against the rule, each a contract between two processes
+SHARED = {
+    'guest/protocol.h': {'lib', 'engine'},
+}
+
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+
+
+def check(path, src):
+    layer = path.relative_to(src).parts[0]
+    if layer not in MAY:
+        return [f'{path}: "{layer}" is not in the table of tools/check_layers.py']
+    problems = []
+    for number, line in enumerate(path.read_text(errors='replace').splitlines(), 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        name = match.group(1)
+        target = name.split('/')[0]
+        if name.startswith('..'):
+            problems.append(f'{path}:{number}: "{name}": name headers from src/, not by "..": the rule reads names')
+        elif '/' not in name or target == layer or not (src / target).is_dir():
+            continue
+        elif target not in MAY[layer] and layer not in SHARED.get(name, ()):
+            problems.append(f'{path}:{number}: {layer} may not include "{name}"')
+    return problems
+
+
+def main():
+    src = pathlib.Path(__file__).resolve().parent.parent / 'src'
+    files = sorted(p for p in src.rglob('*') if p.suffix in ('.c', '.h'))
+    bad = 0
+    for path in files:
+        problems = check(path, src)
+        bad += bool(problems)
+        for problem in problems:
+            print(problem)
+    print(f'{len(files) - bad} passed, {bad} failed')
+    return 1 if bad or not files else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

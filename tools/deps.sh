@@ -1,0 +1,91 @@
+#!/bin/bash
+# What ward needs from the system, as one table, and how to get it on Debian and Ubuntu.
+#
+#   deps.sh check ROLE...     say what is missing and exit 1; installs nothing
+#   deps.sh install ROLE...   install what is missing with apt (through sudo where not root)
+#
+# A row: role, Debian package, and a probe that tells whether it is there: cmd:NAME in PATH (or sbin), file:PATH.
+# Probes, not package names, decide, so that `check` is right on other distributions too.
+set -u
+
+rows() {
+	cat <<-'TABLE'
+	build  gcc               cmd:gcc
+	build  libc6-dev         file:/usr/include/stdio.h
+	build  meson             cmd:meson
+	build  ninja-build       cmd:ninja
+	build  pkg-config        cmd:pkg-config
+	build  python3           cmd:python3
+	build  libyaml-dev       file:/usr/include/yaml.h
+	build  libcmocka-dev     file:/usr/include/cmocka.h
+	test   git               cmd:git
+	test   busybox-static    cmd:busybox
+	test   util-linux        cmd:setpriv
+	test   procps            cmd:ps
+	lint   clang-tidy        cmd:clang-tidy
+	lint   cppcheck          cmd:cppcheck
+	lint   shellcheck        cmd:shellcheck
+	fuzz   clang             cmd:clang
+	bench  bubblewrap        cmd:bwrap
+	bench  firejail          cmd:firejail
+	bench  runc              cmd:runc
+	bench  crun              cmd:crun
+	bench  util-linux        cmd:unshare
+	vm     qemu-system-x86   cmd:qemu-system-x86_64
+	vm     busybox-static    cmd:busybox
+	vm     cpio              cmd:cpio
+	vm     zstd              cmd:zstd
+	vm     xz-utils          cmd:xz
+	TABLE
+}
+
+present() {
+	case $1 in
+	cmd:*) PATH=$PATH:/usr/sbin:/sbin command -v "${1#cmd:}" >/dev/null ;;
+	file:*) [ -e "${1#file:}" ] ;;
+	esac
+}
+
+missing() {
+	local role package probe
+	while read -r role package probe; do
+		case " $* " in *" $role "*) present "$probe" || echo "$package" ;; esac
+	done < <(rows) | sort -u | tr '\n' ' '
+}
+
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		sudo "$@"
+	else
+		echo "deps: not root and no sudo; run as root: $*" >&2
+		return 1
+	fi
+}
+
+action=${1:-check}
+shift
+need=$(missing "$@")
+[ -n "$need" ] || exit 0
+# shellcheck disable=SC2086
+set -- $need
+
+if [ "$action" = check ]; then
+	echo "ward: missing: $*" >&2
+	echo "ward: get it with:  sudo apt-get install -y $*   (or: make deps)" >&2
+	exit 1
+fi
+if ! command -v apt-get >/dev/null; then
+	echo "ward: missing: $* (Debian's names); this system has no apt-get, install them by hand" >&2
+	exit 1
+fi
+echo "ward: installing $*"
+export DEBIAN_FRONTEND=noninteractive
+as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q -o Dpkg::Use-Pty=0 >/dev/null ||
+	echo "ward: apt-get update failed; trying with the lists that are there" >&2
+as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
+	-o Dpkg::Use-Pty=0 "$@" </dev/null || {
+	echo "ward: apt could not install: $*" >&2
+	exit 1
+}
