@@ -25,6 +25,6 @@ void json_bool(struct json *j, const char *key, bool value);
 void json_null(struct json *j, const char *key);
 
 /* Appends s as a quoted JSON string; bytes that are not UTF-8 become U+FFFD, control characters are escaped. */
-void json_quote(struct buf *out, const char *s);
+void json_quote(struct buf *out, const char *text);
 
 #endif
