@@ -14,8 +14,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/signal.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
