@@ -9,7 +9,7 @@
 struct node;
 
 #define POLICY_NONE UINT64_MAX		/* "none": no limit */
-#define POLICY_PERCENT (1ULL << 63)	/* a MEMORY value: the rest is a share of the machine's in percent */
+#define POLICY_PERCENT (UINT64_C(1) << 63)	/* a MEMORY value: the rest is a share of the machine's in percent */
 
 struct policy_mount {
 	char *path;	/* as written */

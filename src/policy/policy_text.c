@@ -1,0 +1,109 @@
+/*
+ * Fields as text. In: a typed policy. Out: each field's value as a document would hold it, on one line, such that
+ * reading it gives the same value. For plan, messages and the comparison. Pure functions, no rights.
+ */
+#include <string.h>
+
+#include "policy/schema.h"
+#include "policy/text.h"
+
+static void list_text(const struct strv *list, bool verbatim, struct buf *out)
+{
+	buf_puts(out, "[");
+	for (size_t i = 0; i < list->len; i++) {
+		buf_puts(out, i ? ", " : "");
+		if (verbatim)
+			buf_puts(out, list->items[i]);
+		else
+			text_scalar(out, list->items[i]);
+	}
+	buf_puts(out, "]");
+}
+
+static void mounts_text(const struct policy_mounts *mounts, struct buf *out)
+{
+	buf_puts(out, "[");
+	for (size_t i = 0; i < mounts->len; i++) {
+		const struct policy_mount *m = &mounts->items[i];
+
+		buf_puts(out, i ? ", {path: " : "{path: ");
+		text_scalar(out, m->path);
+		buf_puts(out, m->writable ? ", mode: read_write" : ", mode: read_only");
+		if (m->at) {
+			buf_puts(out, ", at: ");
+			text_scalar(out, m->at);
+		}
+		buf_puts(out, "}");
+	}
+	buf_puts(out, "]");
+}
+
+static void commands_text(const struct strv *list, struct buf *out)
+{
+	static const char *const kinds[] = { "allow", "ask", "deny" };
+	bool any = false;
+
+	buf_puts(out, "{");
+	for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+		size_t n = strlen(kinds[k]);
+		bool open = false;
+
+		for (size_t i = 0; i < list->len; i++) {
+			if (strncmp(list->items[i], kinds[k], n) != 0 || list->items[i][n] != ' ')
+				continue;
+			if (open)
+				buf_puts(out, ", ");
+			else
+				buf_printf(out, "%s%s: [", any ? ", " : "", kinds[k]);
+			any = open = true;
+			text_scalar(out, list->items[i] + n + 1);
+		}
+		buf_puts(out, open ? "]" : "");
+	}
+	buf_puts(out, "}");
+}
+
+static void list_field_text(const struct schema_row *row, const struct strv *list, struct buf *out)
+{
+	if (row->type == TYPE_COMMANDS)
+		commands_text(list, out);
+	else if (row->type == TYPE_INGRESS && !list->len)
+		buf_puts(out, "deny_all");
+	else
+		list_text(list, row->type != TYPE_STRINGS && row->type != TYPE_ENUMS, out);
+}
+
+char *policy_text(const struct policy *p, enum policy_field field)
+{
+	const struct schema_row *row = schema_row(field);
+	const void *member = schema_const_member(p, row);
+	auto_buf out = { 0 };
+
+	switch (schema_held(row->type)) {
+	case HELD_TEXT: {
+		const char *text = *(char *const *)member;
+
+		if (text)
+			text_scalar(&out, text);
+		else
+			buf_puts(&out, "null");
+		break;
+	}
+	case HELD_INDEX:
+		buf_puts(&out, policy_enum_name(field, *(const unsigned *)member));
+		break;
+	case HELD_FLAG:
+		buf_puts(&out, *(const bool *)member ? "true" : "false");
+		break;
+	case HELD_NUMBER:
+		schema_number_text(row->type, *(const uint64_t *)member, &out);
+		break;
+	case HELD_LIST:
+		list_field_text(row, member, &out);
+		break;
+	case HELD_MOUNTS:
+		mounts_text(member, &out);
+		break;
+	}
+	return buf_take(&out);
+}
