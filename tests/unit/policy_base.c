@@ -74,7 +74,7 @@ static const struct unit_case unit_cases[] = {
 	{ units_parse_seconds, "s", -EINVAL, 0 },
 	{ units_parse_seconds, "", -EINVAL, 0 },
 	{ units_parse_seconds, "99999999999999999999d", -ERANGE, 0 },
-	{ units_parse_seconds, "213503982334d1h", -ERANGE, 0 },
+	{ units_parse_seconds, "213503982334d23h", -ERANGE, 0 },
 };
 
 static void test_units(void **state)
