@@ -1,0 +1,81 @@
+"""What the kernel of the test host can show: the reasons for which a test may be skipped, and no others."""
+import ctypes
+import functools
+import os
+import shutil
+import subprocess
+
+from . import users
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def syscall(number, *args):
+    """A raw system call: its result, or -errno."""
+    result = LIBC.syscall(ctypes.c_long(number), *[ctypes.c_long(a) if isinstance(a, int) else a for a in args])
+    return -ctypes.get_errno() if result == -1 else result
+
+
+def _root():
+    return users.IS_ROOT
+
+
+def _cgroup1():
+    return users.IS_ROOT and os.access("/sys/fs/cgroup/memory/cgroup.procs", os.W_OK)
+
+
+def _cgroup2():
+    try:
+        with open("/sys/fs/cgroup/cgroup.controllers") as f:
+            return "memory" in f.read().split()
+    except OSError:
+        return False
+
+
+def _userns():
+    return subprocess.run(["unshare", "-U", "true"], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def _landlock():
+    return syscall(444, 0, 0, 1) > 0
+
+
+def _keys():
+    return syscall(250, 0, -4, 0) != -38	# keyctl(KEYCTL_GET_KEYRING_ID, user keyring)
+
+
+def _mqueue():
+    return os.path.exists("/proc/sys/fs/mqueue/msg_max")
+
+
+def _cc():
+    return shutil.which("cc") is not None
+
+
+def _git():
+    return shutil.which("git") is not None
+
+
+def _idmap():
+    return users.IS_ROOT
+
+
+FACTS = {
+    "root": (_root, "the tests were not started by root"),
+    "cgroup1": (_cgroup1, "no writable cgroup v1 tree"),
+    "cgroup2": (_cgroup2, "no memory controller on cgroup v2"),
+    "userns": (_userns, "the kernel gives no user namespaces"),
+    "landlock": (_landlock, "the kernel has no Landlock"),
+    "keys": (_keys, "the kernel has no keyrings"),
+    "mqueue": (_mqueue, "the kernel has no POSIX message queues"),
+    "cc": (_cc, "no C compiler"),
+    "git": (_git, "git is not installed"),
+    "idmap": (_idmap, "id-mapped mounts need root"),
+}
+
+
+@functools.lru_cache(maxsize=None)
+def missing(fact):
+    """None when the host has it, else the reason why a test is skipped."""
+    probe, reason = FACTS[fact]
+    return None if probe() else reason

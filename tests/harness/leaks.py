@@ -1,0 +1,153 @@
+"""Nothing is left behind: looked for after every test, and a failure of that test.
+
+Processes: the test's process is a child subreaper, so whatever outlives its parent is a descendant of the test, whoever
+made it and in whatever namespace it lives. Mounts: a line of the host's mount table that names the test's directory.
+Control groups: a directory "ward-*" that was not there before and has no process; those of sandboxes that run beside
+this test have some. Files: what is still in the state and runtime directories.
+"""
+import os
+import signal
+import time
+
+from . import users
+
+GRACE_S = 4.0
+# What may stay in the state directory after a run: what the user asked ward to keep.
+KEPT = ("trust", "quarantine", "lock")
+
+
+def _parents():
+    table = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb") as f:
+                fields = f.read().rsplit(b")", 1)[1].split()
+            table[int(name)] = (int(fields[1]), fields[0].decode())
+        except (OSError, IndexError):
+            pass
+    return table
+
+
+def descendants(root):
+    """Every live process below root."""
+    table = _parents()
+    found, level = set(), {root}
+    while level:
+        level = {pid for pid, (parent, _) in table.items() if parent in level and pid not in found}
+        found |= level
+    return {pid for pid in found if table[pid][1] not in "ZX"}
+
+
+def describe(pid):
+    """A process in words."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            command = f.read().replace(b"\0", b" ").decode(errors="replace")[:120]
+        with open(f"/proc/{pid}/comm") as f:
+            return f"{pid} ({f.read().strip()}) {command}"
+    except OSError:
+        return str(pid)
+
+
+def reap():
+    """Collects the dead children that were handed to this process."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def cgroups():
+    """Every control group of ward's on the host: path -> inode."""
+    found = {}
+    for top, dirs, _ in os.walk("/sys/fs/cgroup"):
+        for name in dirs:
+            if name.startswith("ward-"):
+                path = os.path.join(top, name)
+                try:
+                    found[path] = os.stat(path).st_ino
+                except OSError:
+                    pass
+    return found
+
+
+def _populated(path):
+    for top, _, files in os.walk(path):
+        for name in ("cgroup.procs", "tasks"):
+            if name not in files:
+                continue
+            try:
+                with open(os.path.join(top, name)) as f:
+                    if f.read(1):
+                        return True
+            except OSError:
+                pass
+    return False
+
+
+def _leaked_processes(pid):
+    deadline = time.monotonic() + GRACE_S
+    while True:
+        reap()
+        left = descendants(pid)
+        if not left or time.monotonic() > deadline:
+            break
+        time.sleep(0.02)
+    messages = [f"process left behind: {describe(p)}" for p in sorted(left)]
+    for p in left:
+        try:
+            os.kill(p, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    return messages
+
+
+def _leaked_cgroups(before):
+    def suspects():
+        return {p for p, inode in cgroups().items() if before.get(p) != inode and not _populated(p)}
+    left = suspects()
+    deadline = time.monotonic() + GRACE_S
+    while left and time.monotonic() < deadline:
+        time.sleep(0.05)
+        left &= suspects()
+    return [f"cgroup left behind: {p}" for p in sorted(left)]
+
+
+def _leaked_mounts(directory):
+    with open("/proc/self/mountinfo") as f:
+        return [f"mount left behind: {line.strip()}" for line in f if directory in line]
+
+
+def _leaked_state(directories):
+    messages = []
+    for directory in directories:
+        for top, dirs, files in os.walk(directory):
+            dirs[:] = [d for d in dirs if d not in KEPT]
+            messages += [f"file left behind: {os.path.join(top, name)}" for name in files
+                         if not name.startswith(KEPT)]
+    return messages
+
+
+def find(directory, state_dirs, cgroups_before, pid):
+    """All that the test in directory left; the processes among it are killed."""
+    messages = _leaked_processes(pid)
+    messages += _leaked_cgroups(cgroups_before)
+    messages += _leaked_mounts(directory)
+    messages += _leaked_state(state_dirs)
+    return messages
+
+
+def snapshot():
+    """What is there before a test."""
+    return cgroups()
+
+
+def with_rights(function, *args):
+    """Calls function with root's rights where there are any."""
+    if users.IS_ROOT:
+        with users.as_root():
+            return function(*args)
+    return function(*args)

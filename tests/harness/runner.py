@@ -1,0 +1,298 @@
+"""Finds the tests, runs each in a process of its own as root and as the ordinary user, prints what came of it.
+
+tests/run/test_*.py: every function test_xxx(t). tests/escape/*.py: one attack each, judged by harness.escape.
+"""
+import argparse
+import fnmatch
+import importlib.util
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from xml.sax.saxutils import escape as xml_text, quoteattr as xml_attribute
+
+from . import context, host, leaks, users
+
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+DEFAULT_TIMEOUT_S = 60
+
+
+class Case:
+    """One test function, to be run as one user."""
+
+    def __init__(self, name, function, as_user):
+        self.name, self.function, self.as_user = name, function, as_user
+        self.serial = getattr(function, "serial", False)
+        self.timeout = getattr(function, "timeout", DEFAULT_TIMEOUT_S)
+        self.needs = getattr(function, "needs", ())
+
+    @property
+    def title(self):
+        """As it is printed."""
+        return f"{self.name} [{self.as_user}]"
+
+
+def load(path, package):
+    """Imports a test file by its path."""
+    name = f"{package}.{os.path.basename(path)[:-3]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def functions_of(path):
+    """(name, function) of every test in a file."""
+    kind = os.path.basename(os.path.dirname(path))
+    base = f"{kind}/{os.path.basename(path)}"
+    module = load(path, kind)
+    if kind == "escape":
+        from . import escape
+        return [(base, escape.make_test(module))]
+    return [(f"{base}::{name}", function) for name, function in vars(module).items()
+            if name.startswith("test_") and callable(function)]
+
+
+def discover(only, who):
+    """All cases that match, in order."""
+    paths = []
+    for kind, pattern in (("run", "test_*.py"), ("escape", "*.py")):
+        directory = os.path.join(TESTS, kind)
+        if os.path.isdir(directory):
+            paths += [os.path.join(directory, n) for n in sorted(os.listdir(directory))
+                      if fnmatch.fnmatch(n, pattern) and not n.startswith("_")]
+    cases = []
+    for path in paths:
+        for name, function in functions_of(path):
+            if only and not any(o in name or fnmatch.fnmatch(name, o) for o in only):
+                continue
+            cases += [Case(name, function, as_user) for as_user in who
+                      if getattr(function, "only", as_user) == as_user]
+    return cases
+
+
+# -- one case, in its own process
+
+def run_case(case, ward, top, cache, number):
+    """Runs the case here; returns the verdict as a dict."""
+    reason = next((r for r in map(host.missing, case.needs) if r), None)
+    if reason:
+        return {"verdict": "skip", "message": reason, "log": []}
+    users.LIBC.prctl(users.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    person = users.entry(case.as_user)
+    directory = os.path.join(top, f"t{number}")
+    os.mkdir(directory, 0o755)
+    if users.IS_ROOT:
+        os.chown(directory, person.pw_uid, person.pw_gid)
+    users.become(person)
+    os.umask(0o022)
+    t = context.Test(case.name, case.as_user, ward, directory, cache)
+    verdict, message = "pass", ""
+    try:
+        case.function(t)
+    except context.Skipped as skipped:
+        verdict, message = "skip", str(skipped)
+    except context.Failed as failed:
+        frame = traceback.extract_tb(failed.__traceback__)
+        place = next((f for f in reversed(frame) if "/harness/" not in f.filename), None)
+        where = f"\n  at {os.path.basename(place.filename)}:{place.lineno}: {place.line}" if place else ""
+        verdict, message = "fail", f"{failed}{where}"
+    except Exception:
+        verdict, message = "fail", traceback.format_exc()
+    problems = t.close()
+    if problems:
+        verdict = "fail"
+        message = "\n".join(filter(None, [message, "left behind:", *problems]))
+    return {"verdict": verdict, "message": message, "log": t.log}
+
+
+class Job:
+    """A case that is running."""
+
+    def __init__(self, case, ward, top, cache, number):
+        self.case, self.started = case, time.monotonic()
+        self.read_fd, write_fd = os.pipe()
+        sys.stdout.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self.read_fd)
+            status = 1
+            try:
+                os.setpgid(0, 0)
+                try:
+                    result = run_case(case, ward, top, cache, number)
+                except BaseException:
+                    result = {"verdict": "fail", "message": traceback.format_exc(), "log": []}
+                data = json.dumps(result).encode()
+                while data:
+                    data = data[os.write(write_fd, data):]
+                status = 0
+            finally:
+                os._exit(status)
+        os.close(write_fd)
+        self.data = bytearray()
+
+    @property
+    def seconds(self):
+        """How long it has been running."""
+        return time.monotonic() - self.started
+
+    def kill(self):
+        """Ends the test and everything below it."""
+        for pid in sorted(leaks.descendants(self.pid), reverse=True) + [self.pid]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def result(self):
+        """The verdict, once the pipe is closed."""
+        os.close(self.read_fd)
+        os.waitpid(self.pid, 0)
+        try:
+            return json.loads(self.data)
+        except json.JSONDecodeError:
+            return {"verdict": "fail", "message": "the test process died", "log": []}
+
+
+def run_all(cases, ward, top, cache, width, show):
+    """Runs the cases, at most width at a time; serial ones at the end, alone. Calls show(case, seconds, result)."""
+    queue = [c for c in cases if not c.serial] + [c for c in cases if c.serial]
+    selector = selectors.DefaultSelector()
+    running, number = {}, 0
+    while queue or running:
+        while queue and len(running) < width and not any(j.case.serial for j in running.values()):
+            if queue[0].serial and running:
+                break
+            number += 1
+            job = Job(queue.pop(0), ward, top, cache, number)
+            running[job.read_fd] = job
+            selector.register(job.read_fd, selectors.EVENT_READ)
+        for key, _ in selector.select(1.0):
+            job = running[key.fd]
+            chunk = os.read(key.fd, 1 << 20)
+            job.data += chunk
+            if not chunk:
+                selector.unregister(key.fd)
+                del running[key.fd]
+                show(job.case, job.seconds, job.result())
+        for job in running.values():
+            if job.seconds > job.case.timeout:
+                job.case.timeout = float("inf")
+                job.data = bytearray(json.dumps({"verdict": "fail", "log": [],
+                                                 "message": f"no end after {job.seconds:.0f} s"}).encode())
+                job.kill()
+
+
+# -- the whole
+
+def stage(build, top, person):
+    """The ward to test: the one in the build tree where the ordinary user can run it there, else an installed copy."""
+    ward = os.path.join(build, "src/cli/ward")
+    if os.environ.get("WARD_TEST_CONTROLS"):
+        return ward
+    if not os.path.exists(ward):
+        sys.exit(f"{ward}: not built yet: run `make` first, or name the build directory with --build")
+    if not users.IS_ROOT or person is None:
+        return ward
+    reachable = subprocess.run([*users.setpriv(person), "test", "-x", ward], stderr=subprocess.DEVNULL)
+    if reachable.returncode == 0:
+        return ward
+    target = os.path.join(top, "stage")
+    subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", target], check=True)
+    for directory, _, files in os.walk(target):
+        if "ward" in files and os.path.basename(directory) == "bin":
+            return os.path.join(directory, "ward")
+    sys.exit(f"{build}: `meson install` gave no bin/ward")
+
+
+class Report:
+    """Prints the lines and counts."""
+
+    def __init__(self):
+        self.rows = []
+
+    def show(self, case, seconds, result):
+        """One line; the transcript when it failed."""
+        verdict, message = result["verdict"], result["message"]
+        self.rows.append((case, seconds, result))
+        word = {"pass": "ok  ", "fail": "FAIL", "skip": "skip"}[verdict]
+        print(f"{word} {case.title} {seconds:.2f}s" + (f": {message}" if verdict == "skip" else ""), flush=True)
+        if verdict == "fail":
+            for line in result["log"] + message.splitlines():
+                print(f"    {line}")
+            sys.stdout.flush()
+
+    def count(self, verdict):
+        """How many came to this."""
+        return sum(1 for _, _, r in self.rows if r["verdict"] == verdict)
+
+    def junit(self, path):
+        """The same for machines."""
+        with open(path, "w") as f:
+            f.write(f'<testsuite name="ward" tests="{len(self.rows)}" failures="{self.count("fail")}" '
+                    f'skipped="{self.count("skip")}">\n')
+            for case, seconds, result in self.rows:
+                f.write(f"<testcase name={xml_attribute(case.title)} time=\"{seconds:.3f}\">")
+                printable = "".join(c if c.isprintable() or c == "\n" else "?" for c in
+                                    "\n".join(result["log"] + [result["message"]]))
+                if result["verdict"] == "fail":
+                    f.write(f"<failure>{xml_text(printable)}</failure>")
+                if result["verdict"] == "skip":
+                    f.write(f"<skipped message={xml_attribute(result['message'])}/>")
+                f.write("</testcase>\n")
+            f.write("</testsuite>\n")
+
+
+def arguments():
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="run-tests", description="Runs ward's tests as root and as a user.")
+    parser.add_argument("--build", default=os.path.join(os.path.dirname(TESTS), "build"), metavar="DIR")
+    parser.add_argument("--only", action="append", metavar="PATTERN", help="part of a name, or a glob; may be repeated")
+    parser.add_argument("--as", dest="who", choices=("root", "user", "both"), default="both")
+    parser.add_argument("-j", dest="width", type=int, default=min(4, os.cpu_count() or 1), metavar="N")
+    parser.add_argument("--junit", metavar="FILE")
+    parser.add_argument("--controls", action="store_true", help="of each attack only the run without the sandbox")
+    parser.add_argument("--list", action="store_true", help="print the names and stop")
+    return parser.parse_args()
+
+
+def main():
+    """The runner."""
+    args = arguments()
+    if users.IS_ROOT:
+        who = ("root", "user") if args.who == "both" else (args.who,)
+    else:
+        who = ("user",)
+    if args.controls:
+        os.environ["WARD_TEST_CONTROLS"] = "1"
+    cases = discover(args.only, who)
+    if args.list:
+        print("\n".join(c.title for c in cases))
+        return 0
+    if not cases:
+        sys.exit("no test matches")
+    person = users.ensure() if users.IS_ROOT and "user" in who else None
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="ward-tests.") as top:
+        os.chmod(top, 0o755)
+        cache = os.path.join(top, "cache")
+        os.mkdir(cache, 0o755)
+        ward = stage(os.path.abspath(args.build), top, person)
+        run_all(cases, ward, top, cache, max(1, args.width), report.show)
+    if args.junit:
+        report.junit(args.junit)
+    failed = report.count("fail")
+    skipped = report.count("skip")
+    for case, _, result in report.rows:
+        if result["verdict"] == "fail":
+            print(f"failed: {case.title}: {(result['message'].strip() or '?').splitlines()[0]}")
+    print(f"{report.count('pass')} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    return 1 if failed else 0
