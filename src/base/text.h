@@ -1,0 +1,21 @@
+/* Text for people: untrusted bytes made harmless for a terminal, and the known name nearest to a misspelt one. */
+#ifndef WARD_BASE_TEXT_H
+#define WARD_BASE_TEXT_H
+
+#include "base/buf.h"
+
+/* Length of the valid UTF-8 sequence at s (NUL-terminated), 0 if there is none; *ret_point is its code point. A pure function. */
+size_t text_utf8(const unsigned char *s, unsigned *ret_point);
+
+/* Appends s on one line: control characters, bytes that are not UTF-8, and characters that turn or hide text become
+ * escapes, so that nothing in s can move the cursor, forge a line or reverse its order. A pure function. */
+void text_escape(struct buf *out, const char *s);
+
+/* Edits (insert, delete, replace, swap neighbours) between two names, case ignored; cut off at 64 characters. */
+unsigned text_distance(const char *a, const char *b);
+
+/* Keeps in *best the candidate that is nearest to name; *best is NULL and *best_distance UINT_MAX before the first
+ * call. Candidates too far away to be meant are not kept. */
+void text_nearest(const char *name, const char *candidate, const char **best, unsigned *best_distance);
+
+#endif

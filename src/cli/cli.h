@@ -1,0 +1,58 @@
+/* What the verbs share: the options as read, and how a verb speaks and ends. */
+#ifndef WARD_CLI_CLI_H
+#define WARD_CLI_CLI_H
+
+#include "lib/spec.h"
+
+/* Exit codes of ward itself. `run` gives EXIT_REFUSED for usage too: 2 could be the command's own. */
+enum { EXIT_FINE = 0, EXIT_FINDINGS = 1, EXIT_USAGE = 2, EXIT_REFUSED = 125 };
+
+enum verb {
+#define VERB(id, ...) VERB_##id,
+#define LATER(...)
+#include "verbs.def"
+#undef VERB
+#undef LATER
+	VERBS
+};
+
+/* The command line of one verb, read. Strings are argv's own unless `made` holds them. */
+struct options {
+	enum verb verb;
+	const char *policy_file, *workspace, *cwd, *report_file;
+	bool widen, verbose, json, force, help;
+	struct spec_option *fields;	/* owned */
+	size_t field_count, field_cap;
+	char **words;			/* what is not an option, NULL-terminated; points into argv */
+	size_t word_count;
+	struct strv made;		/* values that had to be put together */
+};
+
+/* Reads argv behind the verb (argv[0] is the first word after it); words may be moved within argv. */
+must_check int options_read(enum verb verb, char **argv, struct options *o, struct ward_err *e);
+void options_clear(struct options *o);
+
+/* Each verb: a word of main()'s table. Returns the exit code. */
+#define VERB(id, name, min, max, words, args, help, about, example, example_help) \
+	int verb_##name(struct options *o);
+#define LATER(...)
+#include "verbs.def"
+#undef VERB
+#undef LATER
+
+const char *verb_name(enum verb v);
+/* The verb's number, or -1. */
+int verb_find(const char *name);
+
+/* Appends the help of a verb, or of ward when v is VERBS. */
+void help_text(enum verb v, struct buf *out);
+
+/* Prints "ward: WHAT: WHY" and the remedy on standard error (with json: one refusal object); returns code. */
+int say_error(const struct ward_err *e, bool json, int code);
+/* The same for a usage error of a verb: 2, or 125 for run. */
+int say_usage(const struct ward_err *e, const struct options *o);
+/* Writes the text to standard output; returns code, or 125 with a message if it cannot. */
+int say_out(const struct buf *out, int code);
+/* Writes the text to standard error; errors are not worth a word. */
+void say_err(const struct buf *out);
+#endif

@@ -1,0 +1,164 @@
+/*
+ * Help, from tables/verbs.def and tables/options.def. In: a verb. Out: text of at most 80 columns. Off the start path of `ward run`; the text
+ * is reached through switches, not through tables of pointers, which a position-independent program would have to relocate at every start.
+ */
+#include "cli/cli.h"
+
+#include <string.h>
+
+#define WIDTH 79
+#define V(id) (1U << VERB_##id)
+#define V_ALL UINT32_MAX
+
+struct verb_text {
+	const char *args, *help, *about, *example, *example_help;
+};
+
+static struct verb_text verb_text(enum verb v)
+{
+	switch (v) {
+#define VERB(id, n, min, max, words, ...) \
+	case VERB_##id:                   \
+		return (struct verb_text){ __VA_ARGS__ };
+#define LATER(...)
+#include "verbs.def"
+#undef VERB
+#undef LATER
+	case VERBS:
+		break;
+	}
+	return (struct verb_text){ "", "", "", "", "" };
+}
+
+const char *verb_name(enum verb v)
+{
+	switch (v) {
+#define VERB(id, name, ...) \
+	case VERB_##id:     \
+		return #name;
+#define LATER(...)
+#include "verbs.def"
+#undef VERB
+#undef LATER
+	case VERBS:
+		break;
+	}
+	return "";
+}
+
+int verb_find(const char *name)
+{
+	for (int v = 0; v < VERBS; v++)
+		if (strcmp(verb_name((enum verb)v), name) == 0)
+			return v;
+	return -1;
+}
+
+/* Appends text from column `column` on, wrapped, continued at `indent`; \n begins a new paragraph. */
+static void wrap(struct buf *out, const char *text, size_t indent, size_t column)
+{
+	while (*text) {
+		size_t n = strcspn(text, " \n");
+
+		if (column > indent && column + 1 + n > WIDTH) {
+			buf_printf(out, "\n%*s", (int)indent, "");
+			column = indent;
+		} else if (column > indent) {
+			buf_puts(out, " ");
+			column++;
+		}
+		buf_add(out, text, n);
+		column += n;
+		text += n;
+		if (*text == '\n') {
+			buf_printf(out, "\n\n%*s", (int)indent, "");
+			column = indent;
+		}
+		text += *text != '\0';
+	}
+	buf_puts(out, "\n");
+}
+
+static void option_line(struct buf *out, char short_name, const char *name, const char *metavar,
+			const char *help)
+{
+	char left[64];
+	int n = snprintf(left, sizeof(left), short_name ? "  -%c, --%s%s%s" : "  %.0s    --%s%s%s",
+			 short_name ? short_name : ' ', name, *metavar ? " " : "", metavar);
+
+	buf_puts(out, left);
+	if (n > 27)
+		buf_puts(out, "\n");
+	buf_printf(out, "%*s", n > 27 ? 29 : 29 - n, "");
+	wrap(out, help, 29, 29);
+}
+
+static void option_lines(enum verb v, struct buf *out)
+{
+	const uint32_t bit = 1U << v;
+
+#define ROW(verbs, s, name, metavar, help)               \
+	if ((verbs) & bit)                               \
+		option_line(out, s, name, metavar, help);
+#define FLAG(verbs, s, name, member, help) ROW(verbs, s, name, "", help)
+#define TEXT(verbs, s, name, metavar, member, help) ROW(verbs, s, name, metavar, help)
+#define FIELD(verbs, s, name, metavar, kind, field, help) ROW(verbs, s, name, metavar, help)
+#define LATER(...)
+#include "options.def"
+#undef FLAG
+#undef TEXT
+#undef FIELD
+#undef LATER
+#undef ROW
+}
+
+static void help_verb(enum verb v, struct buf *out)
+{
+	struct verb_text t = verb_text(v);
+
+	buf_printf(out, "usage: ward %s [OPTION...]%s%s\n\n", verb_name(v), *t.args ? " " : "", t.args);
+	wrap(out, t.about, 0, 0);
+	buf_puts(out, "\noptions:\n");
+	option_lines(v, out);
+	buf_printf(out, "\nexample:\n  %s\n      ", t.example);
+	wrap(out, t.example_help, 6, 6);
+}
+
+void help_text(enum verb v, struct buf *out)
+{
+	if (v != VERBS) {
+		help_verb(v, out);
+		return;
+	}
+	buf_puts(out, "usage: ward VERB [OPTION...] [ARGUMENT...]\n\n"
+		      "Runs AI agents, and the code they write, in sandboxes.\n\nverbs:\n");
+	for (int i = 0; i < VERBS; i++) {
+		buf_printf(out, "  %-12s", verb_name((enum verb)i));
+		wrap(out, verb_text((enum verb)i).help, 14, 14);
+	}
+	buf_puts(out, "\nward VERB --help explains one of them.\n\nexample:\n"
+		      "  ward run -- python3 agent.py\n"
+		      "      the agent sees this directory and the system's programs, nothing else\n");
+}
+
+int verb_help(struct options *o)
+{
+	auto_buf out = { 0 };
+	int v = o->word_count ? verb_find(o->words[0]) : VERBS;
+	struct ward_err e = { 0 };
+
+	if (v < 0)
+		return ward_fail(&e, 22, "there is no verb %.200s", o->words[0]) < 0 &&
+				       ward_remedy(&e, "ward help lists them") ?
+			       say_error(&e, false, EXIT_USAGE) : EXIT_USAGE;
+	help_text((enum verb)v, &out);
+	return say_out(&out, EXIT_FINE);
+}
+
+int verb_version(struct options *o)
+{
+	auto_buf out = { 0 };
+
+	buf_puts(&out, o->json ? "{\"version\":\"" WARD_VERSION "\"}\n" : "ward " WARD_VERSION "\n");
+	return say_out(&out, EXIT_FINE);
+}

@@ -1,0 +1,160 @@
+/*
+ * ward: the command line. In: argv. Out: an exit code. Runs with the user's rights and refuses to have more (set-uid).
+ * In order: make descriptors 0-2 exist, find the verb, read its options, run it. A name that is not a verb is looked for as
+ * ward-NAME beside this program and in its libexec directory, never in PATH, where anybody could have put one.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "base/text.h"
+
+/* A closed 0, 1 or 2 would be taken by the next file that is opened. */
+static bool open_stdio(void)
+{
+	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0)
+			continue;
+		if (open("/dev/null", O_RDWR) != fd)
+			return false;
+	}
+	return true;
+}
+
+static int run_verb(struct options *o)
+{
+	switch (o->verb) {
+#define VERB(id, name, ...) \
+	case VERB_##id:     \
+		return verb_##name(o);
+#define LATER(...)
+#include "verbs.def"
+#undef VERB
+#undef LATER
+	case VERBS:
+		break;
+	}
+	return EXIT_REFUSED;
+}
+
+/* Whether --json stands among the options: an error before it was reached must be readable too. */
+static bool asks_json(char *const *argv)
+{
+	for (; *argv && strcmp(*argv, "--") != 0; argv++)
+		if (strcmp(*argv, "--json") == 0)
+			return true;
+	return false;
+}
+
+static int start_verb(enum verb verb, char **argv)
+{
+	struct ward_err e = { 0 };
+	struct options o;
+	int code;
+
+	signal(SIGPIPE, SIG_IGN);	/* a reader that goes away is an error like any other */
+	if (options_read(verb, argv, &o, &e) < 0) {
+		o.json = o.json || asks_json(argv);
+		code = say_usage(&e, &o);
+	} else if (o.help) {
+		auto_buf out = { 0 };
+
+		help_text(verb, &out);
+		code = say_out(&out, EXIT_FINE);
+	} else {
+		code = run_verb(&o);
+	}
+	options_clear(&o);
+	return code;
+}
+
+/* Whether the name is one that a program of ours could have: no slash, no dot, nothing to resolve. */
+static bool is_plain(const char *name)
+{
+	return *name && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(name) &&
+	       strlen(name) < 32 && *name != '-';
+}
+
+/* Becomes ward-NAME if it stands beside this program or in ../libexec/ward; comes back if there is none. */
+static void try_program(const char *name, char **argv)
+{
+	static const char *const places[] = { "", "../libexec/ward/" };
+	char self[PATH_MAX], path[PATH_MAX + 64], called[64], *word = argv[0];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n <= 0 || !is_plain(name))
+		return;
+	self[n] = '\0';
+	*(strrchr(self, '/') + 1) = '\0';
+	snprintf(called, sizeof(called), "ward-%s", name);
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		snprintf(path, sizeof(path), "%s%s%s", self, places[i], called);
+		argv[0] = called;
+		execv(path, argv);
+	}
+	argv[0] = word;
+}
+
+static int unknown_verb(const char *name)
+{
+	static const char later[][12] = {
+#define VERB(...)
+#define LATER(name, help) name,
+#include "verbs.def"
+#undef VERB
+#undef LATER
+	};
+	unsigned distance = UINT_MAX;
+	const char *best = NULL;
+	struct ward_err e = { 0 };
+	int r;
+
+	for (size_t i = 0; i < ARRAY_LEN(later); i++) {
+		if (strcmp(later[i], name) == 0) {
+			r = ward_fail(&e, ENOTSUP, "ward %s is not yet supported by this build", name);
+			return say_error(&e, false, r < 0 ? EXIT_REFUSED : EXIT_FINE);
+		}
+	}
+	for (int v = 0; v < VERBS; v++)
+		text_nearest(name, verb_name((enum verb)v), &best, &distance);
+	r = ward_fail(&e, EINVAL, "there is no verb %.200s", name);
+	if (r < 0)
+		r = best ? ward_remedy(&e, "did you mean ward %s?", best) :
+			   ward_remedy(&e, "ward help lists the verbs; to run a command: ward run -- CMD");
+	return say_error(&e, false, r < 0 ? EXIT_USAGE : EXIT_FINE);
+}
+
+int main(int argc, char **argv)
+{
+	static char *nothing[] = { NULL };
+	auto_buf out = { 0 };
+	int verb;
+
+	if (!open_stdio())
+		return EXIT_REFUSED;
+	if (getauxval(AT_SECURE)) {
+		buf_puts(&out, "ward: it was made set-uid or given capabilities, and must not be\n"
+			       "  remedy: chmod u-s,g-s on the program, setcap -r\n");
+		say_err(&out);
+		return EXIT_REFUSED;
+	}
+	if (argc < 2 || !argv[1]) {
+		help_text(VERBS, &out);
+		say_err(&out);
+		return EXIT_USAGE;
+	}
+	verb = verb_find(argv[1]);
+	if (verb >= 0)
+		return start_verb((enum verb)verb, argv + 2);
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+		return start_verb(VERB_HELP, nothing);
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
+		return start_verb(VERB_VERSION, nothing);
+	try_program(argv[1], argv + 1);
+	return unknown_verb(argv[1]);
+}

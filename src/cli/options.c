@@ -1,0 +1,282 @@
+/*
+ * Reading the command line. In: argv behind the verb. Out: struct options; policy fields stay text, their meaning is
+ * the policy's business. One loop over tables/options.def; the rows hold their text in place, without pointers, so
+ * that the start path of `ward run` pays for no relocation. Refuses unknown options with the nearest known one, and
+ * options that this build does not have yet: nothing is ever ignored.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/path.h"
+#include "base/text.h"
+
+enum kind { KIND_FLAG, KIND_TEXT, KIND_ONE, KIND_MANY, KIND_MOUNT_RO, KIND_MOUNT_RW, KIND_PAIR, KIND_LATER };
+
+struct option_row {
+	uint32_t verbs;
+	uint8_t kind;
+	uint8_t offset;		/* of the member of struct options */
+	char short_name;
+	char name[18];		/* with its dashes */
+	char metavar[16];	/* "": takes no value */
+	char field[28];
+};
+
+#define V(id) (1U << VERB_##id)
+#define V_ALL UINT32_MAX
+#define AT(member) offsetof(struct options, member)
+
+static const struct option_row rows[] = {
+#define FLAG(v, s, n, member, h) { v, KIND_FLAG, AT(member), s, "--" n, "", "" },
+#define TEXT(v, s, n, m, member, h) { v, KIND_TEXT, AT(member), s, "--" n, m, "" },
+#define FIELD(v, s, n, m, kind, f, h) { v, KIND_##kind, 0, s, "--" n, m, f },
+#define LATER(v, s, n, m, h) { v, KIND_LATER, 0, s, "--" n, m, "" },
+#include "options.def"
+#undef FLAG
+#undef TEXT
+#undef FIELD
+#undef LATER
+};
+
+static const struct option_row *find_long(enum verb verb, const char *name, size_t n)
+{
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (rows[i].verbs & (1U << verb) && strncmp(rows[i].name, name, n) == 0 &&
+		    rows[i].name[n] == '\0')
+			return &rows[i];
+	return NULL;
+}
+
+static const struct option_row *find_short(enum verb verb, char name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (rows[i].verbs & (1U << verb) && name && rows[i].short_name == name)
+			return &rows[i];
+	return NULL;
+}
+
+static int fail_unknown(enum verb verb, const char *word, struct ward_err *e)
+{
+	unsigned distance = UINT_MAX;
+	const char *best = NULL;
+	char name[32] = "";
+	if (ward_fail(e, EINVAL, "unknown option %.200s", word) == 0)
+		return 0;
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (rows[i].verbs & (1U << verb))
+			text_nearest(name + strspn(name, "-"), rows[i].name + 2, &best, &distance);
+	if (best)
+		return ward_remedy(e, "did you mean --%s? See ward %s --help", best, verb_name(verb));
+	return ward_remedy(e, "ward %s --help lists the options; -- ends them", verb_name(verb));
+}
+
+static int add_field(struct options *o, const char *field, const char *value, const char *option,
+		     bool append, struct ward_err *e)
+{
+	if (o->field_count == o->field_cap) {
+		size_t cap = o->field_cap ? o->field_cap * 2 : 8;
+		struct spec_option *grown = reallocarray(o->fields, cap, sizeof(*grown));
+
+		if (!grown)
+			return ward_fail(e, ENOMEM, "out of memory");
+		o->fields = grown;
+		o->field_cap = cap;
+	}
+	o->fields[o->field_count++] = (struct spec_option){
+		.field = field, .value = value, .option = option, .append = append,
+	};
+	return 0;
+}
+
+/* Keeps a string that was put together for as long as the options live; NULL when out of memory. */
+static const char *keep(struct options *o, char *made)
+{
+	strv_take(&o->made, made);
+	return o->made.failed ? NULL : o->made.items[o->made.len - 1];
+}
+
+/* PATH[:AT] -> one entry of a list of mounts. A relative PATH is the caller's, so it is made absolute here: a policy
+ * file's would be relative to the file. */
+static int add_mount(struct options *o, const struct option_row *row, const char *value,
+		     const char *option, struct ward_err *e)
+{
+	auto_free char *here = NULL, *path = NULL, *source = NULL;
+	auto_buf entry = { 0 };
+	struct json j = { .out = &entry };
+	const char *at = NULL, *kept;
+
+	for (const char *s = value; (s = strstr(s, ":/")); s++)
+		at = s + 1;
+	source = at ? strndup(value, (size_t)(at - 1 - value)) : strdup(value);
+	if (!source)
+		return ward_fail(e, ENOMEM, "out of memory");
+	if (!*source)
+		return ward_fail(e, EINVAL, "%s: the path is empty", option);
+	here = *source == '/' ? strdup("/") : realpath(".", NULL);
+	path = here ? path_join(here, source) : NULL;
+	if (!path)
+		return ward_fail_errno(e, "%s %.200s: cannot tell the current directory", option, source);
+	json_begin_object(&j, NULL);
+	json_string(&j, "path", path);
+	json_string(&j, "mode", row->kind == KIND_MOUNT_RW ? "read_write" : "read_only");
+	if (at)
+		json_string(&j, "at", at);
+	json_end_object(&j);
+	kept = keep(o, buf_take(&entry));
+	if (!kept)
+		return ward_fail(e, ENOMEM, "out of memory");
+	return add_field(o, row->field, kept, option, true, e);
+}
+
+static int add_pair(struct options *o, const char *value, const char *option, struct ward_err *e)
+{
+	size_t n = strcspn(value, "=");
+	const char *field;
+
+	if (!value[n] || !n)
+		return ward_fail(e, EINVAL, "%s %.200s: expected FIELD=VALUE", option, value) < 0 ?
+			ward_remedy(e, "for instance %s process.syscalls=build", option) : 0;
+	field = keep(o, strndup(value, n));
+	if (!field)
+		return ward_fail(e, ENOMEM, "out of memory");
+	return add_field(o, field, value + n + 1, option, false, e);
+}
+
+static int apply(struct options *o, const struct option_row *row, const char *option,
+		 const char *value, struct ward_err *e)
+{
+	char *member = (char *)o + row->offset;
+
+	switch ((enum kind)row->kind) {
+	case KIND_FLAG:
+		*(bool *)member = true;
+		return 0;
+	case KIND_TEXT:
+		if (!*value)
+			return ward_fail(e, EINVAL, "%s: the value is empty", option);
+		*(const char **)(void *)member = value;
+		return 0;
+	case KIND_ONE:
+	case KIND_MANY:
+		return add_field(o, row->field, value, option, row->kind == KIND_MANY, e);
+	case KIND_MOUNT_RO:
+	case KIND_MOUNT_RW:
+		return add_mount(o, row, value, option, e);
+	case KIND_PAIR:
+		return add_pair(o, value, option, e);
+	case KIND_LATER:
+		break;
+	}
+	return ward_fail(e, ENOTSUP, "%s is not yet supported by this build", option);
+}
+
+/* One option at **at; *at moves over a value of its own word. */
+static int read_one(struct options *o, char ***at, struct ward_err *e)
+{
+	const char *word = **at, *value = NULL;
+	bool is_long = word[1] == '-';
+	const struct option_row *row;
+
+	if (is_long) {
+		size_t n = strcspn(word, "=");
+
+		row = find_long(o->verb, word, n);
+		if (word[n])
+			value = word + n + 1;
+	} else {
+		row = find_short(o->verb, word[1]);
+		if (word[2])
+			value = word + 2;
+	}
+	if (!row || (!is_long && value && !row->metavar[0]))
+		return fail_unknown(o->verb, word, e);
+	if (!row->metavar[0] && value)
+		return ward_fail(e, EINVAL, "%s takes no value", row->name);
+	if (row->metavar[0] && !value && row->kind != KIND_LATER) {
+		value = (*at)[1];
+		if (!value)
+			return ward_fail(e, EINVAL, "%s needs a value: %s", row->name, row->metavar);
+		(*at)++;
+	}
+	return apply(o, row, row->name, value ? value : "", e);
+}
+
+static int count_words(const struct options *o, struct ward_err *e)
+{
+	static const struct {
+		uint32_t min, max;
+	} bounds[] = {
+#define VERB(id, name, min, max, ...) { min, max },
+#define LATER(...)
+#include "verbs.def"
+#undef VERB
+#undef LATER
+	};
+
+	if (o->help)
+		return 0;
+	if (o->word_count < bounds[o->verb].min)
+		return ward_fail(e, EINVAL, "%s", o->verb == VERB_RUN ? "no command was given" :
+								 "a word is missing") < 0 ?
+			ward_remedy(e, "see ward %s --help", verb_name(o->verb)) : 0;
+	if (o->word_count > bounds[o->verb].max)
+		return ward_fail(e, EINVAL, "%.200s: one word too many", o->words[bounds[o->verb].max]);
+	return 0;
+}
+
+int options_read(enum verb verb, char **argv, struct options *o, struct ward_err *e)
+{
+	static const bool command[] = {
+#define COMMAND true
+#define PLAIN false
+#define VERB(id, name, min, max, words, ...) words,
+#define LATER(...)
+#include "verbs.def"
+#undef VERB
+#undef LATER
+#undef COMMAND
+#undef PLAIN
+	};
+	char **out = argv, **at = argv;
+
+	*o = (struct options){ .verb = verb, .words = argv };
+	for (; *at; at++) {
+		if (strcmp(*at, "--") == 0) {
+			at++;
+			break;
+		}
+		if ((*at)[0] == '-' && (*at)[1]) {
+			int r = read_one(o, &at, e);
+
+			if (r < 0)
+				return r;
+		} else if (command[verb]) {
+			break;
+		} else {
+			*out++ = *at;
+		}
+	}
+	if (out == argv) {
+		o->words = at;
+		while (o->words[o->word_count])
+			o->word_count++;
+	} else {
+		while (*at)
+			*out++ = *at++;
+		*out = NULL;
+		o->word_count = (size_t)(out - argv);
+	}
+	return count_words(o, e);
+}
+
+void options_clear(struct options *o)
+{
+	free(o->fields);
+	strv_free(&o->made);
+	*o = (struct options){ 0 };
+}

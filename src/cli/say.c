@@ -1,0 +1,61 @@
+/*
+ * How ward speaks: errors on standard error as "ward: WHAT: WHY" with the remedy below, answers on standard output. In: errors
+ * and finished text. Everything in an error may quote untrusted bytes, so all of it is escaped here, at the one place
+ * where it is printed. No stdio: one write, nothing buffered across a fork.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "base/text.h"
+#include "lib/result.h"
+
+void say_err(const struct buf *out)
+{
+	if (out->data && io_write_all(STDERR_FILENO, out->data, out->len) < 0)
+		return;		/* nobody is there to be told */
+}
+
+int say_error(const struct ward_err *e, bool json, int code)
+{
+	auto_buf out = { 0 };
+
+	if (json) {
+		result_refusal_json(e, &out);
+		buf_puts(&out, "\n");
+	} else {
+		buf_puts(&out, "ward: ");
+		text_escape(&out, e->what);
+		buf_puts(&out, e->what[0] ? ": " : "");
+		text_escape(&out, e->why);
+		buf_puts(&out, "\n");
+		if (e->remedy[0]) {
+			buf_puts(&out, "  remedy: ");
+			text_escape(&out, e->remedy);
+			buf_puts(&out, "\n");
+		}
+	}
+	say_err(&out);
+	return code;
+}
+
+int say_usage(const struct ward_err *e, const struct options *o)
+{
+	return say_error(e, o->json, o->verb == VERB_RUN ? EXIT_REFUSED : EXIT_USAGE);
+}
+
+int say_out(const struct buf *out, int code)
+{
+	struct ward_err e = { 0 };
+	int r = out->failed ? -ENOMEM : io_write_all(STDOUT_FILENO, buf_text(out), out->len);
+
+	if (r == 0)
+		return code;
+	if (r == -EPIPE)
+		return code;	/* the reader has seen enough */
+	errno = -r;
+	return ward_fail_errno(&e, "cannot write to standard output") ?
+		       say_error(&e, false, EXIT_REFUSED) : code;
+}
