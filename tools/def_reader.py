@@ -4,7 +4,7 @@ import re
 TOKEN = re.compile(
     r'/\*.*?\*/|//[^\n]*|\s+'           # skipped
     r'|(?P<string>"(?:[^"\\\n]|\\.)*")'
-    r'|(?P<word>[A-Za-z_0-9]+)'
+    r'|(?P<word>[A-Za-z_0-9]+(?:\s*\|\s*[A-Za-z_0-9]+)*)'
     r'|(?P<mark>[(),])', re.S)
 
 ESCAPES = {'n': '\n', 't': '\t', '"': '"', '\\': '\\'}

@@ -1,10 +1,12 @@
 /*
  * JSON writer. In: keys and values. Out: one line of valid UTF-8 JSON, whatever bytes the strings held, so that
- * nothing a sandbox names can break or forge a line. Runs in every process, no rights.
+ * nothing a sandbox names can break or forge a line, or act on a terminal that shows it. Runs in every process, no rights.
  */
 #include "base/json.h"
 
 #include <inttypes.h>
+
+#include "base/text.h"
 
 static void json_key(struct json *j, const char *key)
 {
@@ -84,26 +86,14 @@ void json_null(struct json *j, const char *key)
 	json_string(j, key, NULL);
 }
 
-/* Length of the valid UTF-8 sequence at s, 0 if it is none (overlong forms and surrogates are none). */
-static size_t utf8_sequence(const unsigned char *s)
+/* A character as JSON's escape, in two halves beyond the first plane. */
+static void escape_point(struct buf *out, unsigned point)
 {
-	if (s[0] >= 0xc2 && s[0] <= 0xdf)
-		return (s[1] & 0xc0) == 0x80 ? 2 : 0;
-	if (s[0] >= 0xe0 && s[0] <= 0xef) {
-		if ((s[1] & 0xc0) != 0x80 || (s[2] & 0xc0) != 0x80)
-			return 0;
-		if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f))
-			return 0;
-		return 3;
-	}
-	if (s[0] >= 0xf0 && s[0] <= 0xf4) {
-		if ((s[1] & 0xc0) != 0x80 || (s[2] & 0xc0) != 0x80 || (s[3] & 0xc0) != 0x80)
-			return 0;
-		if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-			return 0;
-		return 4;
-	}
-	return 0;
+	if (point < 0x10000)
+		buf_printf(out, "\\u%04x", point);
+	else
+		buf_printf(out, "\\u%04x\\u%04x", 0xd800 + ((point - 0x10000) >> 10),
+			   0xdc00 + ((point - 0x10000) & 0x3ff));
 }
 
 void json_quote(struct buf *out, const char *text)
@@ -112,21 +102,19 @@ void json_quote(struct buf *out, const char *text)
 
 	buf_puts(out, "\"");
 	while (*s) {
-		size_t n;
+		unsigned point = 0;
+		size_t n = text_utf8(s, &point);
 
-		if (*s == '"' || *s == '\\') {
-			buf_printf(out, "\\%c", *s++);
-		} else if (*s < 0x20 || *s == 0x7f) {
-			buf_printf(out, "\\u%04x", *s++);
-		} else if (*s < 0x80) {
-			buf_add(out, s++, 1);
-		} else if ((n = utf8_sequence(s))) {
-			buf_add(out, s, n);
-			s += n;
-		} else {
+		if (!n) {
 			buf_puts(out, "\\ufffd");
-			s++;
+			n = 1;
+		} else if (text_acts(point)) {
+			escape_point(out, point);
+		} else {
+			buf_add(out, "\\", *s == '"' || *s == '\\');
+			buf_add(out, s, n);
 		}
+		s += n;
 	}
 	buf_puts(out, "\"");
 }

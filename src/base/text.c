@@ -33,8 +33,8 @@ size_t text_utf8(const unsigned char *s, unsigned *ret_point)
 	return n;
 }
 
-/* Characters that act instead of showing: C0, DEL, C1, directional marks and overrides, separators, zero width, tags. */
-static bool acts(unsigned point)
+/* C0, DEL, C1, directional marks and overrides, separators, zero width, variation selectors, tags. */
+bool text_acts(unsigned point)
 {
 	static const struct {
 		unsigned first, last;
@@ -65,7 +65,7 @@ void text_escape(struct buf *out, const char *text)
 		if (!*s)
 			break;
 		n = text_utf8(s, &point);
-		if (n && !acts(point))
+		if (n && !text_acts(point))
 			buf_add(out, s, n);
 		else if (*s == '\n' || *s == '\t' || *s == '\r')
 			buf_puts(out, *s == '\n' ? "\\n" : *s == '\t' ? "\\t" : "\\r");

@@ -7,6 +7,9 @@
 /* Length of the valid UTF-8 sequence at s (NUL-terminated), 0 if there is none; *ret_point is its code point. A pure function. */
 size_t text_utf8(const unsigned char *s, unsigned *ret_point);
 
+/* Whether a character acts instead of showing: it moves the cursor, turns the text around or hides. A pure function. */
+bool text_acts(unsigned point);
+
 /* Appends s on one line: control characters, bytes that are not UTF-8, and characters that turn or hide text become
  * escapes, so that nothing in s can move the cursor, forge a line or reverse its order. A pure function. */
 void text_escape(struct buf *out, const char *s);

@@ -16,6 +16,16 @@ enum verb {
 	VERBS
 };
 
+/* Sets of verbs, as tables/options.def names them. */
+enum verb_set {
+#define VERB(id, ...) V_##id = 1 << VERB_##id,
+#define LATER(...)
+#include "verbs.def"
+#undef VERB
+#undef LATER
+	V_ALL = (1 << VERBS) - 1
+};
+
 /* The command line of one verb, read. Strings are argv's own unless `made` holds them. */
 struct options {
 	enum verb verb;

@@ -7,8 +7,6 @@
 #include <string.h>
 
 #define WIDTH 79
-#define V(id) (1U << VERB_##id)
-#define V_ALL UINT32_MAX
 
 struct verb_text {
 	const char *args, *help, *about, *example, *example_help;
@@ -79,12 +77,13 @@ static void wrap(struct buf *out, const char *text, size_t indent, size_t column
 	buf_puts(out, "\n");
 }
 
-static void option_line(struct buf *out, char short_name, const char *name, const char *metavar,
+static void option_line(struct buf *out, const char *short_name, const char *name, const char *metavar,
 			const char *help)
 {
 	char left[64];
-	int n = snprintf(left, sizeof(left), short_name ? "  -%c, --%s%s%s" : "  %.0s    --%s%s%s",
-			 short_name ? short_name : ' ', name, *metavar ? " " : "", metavar);
+	int n = snprintf(left, sizeof(left), "  %s%s%s --%s%s%s", *short_name ? "-" : " ",
+			 *short_name ? short_name : " ", *short_name ? "," : " ", name,
+			 *metavar ? " " : "", metavar);
 
 	buf_puts(out, left);
 	if (n > 27)

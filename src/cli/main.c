@@ -51,13 +51,19 @@ static bool asks_json(char *const *argv)
 	return false;
 }
 
+/* A reader that goes away is an error like any other. A handler and not SIG_IGN, which a command would inherit. */
+static void reader_gone(unused_arg int signal_number)
+{
+}
+
 static int start_verb(enum verb verb, char **argv)
 {
 	struct ward_err e = { 0 };
+	const struct sigaction gone = { .sa_handler = reader_gone, .sa_flags = SA_RESTART };
 	struct options o;
 	int code;
 
-	signal(SIGPIPE, SIG_IGN);	/* a reader that goes away is an error like any other */
+	sigaction(SIGPIPE, &gone, NULL);
 	if (options_read(verb, argv, &o, &e) < 0) {
 		o.json = o.json || asks_json(argv);
 		code = say_usage(&e, &o);

@@ -20,14 +20,12 @@ struct option_row {
 	uint32_t verbs;
 	uint8_t kind;
 	uint8_t offset;		/* of the member of struct options */
-	char short_name;
+	char short_name[2];
 	char name[18];		/* with its dashes */
 	char metavar[16];	/* "": takes no value */
 	char field[28];
 };
 
-#define V(id) (1U << VERB_##id)
-#define V_ALL UINT32_MAX
 #define AT(member) offsetof(struct options, member)
 
 static const struct option_row rows[] = {
@@ -54,7 +52,7 @@ static const struct option_row *find_long(enum verb verb, const char *name, size
 static const struct option_row *find_short(enum verb verb, char name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		if (rows[i].verbs & (1U << verb) && name && rows[i].short_name == name)
+		if (rows[i].verbs & (1U << verb) && name && rows[i].short_name[0] == name)
 			return &rows[i];
 	return NULL;
 }

@@ -35,6 +35,10 @@ void result_clear(struct result *r);
 
 /* The report of DESIGN 2: one JSON object on one line. plan is NULL when there is none. */
 void result_json(const struct result *r, const struct plan *p, struct buf *out);
+/* The same for an error before there is a result: {"refused": {what, why, remedy}}. */
+void result_refusal_json(const struct ward_err *e, struct buf *out);
+/* What is said whatever standard error is: that a limit was reached or ward ended the run, one line and its remedy each. */
+void result_stopped_text(const struct result *r, const struct plan *p, struct buf *out);
 /* The summary for a person; colour escapes when colour is set. */
 void result_text(const struct result *r, const struct plan *p, bool verbose, bool colour, struct buf *out);
 

@@ -1,0 +1,337 @@
+/*
+ * The result of a run, and the two ways of telling it. In: what box.c noted. Out: the report as one line of JSON, and a summary for a
+ * person. Runs in the supervisor with the user's rights after everything inside is dead. Names in it may have been chosen by the sandbox: JSON
+ * and text are escaped here, so nothing can forge a line or act on a terminal. A report that lost a piece for want of memory says so.
+ */
+#include "lib/result.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "policy/units.h"
+
+#define DENIALS_KEPT 1000
+
+struct limit_text {
+	const char *unit, *option, *message;
+};
+
+static struct limit_text limit_text(enum limit l)
+{
+	switch (l) {
+#define LIMIT(id, name, unit, member, option, message) \
+	case LIMIT_##id:                               \
+		return (struct limit_text){ unit, option, message };
+#include "limits.def"
+#undef LIMIT
+	case LIMITS:
+		break;
+	}
+	return (struct limit_text){ "", "", "" };
+}
+
+void result_deny(struct result *r, const char *what, const char *why, const char *remedy)
+{
+	struct denial *grown;
+
+	for (size_t i = 0; i < r->denial_count; i++)
+		if (r->denials[i].what && strcmp(r->denials[i].what, what) == 0) {
+			r->denials[i].count++;
+			return;
+		}
+	if (r->denial_count >= DENIALS_KEPT)
+		return;
+	grown = reallocarray(r->denials, r->denial_count + 1, sizeof(*grown));
+	if (!grown)
+		return;
+	r->denials = grown;
+	r->denials[r->denial_count++] = (struct denial){
+		.what = strdup(what), .why = strdup(why), .remedy = strdup(remedy), .count = 1,
+	};
+}
+
+void result_layer_note(struct result *r, enum layer l, enum layer_state s, const char *note)
+{
+	r->layers[l] = s;
+	free(r->layer_notes[l]);
+	r->layer_notes[l] = note ? strdup(note) : NULL;
+}
+
+void result_clear(struct result *r)
+{
+	for (size_t i = 0; i < r->denial_count; i++) {
+		free(r->denials[i].what);
+		free(r->denials[i].why);
+		free(r->denials[i].remedy);
+	}
+	free(r->denials);
+	for (size_t i = 0; i < LAYERS; i++)
+		free(r->layer_notes[i]);
+	strv_free(&r->quarantine);
+	strv_free(&r->notes);
+	*r = (struct result){ 0 };
+}
+
+static void json_refusal(struct json *j, const struct ward_err *e)
+{
+	json_begin_object(j, "refused");
+	json_string(j, "what", e->what);
+	json_string(j, "why", e->why);
+	json_string(j, "remedy", e->remedy);
+	json_end_object(j);
+}
+
+void result_refusal_json(const struct ward_err *e, struct buf *out)
+{
+	struct json j = { .out = out };
+
+	json_begin_object(&j, NULL);
+	json_refusal(&j, e);
+	json_end_object(&j);
+}
+
+static void json_limits(struct json *j, const struct result *r, const struct plan *p)
+{
+	json_begin_object(j, "limits");
+	for (enum limit l = 0; p && l < LIMITS; l++) {
+		json_begin_object(j, limit_name(l));
+		if (p->limits[l].value == POLICY_NONE)
+			json_null(j, "value");
+		else
+			json_uint(j, "value", p->limits[l].value);
+		json_string(j, "unit", limit_text(l).unit);
+		json_string(j, "held_by", held_by_name(p->limits[l].held_by));
+		json_bool(j, "hit", r->usage.hit[l]);
+		json_end_object(j);
+	}
+	json_end_object(j);
+}
+
+static void json_layers(struct json *j, const struct result *r)
+{
+	json_begin_object(j, "layers");
+	for (enum layer l = 0; l < LAYERS; l++) {
+		json_begin_object(j, layer_name(l));
+		json_bool(j, "in_force", r->layers[l] == LAYER_IN_FORCE);
+		json_string(j, "note", r->layer_notes[l]);
+		json_end_object(j);
+	}
+	json_end_object(j);
+}
+
+static void json_denials(struct json *j, const struct result *r)
+{
+	json_begin_array(j, "denials");
+	for (size_t i = 0; i < r->denial_count; i++) {
+		json_begin_object(j, NULL);
+		json_string(j, "what", r->denials[i].what);
+		json_string(j, "why", r->denials[i].why);
+		json_string(j, "remedy", r->denials[i].remedy);
+		json_uint(j, "count", r->denials[i].count);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void json_strings(struct json *j, const char *key, const struct strv *a, const struct strv *b)
+{
+	json_begin_array(j, key);
+	for (size_t i = 0; i < a->len; i++)
+		json_string(j, NULL, a->items[i]);
+	for (size_t i = 0; b && i < b->len; i++)
+		if (!strv_has(a, b->items[i]))
+			json_string(j, NULL, b->items[i]);
+	json_end_array(j);
+}
+
+void result_json(const struct result *r, const struct plan *p, struct buf *out)
+{
+	struct json j = { .out = out };
+
+	if (r->refused) {
+		result_refusal_json(&r->error, out);
+		return;
+	}
+	json_begin_object(&j, NULL);
+	json_string(&j, "run", r->run_id);
+	json_string(&j, "engine", r->engine ? r->engine : p ? p->engine : NULL);
+	json_begin_object(&j, "exit");
+	json_int(&j, "code", r->exit_code);
+	if (r->exit_signal)
+		json_int(&j, "signal", r->exit_signal);
+	else
+		json_null(&j, "signal");
+	json_end_object(&j);
+	json_uint(&j, "duration_ms", r->duration_ms);
+	json_uint(&j, "memory_peak_bytes", r->usage.memory_peak_bytes);
+	json_uint(&j, "cpu_ms", r->usage.cpu_ms);
+	json_limits(&j, r, p);
+	json_layers(&j, r);
+	json_denials(&j, r);
+	json_begin_array(&j, "changes");
+	json_end_array(&j);
+	json_strings(&j, "quarantine", &r->quarantine, NULL);
+	json_strings(&j, "notes", &r->notes, p ? &p->notes : NULL);
+	if (r->error.code) {
+		json_begin_object(&j, "error");
+		json_string(&j, "what", r->error.what);
+		json_string(&j, "why", r->error.why);
+		json_string(&j, "remedy", r->error.remedy);
+		json_end_object(&j);
+	}
+	json_end_object(&j);
+}
+
+static void format_value(const char *unit, uint64_t value, char *out, size_t n)
+{
+	if (strcmp(unit, "bytes") == 0)
+		units_format_size(value, out, n);
+	else if (strcmp(unit, "ms") == 0)
+		units_format_ms(value, out, n);
+	else if (strcmp(unit, "millicpus") == 0)
+		snprintf(out, n, "%g cpus", (double)value / 1000);
+	else
+		snprintf(out, n, "%" PRIu64, value);
+}
+
+/* "--memory SIZE": the option that moves the limit, with what it takes. */
+static void remedy_option(const struct limit_text *t, struct buf *out)
+{
+	buf_puts(out, t->option);
+	if (!strchr(t->option, '='))
+		buf_puts(out, strcmp(t->unit, "bytes") == 0 ? " SIZE" :
+			      strcmp(t->unit, "ms") == 0    ? " SECONDS" :
+							      " N");
+}
+
+void result_stopped_text(const struct result *r, const struct plan *p, struct buf *out)
+{
+	bool stopped = r->exit_code == 124 || r->exit_code == 137;
+
+	for (enum limit l = 0; l < LIMITS; l++) {
+		struct limit_text t = limit_text(l);
+		char value[48] = "";
+
+		if (!r->usage.hit[l] || (l == LIMIT_CPU && !stopped))
+			continue;	/* being slowed down is what a cpu limit is for */
+		buf_printf(out, "ward: %s: %s", stopped ? "stopped" : "limit reached", t.message);
+		if (p && p->limits[l].value != POLICY_NONE) {
+			format_value(t.unit, p->limits[l].value, value, sizeof(value));
+			buf_printf(out, " (limit %s, held by %s)", value,
+				   held_by_name(p->limits[l].held_by));
+		}
+		buf_puts(out, "; remedy: ");
+		remedy_option(&t, out);
+		buf_puts(out, "\n");
+	}
+}
+
+static void text_layers(const struct result *r, struct buf *out)
+{
+	buf_puts(out, "  layers:\n");
+	for (enum layer l = 0; l < LAYERS; l++) {
+		buf_printf(out, "    %-16s  %s", layer_name(l),
+			   r->layers[l] == LAYER_IN_FORCE ? "in force" : "absent");
+		if (r->layer_notes[l]) {
+			buf_puts(out, ": ");
+			text_escape(out, r->layer_notes[l]);
+		}
+		buf_puts(out, "\n");
+	}
+}
+
+static void text_limits(const struct result *r, const struct plan *p, struct buf *out)
+{
+	buf_puts(out, "  limits:\n");
+	for (enum limit l = 0; l < LIMITS; l++) {
+		char value[48] = "off";
+
+		if (p->limits[l].value != POLICY_NONE)
+			format_value(limit_text(l).unit, p->limits[l].value, value, sizeof(value));
+		buf_printf(out, "    %-16s  %s", limit_name(l), value);
+		if (p->limits[l].value != POLICY_NONE)
+			buf_printf(out, ", held by %s", held_by_name(p->limits[l].held_by));
+		buf_puts(out, r->usage.hit[l] ? ", reached\n" : "\n");
+	}
+}
+
+static void text_notes(const struct strv *notes, const struct strv *but, struct buf *out)
+{
+	for (size_t i = 0; i < notes->len; i++) {
+		if (but && strv_has(but, notes->items[i]))
+			continue;
+		buf_puts(out, "  note: ");
+		text_escape(out, notes->items[i]);
+		buf_puts(out, "\n");
+	}
+}
+
+static void text_denials(const struct result *r, struct buf *out)
+{
+	for (size_t i = 0; i < r->denial_count; i++) {
+		const struct denial *d = &r->denials[i];
+
+		buf_puts(out, "  denied: ");
+		text_escape(out, d->what ? d->what : "?");
+		if (d->count > 1)
+			buf_printf(out, " (%" PRIu64 " times)", d->count);
+		if (d->why && *d->why) {
+			buf_puts(out, ": ");
+			text_escape(out, d->why);
+		}
+		buf_puts(out, "\n");
+		if (d->remedy && *d->remedy) {
+			buf_puts(out, "    remedy: ");
+			text_escape(out, d->remedy);
+			buf_puts(out, "\n");
+		}
+	}
+}
+
+static void text_head(const struct result *r, bool colour, struct buf *out)
+{
+	char duration[48], memory[48], cpu[48];
+	bool fine = r->exit_code == 0;
+
+	units_format_ms(r->duration_ms, duration, sizeof(duration));
+	units_format_size(r->usage.memory_peak_bytes, memory, sizeof(memory));
+	units_format_ms(r->usage.cpu_ms, cpu, sizeof(cpu));
+	buf_puts(out, !colour ? "ward: " : fine ? "\033[32mward:\033[0m " : "\033[33mward:\033[0m ");
+	buf_printf(out, "exit %d", r->exit_code);
+	if (r->exit_signal) {
+		const char *name = sigabbrev_np(r->exit_signal);
+
+		buf_printf(out, " (signal %s%s)", name ? "SIG" : "?", name ? name : "");
+	}
+	buf_printf(out, ", %s", duration);
+	if (r->usage.memory_peak_bytes)
+		buf_printf(out, ", peak memory %s", memory);
+	buf_printf(out, ", cpu %s\n", cpu);
+}
+
+void result_text(const struct result *r, const struct plan *p, bool verbose, bool colour,
+		 struct buf *out)
+{
+	if (r->refused)
+		return;		/* an error, which the caller prints */
+	text_head(r, colour, out);
+	text_denials(r, out);
+	for (size_t i = 0; i < r->quarantine.len; i++) {
+		buf_puts(out, "  moved to the quarantine: ");
+		text_escape(out, r->quarantine.items[i]);
+		buf_puts(out, "\n");
+	}
+	if (r->quarantine.len)
+		buf_printf(out, "    to bring them back: ward quarantine restore %s\n", r->run_id);
+	if (!verbose)
+		return;
+	buf_printf(out, "  run: %s, engine: %s\n", r->run_id, r->engine ? r->engine : "none");
+	text_notes(&r->notes, NULL, out);
+	if (p) {
+		text_notes(&p->notes, &r->notes, out);
+		text_limits(r, p, out);
+	}
+	text_layers(r, out);
+}
