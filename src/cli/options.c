@@ -98,6 +98,17 @@ static const char *keep(struct options *o, char *made)
 	return o->made.failed ? NULL : o->made.items[o->made.len - 1];
 }
 
+static bool is_utf8(const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	unsigned point;
+	size_t n = 1;
+
+	for (; *s && n; s += n)
+		n = text_utf8(s, &point);
+	return n > 0;
+}
+
 /* PATH[:AT] -> one entry of a list of mounts. A relative PATH is the caller's, so it is made absolute here: a policy
  * file's would be relative to the file. */
 static int add_mount(struct options *o, const struct option_row *row, const char *value,
@@ -115,6 +126,8 @@ static int add_mount(struct options *o, const struct option_row *row, const char
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (!*source)
 		return ward_fail(e, EINVAL, "%s: the path is empty", option);
+	if (!is_utf8(value))
+		return ward_fail(e, EINVAL, "%s %.200s: the path is not UTF-8", option, value);
 	here = *source == '/' ? strdup("/") : realpath(".", NULL);
 	path = here ? path_join(here, source) : NULL;
 	if (!path)
