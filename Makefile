@@ -55,7 +55,7 @@ install: all
 bench:
 	@tools/deps.sh install build bench
 	@$(MAKE) --no-print-directory all
-	@bench/run.sh
+	@bench/run.py
 
 fuzz:
 	@tools/deps.sh install build fuzz
