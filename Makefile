@@ -70,7 +70,7 @@ lint:
 test-vm:
 	@tools/deps.sh install build vm
 	@$(MAKE) --no-print-directory all
-	@tests/vm/run.sh
+	@tests/vm/run.py
 
 clean:
 	rm -rf $(BUILD) $(BUILD_ASAN) $(BUILD_FUZZ) build-analyzer
