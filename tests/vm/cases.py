@@ -33,19 +33,8 @@ def limit(r, name):
     return (r.report or {}).get('limits', {}).get(name, {})
 
 
-def layers(r):
-    return (r.report or {}).get('layers', {})
-
-
 def in_force(r, name):
-    """The layers are a map from name to a state, or a list of maps: read both."""
-    found = layers(r)
-    if isinstance(found, list):
-        found = {x['name']: x for x in found}
-    state = found.get(name)
-    if isinstance(state, dict):
-        state = state.get('in_force', state.get('state'))
-    return state in (True, 'in_force', 'in force', 'present')
+    return (r.report or {}).get('layers', {}).get(name, {}).get('in_force') is True
 
 
 def held_by(r, name, how):
