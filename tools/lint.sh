@@ -19,9 +19,12 @@ check() {
 	fi
 }
 
-sources() { git ls-files 'src/*.c' | grep -v '^src/guest/init_'; }
-
-tidy() { sources | xargs -r -P "$jobs" -n 4 clang-tidy --quiet -p "$build" 2> >(grep -v 'warnings generated\|warnings treated as\|^Suppressed\|^Use -' >&2); }
+# clang-tidy reads the compile commands without what only gcc knows.
+tidy() {
+	mkdir -p "$build/tidy" && sed 's/ -fno-tree-loop-distribute-patterns//' "$build/compile_commands.json" \
+		>"$build/tidy/compile_commands.json" || return 1
+	git ls-files 'src/*.c' | xargs -r -P "$jobs" -n 4 clang-tidy --quiet -p "$build/tidy" 2> >(grep -v 'warnings generated' >&2)
+}
 
 # style and unusedFunction are left out: the compiler's own warnings cover the one, the other needs all entry points
 cpp_check() {

@@ -133,7 +133,7 @@ static long start_command(char **argv, size_t argc, char **envp, unsigned long o
 /* Collects the dead; true when the command is among them. */
 static bool reap(long command)
 {
-	int status;
+	int status = 0;
 	long pid;
 
 	while ((pid = raw_call(SYS_wait4, -1, &status, WNOHANG, 0)) > 0)
@@ -147,7 +147,7 @@ static bool reap(long command)
 /* Does what the supervisor says; false when it is gone. */
 static bool obey(long command)
 {
-	struct guest_message m;
+	struct guest_message m = { 0 };
 	long n = raw_call(SYS_read, GUEST_CONTROL_FD, &m, sizeof(m));
 
 	if (n != (long)sizeof(m))

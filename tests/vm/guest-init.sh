@@ -1,4 +1,5 @@
 #!/bin/busybox sh
+# shellcheck shell=dash disable=SC3043,SC1091
 # pid 1 of the guest: lays out a small Debian-like system in memory, runs the cases of /cases.sh, powers off.
 # What it says goes to the serial line; run.py reads the lines that start with "@@".
 export PATH=/usr/bin:/usr/sbin:/bin
