@@ -95,8 +95,15 @@ must_check int policy_read(struct policy *p, const char *name, const uint8_t *by
 must_check int policy_set(struct policy *p, const char *field, const char *value, bool append,
 			  enum policy_source source, struct ward_err *e);
 
-/* Appends to *wider "field: old -> new" for each field in which p allows more than base. Returns their count or -errno. */
+/* Appends to *wider "field: old -> new" for each field in which p allows more than base. A share of memory and an amount
+ * cannot be compared without the machine: that counts as wider. Returns their count or -errno. */
 must_check int policy_compare(const struct policy *base, const struct policy *p, struct strv *wider);
+/* The same for a machine with memory_bytes of memory (0: unknown), which shares are taken of. */
+must_check int policy_compare_on(const struct policy *base, const struct policy *p, uint64_t memory_bytes,
+				 struct strv *wider);
+/* Whether p allows more than base in this one field. */
+bool policy_field_widens(const struct policy *base, const struct policy *p, enum policy_field field,
+			 uint64_t memory_bytes);
 
 /* Appends to *lines one "FIELD: VALUE is not yet supported by this build" for each such value. Returns their count. */
 must_check int policy_unsupported(const struct policy *p, struct strv *lines);

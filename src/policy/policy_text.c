@@ -3,9 +3,35 @@
  * reading it gives the same value. For plan, messages and the comparison. Pure functions, no rights.
  */
 #include <string.h>
+#include <strings.h>
 
+#include "base/json.h"
 #include "policy/schema.h"
-#include "policy/text.h"
+
+/* Words that a YAML reader may take for something else than a string. */
+static bool is_reserved(const char *s)
+{
+	static const char *const words[] = { "null", "true", "false", "yes", "no", "on", "off", "y", "n" };
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (strcasecmp(s, words[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Plain where every reader takes it for the same string, else quoted. */
+static void scalar_text(struct buf *out, const char *s)
+{
+	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-=+@";
+	size_t n = strlen(s);
+	bool starts_well = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || *s == '_' ||
+			   *s == '/' || strcmp(s, ".") == 0 || strncmp(s, "./", 2) == 0;
+
+	if (n && starts_well && strspn(s, safe) == n && !is_reserved(s))
+		buf_add(out, s, n);
+	else
+		json_quote(out, s);
+}
 
 static void list_text(const struct strv *list, bool verbatim, struct buf *out)
 {
@@ -15,7 +41,7 @@ static void list_text(const struct strv *list, bool verbatim, struct buf *out)
 		if (verbatim)
 			buf_puts(out, list->items[i]);
 		else
-			text_scalar(out, list->items[i]);
+			scalar_text(out, list->items[i]);
 	}
 	buf_puts(out, "]");
 }
@@ -27,11 +53,11 @@ static void mounts_text(const struct policy_mounts *mounts, struct buf *out)
 		const struct policy_mount *m = &mounts->items[i];
 
 		buf_puts(out, i ? ", {path: " : "{path: ");
-		text_scalar(out, m->path);
+		scalar_text(out, m->path);
 		buf_puts(out, m->writable ? ", mode: read_write" : ", mode: read_only");
 		if (m->at) {
 			buf_puts(out, ", at: ");
-			text_scalar(out, m->at);
+			scalar_text(out, m->at);
 		}
 		buf_puts(out, "}");
 	}
@@ -56,7 +82,7 @@ static void commands_text(const struct strv *list, struct buf *out)
 			else
 				buf_printf(out, "%s%s: [", any ? ", " : "", kinds[k]);
 			any = open = true;
-			text_scalar(out, list->items[i] + n + 1);
+			scalar_text(out, list->items[i] + n + 1);
 		}
 		buf_puts(out, open ? "]" : "");
 	}
@@ -84,7 +110,7 @@ char *policy_text(const struct policy *p, enum policy_field field)
 		const char *text = *(char *const *)member;
 
 		if (text)
-			text_scalar(&out, text);
+			scalar_text(&out, text);
 		else
 			buf_puts(&out, "null");
 		break;

@@ -34,11 +34,14 @@ static const struct schema_group groups[] = {
 #undef ITEM
 };
 
+/* What stands in place of an item's default. */
+#define OPTIONAL NULL
+#define REQUIRED NULL, .required = true
+
 static const struct schema_item items[] = {
 #define GROUP(name, help)
 #define FIELD(...)
-#define ITEM(object, name, type, values, fallback, help)                                            \
-	{ object, name, TYPE_##type, values, fallback },
+#define ITEM(o, n, t, v, d, h) { .object = o, .name = n, .type = TYPE_##t, .values = v, .fallback = d },
 #include "policy.def"
 #undef GROUP
 #undef FIELD

@@ -29,6 +29,7 @@ struct schema_item {
 	enum schema_type type;
 	const char *values;
 	const char *fallback;	/* NULL: none */
+	bool required;
 };
 
 struct schema_group {

@@ -1,0 +1,142 @@
+/*
+ * Hosts in egress rules. In: "host[:port]" as a policy writes it. Out: one canonical form, or what is wrong with it. A
+ * name, *.suffix, * (every public name), an IPv4 or IPv6 address, or a CIDR block. Everything that different programs
+ * read differently is refused: addresses in decimal, octal, hexadecimal or shortened form, IPv4 inside IPv6, zones,
+ * empty labels, characters that are not ASCII, host bits behind a prefix. A pure function, fuzzed (fuzz/policy.c).
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "policy/policy_value.h"
+#include "policy/units.h"
+
+#define HOST_MAX 255
+
+static const char not_a_host[] = "a host name, *.suffix, an IP address or a CIDR block";
+
+static bool all_of(const char *s, size_t n, const char *set)
+{
+	return n && strspn(s, set) >= n;
+}
+
+/* A label of a host name: letters, digits, - inside, _. */
+static bool is_label(const char *s, size_t n)
+{
+	return n <= 63 && all_of(s, n, "abcdefghijklmnopqrstuvwxyz0123456789-_") && s[0] != '-' &&
+	       s[n - 1] != '-';
+}
+
+/* What inet_aton() and friends would take for an address. */
+static bool looks_numeric(const char *label, size_t n)
+{
+	if (n > 2 && label[0] == '0' && label[1] == 'x')
+		return all_of(label + 2, n - 2, "0123456789abcdef");
+	return all_of(label, n, "0123456789");
+}
+
+static const char *check_name(char *host)
+{
+	size_t len = strlen(host), label = 0;
+	const char *at = host;
+
+	if (len && host[len - 1] == '.')
+		host[--len] = '\0';
+	if (strcmp(host, "*") == 0)
+		return NULL;
+	if (strncmp(at, "*.", 2) == 0)
+		at += 2;
+	if (len > 253 || !len)
+		return "a host name of at most 253 characters";
+	for (;;) {
+		label = strcspn(at, ".");
+		if (!is_label(at, label))
+			return strchr(host, '*') ? "* only alone or as the first label: *.example.com" : not_a_host;
+		if (!at[label])
+			break;
+		at += label + 1;
+	}
+	if (looks_numeric(at, label))
+		return "an address in its usual form: 192.0.2.1";
+	return NULL;
+}
+
+static bool has_host_bits(const unsigned char *address, size_t bytes, unsigned prefix)
+{
+	for (unsigned bit = prefix; bit < bytes * 8; bit++)
+		if (address[bit / 8] & (0x80 >> (bit % 8)))
+			return true;
+	return false;
+}
+
+/* Whether host is an address or a block; then *ret_wrong says what is wrong with it, if anything. */
+static bool check_address(const char *host, const char **ret_wrong)
+{
+	unsigned char address[16];
+	char bare[HOST_MAX + 1];
+	size_t n = strcspn(host, "/");
+	bool v6 = strchr(host, ':') != NULL;
+	uint64_t prefix = v6 ? 128 : 32;
+
+	memcpy(bare, host, n);
+	bare[n] = '\0';
+	*ret_wrong = NULL;
+	if (inet_pton(v6 ? AF_INET6 : AF_INET, bare, address) != 1) {
+		*ret_wrong = v6 || host[n] ? "an IP address or a CIDR block" : NULL;
+		return v6 || host[n];
+	}
+	if (v6 && strchr(bare, '.'))
+		*ret_wrong = "an IPv4 address written as one, not inside an IPv6 address";
+	else if (host[n] && (units_parse_uint(host + n + 1, &prefix) < 0 || prefix > (v6 ? 128 : 32)))
+		*ret_wrong = v6 ? "a prefix length from 0 to 128" : "a prefix length from 0 to 32";
+	else if (has_host_bits(address, v6 ? 16 : 4, (unsigned)prefix))
+		*ret_wrong = "a CIDR block whose bits behind the prefix are 0: 10.0.0.0/8";
+	return true;
+}
+
+static const char *check_host(char *host)
+{
+	const char *wrong;
+
+	for (char *c = host; *c; c++)
+		if (*c >= 'A' && *c <= 'Z')
+			*c = (char)(*c - 'A' + 'a');
+	if (check_address(host, &wrong))
+		return wrong;
+	return check_name(host);
+}
+
+/* Where the port of text begins (behind its colon), NULL if there is none. */
+static const char *find_port(const char *text)
+{
+	const char *first = strchr(text, ':');
+	const char *closed = strchr(text, ']');
+
+	if (*text == '[')
+		return closed && closed[1] == ':' ? closed + 2 : NULL;
+	/* more than one colon and no bracket: an IPv6 address without a port */
+	return first && !strchr(first + 1, ':') ? first + 1 : NULL;
+}
+
+const char *host_parse(const char *text, bool with_port, char ret_host[256], unsigned *ret_port)
+{
+	const char *port = with_port ? find_port(text) : NULL;
+	size_t n = port ? (size_t)(port - 1 - text) : strlen(text);
+	uint64_t number = 0;
+
+	*ret_port = 0;
+	if (port && (units_parse_uint(port, &number) < 0 || number < 1 || number > 65535))
+		return "a port from 1 to 65535 behind the colon";
+	if (*text == '[') {
+		if (n < 2 || text[n - 1] != ']' || !memchr(text, ':', n))
+			return "an IPv6 address in the brackets";
+		text++;
+		n -= 2;
+	}
+	if (n == 0 || n > HOST_MAX)
+		return not_a_host;
+	memcpy(ret_host, text, n);
+	ret_host[n] = '\0';
+	*ret_port = (unsigned)number;
+	return check_host(ret_host);
+}

@@ -1,0 +1,286 @@
+/*
+ * Lists of maps: host mounts, egress rules, grants, sinks; and the map of commands. In: nodes. Out: what struct policy
+ * holds; rules, grants and sinks as one line of canonical JSON each, keys in the order of the table and defaults filled in,
+ * so that two ways of writing the same thing compare equal. The keys come from the ITEM rows. Pure functions, no rights.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/path.h"
+#include "policy/policy_value.h"
+
+/* Unknown keys of the map, and required ones that are missing. */
+static void check_keys(struct reader *r, const char *path, const char *object, const struct node *map)
+{
+	const struct schema_item *item = NULL;
+	auto_strv known = { 0 };
+
+	while ((item = schema_next_item(object, item))) {
+		strv_add(&known, item->name);
+		if (item->required && !node_get(map, item->name))
+			reader_error(r, (struct place){ map->line, map->column }, NULL, "%s: the key \"%s\" is missing",
+				     path, item->name);
+	}
+	for (const struct node *n = map->first; n; n = n->next)
+		if (!strv_has(&known, n->key))
+			value_unknown_key(r, path, n, &known);
+}
+
+static void write_ports(struct reader *r, const char *path, const struct schema_item *item, const struct node *n,
+			struct json *j)
+{
+	char here[VALUE_PATH];
+	uint64_t value;
+	unsigned i = 0;
+
+	json_begin_array(j, item->name);
+	if (n->kind != NODE_LIST && value_number(r, path, TYPE_UINTS, item->values, n, &value))
+		json_uint(j, NULL, value);
+	if (n->kind == NODE_LIST && !n->first)
+		value_error(r, path, n, "at least one port", NULL);
+	for (const struct node *c = n->kind == NODE_LIST ? n->first : NULL; c; c = c->next) {
+		value_index_path(here, path, i++);
+		if (value_number(r, here, TYPE_UINTS, item->values, c, &value))
+			json_uint(j, NULL, value);
+	}
+	json_end_array(j);
+}
+
+static void write_strings(struct reader *r, const char *path, const struct schema_item *item, const struct node *n,
+			  struct json *j)
+{
+	auto_strv list = { 0 };
+
+	value_strings(r, path, item->values, n, &list);
+	json_begin_array(j, item->name);
+	for (size_t i = 0; i < list.len; i++)
+		json_string(j, NULL, list.items[i]);
+	json_end_array(j);
+	if (list.failed)
+		reader_out_of_memory(r);
+}
+
+static void write_default(const struct schema_item *item, struct json *j)
+{
+	uint64_t value;
+
+	if (!item->fallback)
+		return;
+	if (item->type == TYPE_BOOL)
+		json_bool(j, item->name, strcmp(item->fallback, "true") == 0);
+	else if (item->type == TYPE_SECONDS && !schema_number(item->type, item->values, item->fallback, &value))
+		json_uint(j, item->name, value / 1000);
+	else if (item->type == TYPE_UINTS) {
+		json_begin_array(j, item->name);
+		if (!schema_number(item->type, item->values, item->fallback, &value))
+			json_uint(j, NULL, value);
+		json_end_array(j);
+	} else {
+		json_string(j, item->name, item->fallback);
+	}
+}
+
+static void write_member(struct reader *r, const char *path, const struct schema_item *item, const struct node *n,
+			 struct json *j)
+{
+	char host[256];
+	const char *text;
+	unsigned index;
+	uint64_t value;
+	bool flag;
+
+	if (item->type == TYPE_UINTS) {
+		write_ports(r, path, item, n, j);
+	} else if (item->type == TYPE_STRINGS) {
+		write_strings(r, path, item, n, j);
+	} else if (item->type == TYPE_BOOL) {
+		if (value_bool(r, path, n, &flag))
+			json_bool(j, item->name, flag);
+	} else if (item->type == TYPE_ENUM) {
+		if (value_enum(r, path, item->values, n, &index))
+			json_string(j, item->name, n->text);
+	} else if (item->type == TYPE_SECONDS) {
+		if (value_number(r, path, item->type, item->values, n, &value))
+			json_uint(j, item->name, value / 1000);
+	} else if (value_string(r, path, item->values, n, &text)) {
+		if (strcmp(item->values, "host") == 0 && !host_parse(text, false, host, &index))
+			text = host;	/* its canonical form */
+		json_string(j, item->name, text);
+	}
+}
+
+/* HTTP knowledge needs inspect; so says the mode, or nothing does. */
+static void check_rule(struct reader *r, const char *path, const struct node *map)
+{
+	static const char *const keys[] = { "methods", "paths", "waf" };
+	const struct node *mode = node_get(map, "mode");
+
+	if (!mode || !mode->text || strcmp(mode->text, "inspect") == 0)
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		const struct node *n = node_get(map, keys[i]);
+
+		if (n && !(n->text && strcmp(n->text, "off") == 0))
+			reader_error(r, (struct place){ n->key_line, n->key_column }, "write mode: inspect",
+				     "%s.%s: works in mode inspect only", path, keys[i]);
+	}
+}
+
+static void write_map(struct reader *r, const char *path, const char *object, const struct node *map, struct json *j)
+{
+	const struct schema_item *item = NULL;
+	char here[VALUE_PATH];
+
+	check_keys(r, path, object, map);
+	if (strcmp(object, "rule") == 0)
+		check_rule(r, path, map);
+	while ((item = schema_next_item(object, item))) {
+		const struct node *n = node_get(map, item->name);
+
+		value_key_path(here, path, item->name);
+		if (n)
+			write_member(r, here, item, n, j);
+		else
+			write_default(item, j);
+	}
+}
+
+/* "host[:port]" as the rule that it is short for. */
+static void write_rule_text(struct reader *r, const char *path, const struct node *n, struct json *j)
+{
+	const struct schema_item *item = NULL;
+	char host[256];
+	unsigned port;
+	const char *wrong = host_parse(n->text, true, host, &port);
+
+	if (wrong) {
+		value_error(r, path, n, wrong, strstr(n->text, "://") ? "leave the scheme away" : NULL);
+		return;
+	}
+	while ((item = schema_next_item("rule", item))) {
+		if (strcmp(item->name, "host") == 0) {
+			json_string(j, item->name, host);
+		} else if (strcmp(item->name, "ports") == 0 && port) {
+			json_begin_array(j, item->name);
+			json_uint(j, NULL, port);
+			json_end_array(j);
+		} else {
+			write_default(item, j);
+		}
+	}
+}
+
+void item_objects(struct reader *r, const char *path, const char *object, const struct node *n, struct strv *ret)
+{
+	bool text_too = strcmp(object, "rule") == 0;
+	char here[VALUE_PATH];
+	unsigned i = 0;
+
+	if (n->kind != NODE_LIST) {
+		value_error(r, path, n, "a list", n->kind == NODE_NULL ? "an empty list is []" : "put it in [ ]");
+		return;
+	}
+	for (const struct node *c = n->first; c; c = c->next) {
+		auto_buf line = { 0 };
+		struct json j = { .out = &line };
+
+		value_index_path(here, path, i++);
+		json_begin_object(&j, NULL);
+		if (c->kind == NODE_MAP)
+			write_map(r, here, object, c, &j);
+		else if (text_too && (c->kind == NODE_WORD || c->kind == NODE_STRING))
+			write_rule_text(r, here, c, &j);
+		else
+			value_error(r, here, c, text_too ? "host[:port] or a map" : "a map", NULL);
+		json_end_object(&j);
+		strv_take(ret, buf_take(&line));
+	}
+}
+
+/* What `at` may be: absolute, clean, and not the root. */
+static bool is_target(const char *at)
+{
+	auto_free char *clean = path_clean(at);
+
+	return clean && strcmp(clean, at) == 0 && at[1];
+}
+
+static const char *values_of(const char *object, const char *name)
+{
+	const struct schema_item *item = NULL;
+
+	while ((item = schema_next_item(object, item)) && strcmp(item->name, name) != 0)
+		;
+	return item ? item->values : "";
+}
+
+static void add_mount_map(struct reader *r, const char *path, const struct node *map, struct policy_mounts *ret)
+{
+	const struct node *n;
+	const char *source = NULL, *at = NULL;
+	unsigned mode = 0;
+	char here[VALUE_PATH];
+
+	check_keys(r, path, "mount", map);
+	value_key_path(here, path, "path");
+	n = node_get(map, "path");
+	if (n && !value_string(r, here, "", n, &source))
+		source = NULL;
+	value_key_path(here, path, "mode");
+	n = node_get(map, "mode");
+	if (n && !value_enum(r, here, values_of("mount", "mode"), n, &mode))
+		source = NULL;
+	value_key_path(here, path, "at");
+	n = node_get(map, "at");
+	if (n && value_string(r, here, "", n, &at) && !is_target(at)) {
+		value_error(r, here, n, "an absolute path without . and .., and not /", NULL);
+		source = NULL;
+	}
+	if (source && policy_mounts_add(ret, source, at, mode == 1) < 0)
+		reader_out_of_memory(r);
+}
+
+void item_mounts(struct reader *r, const char *path, const struct node *n, struct policy_mounts *ret)
+{
+	char here[VALUE_PATH];
+	const char *source;
+	unsigned i = 0;
+
+	if (n->kind != NODE_LIST) {
+		value_error(r, path, n, "a list", n->kind == NODE_NULL ? "an empty list is []" : "put it in [ ]");
+		return;
+	}
+	for (const struct node *c = n->first; c; c = c->next) {
+		value_index_path(here, path, i++);
+		if (c->kind == NODE_MAP)
+			add_mount_map(r, here, c, ret);
+		else if (c->kind != NODE_WORD && c->kind != NODE_STRING)
+			value_error(r, here, c, "a path or {path, mode, at}", NULL);
+		else if (value_string(r, here, "", c, &source) && policy_mounts_add(ret, source, NULL, false) < 0)
+			reader_out_of_memory(r);
+	}
+}
+
+void item_commands(struct reader *r, const char *path, const struct node *n, struct strv *ret)
+{
+	const struct schema_item *item = NULL;
+	char here[VALUE_PATH];
+
+	if (n->kind != NODE_MAP) {
+		value_error(r, path, n, "a map with allow, ask and deny", n->kind == NODE_NULL ? "an empty map is {}" : NULL);
+		return;
+	}
+	check_keys(r, path, "commands", n);
+	while ((item = schema_next_item("commands", item))) {
+		const struct node *list = node_get(n, item->name);
+		auto_strv patterns = { 0 };
+
+		if (!list)
+			continue;
+		value_key_path(here, path, item->name);
+		value_strings(r, here, item->values, list, &patterns);
+		for (size_t i = 0; i < patterns.len; i++)
+			strv_addf(ret, "%s %s", item->name, patterns.items[i]);
+	}
+}
