@@ -25,6 +25,12 @@ mkdir /sys/fs/cgroup/session
 echo $$ > /sys/fs/cgroup/session/cgroup.procs
 '''
 
+# AppArmor that forbids ward what Ubuntu 24.04 forbids it.
+APPARMOR = r'''
+mount -t securityfs none /sys/kernel/security
+cat /opt/apparmor/no-userns.bin > /sys/kernel/security/apparmor/.replace
+'''
+
 EAT = 'head -c 300m /dev/zero | tail -c 300m | wc -c'
 LEFT = 'find /sys/fs/cgroup -mindepth 1 -type d | grep -i ward; true'
 
@@ -93,7 +99,7 @@ def basic_cases(user):
     ]
 
 
-def ladder_cases(take_away, give_back):
+def ladder_cases(take_away):
     landlock = '--set require.isolation=landlock --set require.limits=none'
     return [
         (f'refused-{take_away[0]}', 'user', 'ward run -- true', lambda r: r.code == 125 and 'user namespace' in r.out.lower()),
@@ -124,7 +130,13 @@ BOOTS = [
     ('apparmor', 'new', NOT_DELEGATED, [
         ('apparmor-on', 'root', 'cat /sys/module/apparmor/parameters/enabled', lambda r: r.out.strip() == 'Y'),
     ] + basic_cases('user') + basic_cases('root')),
-    ('no-userns', 'new', NOT_DELEGATED + SYSCTL_MAX[1], ladder_cases(SYSCTL_MAX, None)),
-    ('no-userns-debian', 'new', NOT_DELEGATED + SYSCTL_CLONE[1], ladder_cases(SYSCTL_CLONE, None)),
+    ('apparmor-userns', 'new', NOT_DELEGATED + APPARMOR, [
+        ('apparmor-refused', 'user', 'ward run -- true', lambda r: r.code == 125 and 'user namespace' in r.out.lower()),
+        ('apparmor-doctor', 'user', 'ward doctor', lambda r: r.code == 1 and 'user namespace' in r.out.lower()),
+        ('apparmor-profile', 'root', 'cat /opt/apparmor/ward.bin > /sys/kernel/security/apparmor/.replace', lambda r: r.code == 0),
+        ('apparmor-granted', 'user', 'ward run --report $REPORT -- true', lambda r: r.code == 0 and in_force(r, 'user namespace')),
+    ]),
+    ('no-userns', 'new', NOT_DELEGATED + SYSCTL_MAX[1], ladder_cases(SYSCTL_MAX)),
+    ('no-userns-debian', 'new', NOT_DELEGATED + SYSCTL_CLONE[1], ladder_cases(SYSCTL_CLONE)),
     ('old-kernel', 'old', NOT_DELEGATED, basic_cases('user') + basic_cases('root')),
 ]

@@ -77,6 +77,7 @@ def system_tree(build, work):
     (root / 'etc/passwd').write_text('root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000::/home/user:/bin/sh\n')
     (root / 'etc/group').write_text('root:x:0:\nuser:x:1000:\n')
     (root / 'etc/shadow').write_text('root:secret-hash:1::::::\nuser:*:1::::::\n')
+    shutil.copytree(HERE / 'apparmor', root / 'opt/apparmor')
     shutil.copy(HERE / 'guest-init.sh', root / 'init')
     (root / 'init').chmod(0o755)
     return root
