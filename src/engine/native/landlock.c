@@ -95,12 +95,11 @@ static int add_rule(int ruleset_fd, int fd, uint64_t access)
 
 static int add_path(int ruleset_fd, const struct landlock_path *p, uint64_t handled)
 {
-	uint64_t access = access_of(p->rights) & handled;
+	unsigned rights = p->rights ? p->rights : p->writable ? LANDLOCK_FULL : LANDLOCK_READ | LANDLOCK_EXECUTE;
+	uint64_t access = access_of(rights) & handled;
 
 	if (!access)
 		return 0;
-	if (!p->path)
-		return add_rule(ruleset_fd, p->fd, access);
 
 	long fd = raw_call(SYS_openat, AT_FDCWD, p->path, O_PATH | O_CLOEXEC, 0);
 
@@ -128,21 +127,18 @@ static int restrict_self(int ruleset_fd, const struct landlock_path *paths, size
 
 int landlock_apply(int abi, const struct landlock_path *paths, size_t n, unsigned flags)
 {
-	unsigned wanted = flags & (LANDLOCK_FILES | LANDLOCK_TCP | LANDLOCK_SCOPES);
-	unsigned known = (abi >= 2 ? LANDLOCK_FILES : 0u) | (abi >= 4 ? LANDLOCK_TCP : 0u) |
-			 (abi >= 6 ? LANDLOCK_SCOPES : 0u);
-	unsigned force = wanted & known;
+	bool files = !(flags & LANDLOCK_SCOPES_ONLY), tcp = flags & LANDLOCK_NO_TCP;
+	struct ruleset_attr attr = {
+		.handled_fs = files && abi >= 2 ? handled_files(abi) : 0,
+		.handled_net = tcp && abi >= 4 ? NET_BIND_TCP | NET_CONNECT_TCP : 0,
+		.scoped = abi >= 6 ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0,
+	};
 
-	if (flags & LANDLOCK_MUST && force != wanted)
+	if (flags & LANDLOCK_MUST && ((files && !attr.handled_fs) || (tcp && !attr.handled_net) || !attr.scoped))
 		return -EOPNOTSUPP;
-	if (!force)
+	if (!attr.handled_fs && !attr.handled_net && !attr.scoped)
 		return 0;
 
-	struct ruleset_attr attr = {
-		.handled_fs = force & LANDLOCK_FILES ? handled_files(abi) : 0,
-		.handled_net = force & LANDLOCK_TCP ? NET_BIND_TCP | NET_CONNECT_TCP : 0,
-		.scoped = force & LANDLOCK_SCOPES ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0,
-	};
 	/* an older kernel takes a longer structure too, as long as what it does not know is 0 */
 	long fd = raw_call(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
 
@@ -152,5 +148,5 @@ int landlock_apply(int abi, const struct landlock_path *paths, size_t n, unsigne
 	int r = restrict_self((int)fd, paths, n, attr.handled_fs);
 
 	raw_call(SYS_close, fd);
-	return r < 0 ? r : (int)force;
+	return r;
 }

@@ -2,6 +2,7 @@
 #ifndef WARD_ENGINE_NATIVE_LANDLOCK_H
 #define WARD_ENGINE_NATIVE_LANDLOCK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/own.h"
@@ -13,25 +14,24 @@ enum {
 	LANDLOCK_MODIFY = 1 << 2,	/* write and truncate what exists */
 	LANDLOCK_CREATE = 1 << 3,	/* make, remove, link and rename; sockets and pipes too, devices never */
 	LANDLOCK_DEVICE = 1 << 4,	/* ioctl on devices */
-	LANDLOCK_FULL = LANDLOCK_READ | LANDLOCK_EXECUTE | LANDLOCK_MODIFY | LANDLOCK_CREATE
+	LANDLOCK_FULL = LANDLOCK_READ | LANDLOCK_EXECUTE | LANDLOCK_MODIFY | LANDLOCK_CREATE | LANDLOCK_DEVICE
 };
 
 struct landlock_path {
 	const char *path;	/* opened by the call; one that does not exist grants nothing */
-	int fd;			/* where path is NULL: an O_PATH descriptor, borrowed */
-	unsigned rights;
+	bool writable;		/* everything; else reading and executing */
+	unsigned rights;	/* not 0: exactly these instead */
 };
 
-/* What is closed as a whole. */
 enum {
-	LANDLOCK_FILES = 1 << 0,	/* files by the rules; needs ABI 2 (before it, no rename between directories works) */
-	LANDLOCK_TCP = 1 << 1,		/* every TCP bind and connect; needs ABI 4 */
-	LANDLOCK_SCOPES = 1 << 2,	/* signals and abstract sockets leave the sandbox no more; needs ABI 6 */
-	LANDLOCK_MUST = 1 << 3		/* -EOPNOTSUPP where the ABI is too old for one of these, instead of doing the rest */
+	LANDLOCK_SCOPES_ONLY = 1 << 0,	/* no file rules at all: mounts stay possible (process.nesting) */
+	LANDLOCK_NO_TCP = 1 << 1,	/* every TCP bind and connect is refused; needs ABI 4 */
+	LANDLOCK_MUST = 1 << 2		/* -EOPNOTSUPP where the ABI is too old for a part, instead of doing without */
 };
 
 /* Confines the calling process for good, by raw system calls only; no_new_privs must be set. abi is that of the host's
- * facts. Returns what is in force (LANDLOCK_FILES and so on; 0: nothing) or -errno. */
+ * facts: files are confined from 2 on (before it, no rename between directories works), signals and abstract sockets
+ * from 6 on. Returns 0 or -errno. */
 must_check int landlock_apply(int abi, const struct landlock_path *paths, size_t n, unsigned flags);
 
 #endif
