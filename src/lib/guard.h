@@ -5,6 +5,8 @@
 #ifndef WARD_LIB_GUARD_H
 #define WARD_LIB_GUARD_H
 
+#include <stdint.h>
+
 #include "policy/ignore.h"
 
 enum guard_action {
@@ -19,15 +21,21 @@ struct guard_step {
 	char *path;	/* relative to the root; "" never occurs */
 };
 
-/* One writable tree, and what was found in it. */
+/* One writable tree, and what was found in it. path and target are the caller's to set (owned), the rest is filled here. */
 struct guard_root {
 	char *path;			/* on the host, absolute, links resolved */
 	char *target;			/* inside */
-	struct ignore *hide;		/* hide + .aiignore */
+	struct ignore *hide;		/* the policy's hide */
+	struct ignore *aiignore;	/* .aiignore: it can add to hide, never take away from it */
 	struct ignore *protect;		/* built-in list + policy */
+	struct ignore *protect_links;	/* parents of protected names: not to be replaced by a link */
+	struct strv rules;		/* what the policy and the tree's git configuration added to protect */
 	struct guard_step *steps;	/* parents before children: done in this order */
-	size_t step_count;
-	struct strv baseline;		/* protected names and set-id files that were there before, relative, sorted; a directory ends in "/" */
+	size_t step_count, step_cap;
+	struct strv baseline;		/* protected names that were there before, relative, sorted; a directory ends in "/" */
+	struct strv repositories;	/* git directories that were there before, sorted; "." is the root itself */
+	struct strv links;		/* protected links as they were, "PATH\nTARGET" with "\" and newlines escaped, sorted */
+	uint64_t since_ns;		/* when the scan began, by the clock that stamps files */
 };
 
 /* Compiles the patterns of a root from the policy's lists and its .aiignore. */

@@ -1,0 +1,66 @@
+/* Shared by the guard's own files: the verdict over one path, and what makes a directory a git directory. */
+#ifndef WARD_LIB_GUARD_INTERNAL_H
+#define WARD_LIB_GUARD_INTERNAL_H
+
+#include "base/walk.h"
+#include "lib/guard.h"
+
+/* Names that make a directory a git directory, and its parts that are protected. */
+enum git_part {
+#define GIT_PART(id, name, why) GIT_##id,
+#define PROTECT(pattern, why)
+#include "protect.def"
+#undef GIT_PART
+#undef PROTECT
+	GIT_PROTECTED,	/* the number of the protected ones */
+	GIT_HEAD = GIT_PROTECTED,
+	GIT_OBJECTS,
+	GIT_REFS,
+	GIT_LOGS,
+	GIT_PARTS
+};
+
+/* What was seen of them in one directory: a DT_* each, 0 for absent. */
+struct git_seen {
+	unsigned char type[GIT_PARTS];
+	bool any;
+};
+
+const char *guard_git_name(enum git_part part);
+const char *guard_git_why(enum git_part part);
+/* Notes an entry if it is one of the parts. */
+void guard_git_note(struct git_seen *s, const struct walk_entry *entry);
+/* Whether git would take the directory at path (of path_len) for a repository, or could once it is completed. */
+bool guard_is_git_dir(const struct git_seen *s, const char *path, size_t path_len);
+/* Whether name is a part that holds data only: nothing in it is found by its name. */
+bool guard_is_git_data(const char *name);
+
+/* Whether the lists protect an entry; a link counts as the directory it may stand for. */
+bool guard_is_protected(const struct guard_root *g, const struct walk_entry *entry);
+/* Whether the policy took this path out of protection ("!NAME"). */
+bool guard_is_released(const struct guard_root *g, const char *path, bool is_dir);
+/* Why an entry is protected; static text. */
+const char *guard_reason(const struct guard_root *g, const struct walk_entry *entry);
+
+/* Adds patterns to the protected ones, with the links that could stand for their parents. */
+must_check int guard_add_rules(struct guard_root *g, const char *text, size_t n, struct ward_err *e);
+/* Adds a literal path as a rule of the root. */
+must_check int guard_add_path_rule(struct guard_root *g, const char *path, bool is_dir, struct ward_err *e);
+must_check int guard_add_step(struct guard_root *g, enum guard_action action, const char *path, bool is_dir,
+			      struct ward_err *e);
+/* Sorts the steps, adds the pins, drops what another step covers. */
+must_check int guard_finish_steps(struct guard_root *g, struct ward_err *e);
+/* Whether the sorted list holds text of length n with suffix (0: none) behind it. */
+bool guard_list_has(const struct strv *sorted, const char *text, size_t n, char suffix);
+
+/* Appends s with "\\" and newlines escaped, so that it is one line. */
+void guard_escape(struct buf *out, const char *s);
+/* Undoes that, in place. */
+void guard_unescape(char *s);
+/* Appends "PATH\nTARGET" (both escaped) of the link entry in dir_fd. */
+must_check int guard_link_text(int dir_fd, const struct walk_entry *entry, struct buf *out, struct ward_err *e);
+
+/* Reads the .aiignore of a directory behind *ig; none there is fine. */
+must_check int guard_read_aiignore(int dir_fd, const char *where, struct ignore **ig, struct ward_err *e);
+
+#endif

@@ -1,0 +1,317 @@
+/*
+ * The scan. In: a tree and its compiled lists. Out: steps for the engine and the baseline for the sweep. Runs in the
+ * supervisor before the sandbox starts; changes nothing.
+ *
+ * One walk looks at every name once. What matches hide is hidden with all that lies beneath it; what is protected becomes
+ * read-only, and its directory is then looked at only for names to hide. A link cannot carry a mount: the sweep
+ * compares it with what it was, and what it leads to inside the tree is hidden or protected in its place. A directory
+ * that the caller may not read becomes read-only, so that its owner cannot open it up from inside. Of git directories
+ * only the data (objects, refs, logs) is passed over: names there are git's, not files of the project.
+ */
+#include "lib/guard_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/path.h"
+
+enum { IN_READONLY = 1, GIT_DIR = 2 };
+
+struct nested {
+	struct ignore *list;
+	size_t base_len;	/* length of the path of its directory */
+};
+
+struct scan {
+	struct guard_root *g;
+	int root_fd;
+	struct ward_err *e;
+	bool hides;		/* there is anything to hide at all */
+	struct git_seen git;	/* of the directory that is being listed */
+	bool git_hidden[GIT_PARTS];
+	struct nested *nested;
+	size_t nested_count, nested_cap;
+	struct strv targets;	/* "h PATH" and "r PATH": what links lead to, to be hidden or made read-only */
+};
+
+static int out_of_memory(struct scan *s)
+{
+	return ward_fail(s->e, ENOMEM, "out of memory");
+}
+
+static bool is_hidden(const struct scan *s, const struct walk_entry *entry)
+{
+	bool as_dir = entry->type == DT_DIR || entry->type == DT_LNK;
+	enum ignore_verdict v = ignore_decide_at(s->g->hide, entry->path, entry->path_len, entry->name_at, as_dir);
+
+	if (v != IGNORE_NONE)
+		return v == IGNORE_EXCLUDED;
+	for (size_t i = s->nested_count; i-- > 0 && v == IGNORE_NONE;) {
+		size_t skip = s->nested[i].base_len + 1;
+
+		v = ignore_decide_at(s->nested[i].list, entry->path + skip, entry->path_len - skip,
+				     entry->name_at - skip, as_dir);
+	}
+	if (v == IGNORE_NONE)
+		v = ignore_decide_at(s->g->aiignore, entry->path, entry->path_len, entry->name_at, as_dir);
+	return v == IGNORE_EXCLUDED;
+}
+
+/* Where the link at path leads, if that is inside the root: its path there, else NULL. */
+static char *link_inside(struct scan *s, const char *path)
+{
+	struct ward_err ignored;
+	auto_fd fd = path_open_beneath(s->root_fd, path, O_PATH, &ignored);
+	char proc[32], *real = malloc(PATH_MAX), *inside = NULL;
+	ssize_t n = -1;
+
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	if (fd >= 0 && real)
+		n = readlink(proc, real, PATH_MAX - 1);
+	if (n > 0) {
+		real[n] = '\0';
+		if (path_is_beneath(real, s->g->path) && strlen(real) > strlen(s->g->path))
+			inside = strdup(real + strlen(s->g->path) + (s->g->path[1] ? 1 : 0));
+	}
+	free(real);
+	return inside;
+}
+
+/* Remembers a link for the sweep, and what it leads to for the end of the scan. */
+static int see_link(struct scan *s, const struct walk_dir *d, const struct walk_entry *entry, char what)
+{
+	bool git = strcmp(entry->name, ".git") == 0;	/* what it leads to is known by its parts */
+	auto_free char *inside = git ? NULL : link_inside(s, entry->path);
+	auto_buf text = { 0 };
+	int status;
+
+	if (inside && *inside)
+		strv_addf(&s->targets, "%c %s", what, inside);
+	if (s->targets.failed)
+		return out_of_memory(s);
+	if (what == 'h')
+		return 0;
+	status = guard_link_text(d->fd, entry, &text, s->e);
+	if (status < 0)
+		return status;
+	strv_add(&s->g->links, text.data);
+	return s->g->links.failed ? out_of_memory(s) : 0;
+}
+
+static int hide(struct scan *s, const struct walk_dir *d, const struct walk_entry *entry)
+{
+	if (entry->type == DT_LNK)
+		return see_link(s, d, entry, 'h');
+	return guard_add_step(s->g, GUARD_HIDE, entry->path, entry->type == DT_DIR, s->e);
+}
+
+/* Makes path read-only and notes that it was there. */
+static int protect_path(struct scan *s, const char *path, bool is_dir)
+{
+	strv_addf(&s->g->baseline, "%s%s", path, is_dir ? "/" : "");
+	if (s->g->baseline.failed)
+		return out_of_memory(s);
+	return guard_add_step(s->g, GUARD_READONLY, path, is_dir, s->e);
+}
+
+static int protect_entry(struct scan *s, const struct walk_dir *d, const struct walk_entry *entry)
+{
+	if (entry->type == DT_LNK)
+		return see_link(s, d, entry, 'r');
+	return protect_path(s, entry->path, entry->type == DT_DIR);
+}
+
+/* A .git file or link leads git to another directory. */
+static bool is_git_link(const struct guard_root *g, const struct walk_entry *entry)
+{
+	return (entry->type == DT_REG || entry->type == DT_LNK) && strcmp(entry->name, ".git") == 0 &&
+	       !guard_is_released(g, entry->path, false);
+}
+
+static int scan_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
+{
+	struct scan *s = ctx;
+	int status;
+
+	guard_git_note(&s->git, entry);
+	if (s->hides && is_hidden(s, entry)) {
+		for (size_t i = 0; i < GIT_PROTECTED; i++)
+			if (strcmp(entry->name, guard_git_name((enum git_part)i)) == 0)
+				s->git_hidden[i] = true;
+		return hide(s, d, entry);
+	}
+	if (d->mark & IN_READONLY)
+		return 1;
+	if (!is_git_link(s->g, entry) && !guard_is_protected(s->g, entry))
+		return 1;
+	status = protect_entry(s, d, entry);
+	return status < 0 ? status : 1;
+}
+
+/* Protects the parts of a git directory that are there. */
+static int scan_git_dir(struct scan *s, const struct walk_dir *d)
+{
+	int status = 0;
+
+	strv_add(&s->g->repositories, d->path_len ? d->path : ".");
+	if (s->g->repositories.failed)
+		return out_of_memory(s);
+	if (d->path_len)
+		status = guard_add_step(s->g, GUARD_PIN, d->path, true, s->e);
+	for (size_t i = 0; status >= 0 && i < GIT_PROTECTED; i++) {
+		auto_buf path = { 0 };
+		struct walk_entry entry = { .name = guard_git_name((enum git_part)i), .type = s->git.type[i] };
+
+		if (!entry.type || s->git_hidden[i])
+			continue;
+		buf_printf(&path, "%s%s%s", d->path, d->path_len ? "/" : "", entry.name);
+		if (path.failed)
+			return out_of_memory(s);
+		entry.path = path.data;
+		entry.path_len = path.len;
+		entry.name_at = path.len - strlen(entry.name);
+		if (!guard_is_released(s->g, entry.path, entry.type == DT_DIR))
+			status = protect_entry(s, d, &entry);
+	}
+	return status;
+}
+
+static int scan_listed(void *ctx, struct walk_dir *d)
+{
+	struct scan *s = ctx;
+	int status = 0;
+
+	if (!(d->mark & IN_READONLY) && guard_is_git_dir(&s->git, d->path, d->path_len) &&
+	    !(d->path_len && guard_is_released(s->g, d->path, true))) {
+		d->mark |= GIT_DIR;
+		status = scan_git_dir(s, d);
+	}
+	if (s->git.any) {
+		s->git = (struct git_seen){ 0 };
+		memset(s->git_hidden, 0, sizeof(s->git_hidden));
+	}
+	return status;
+}
+
+static int scan_enter(void *ctx, const struct walk_dir *d, const struct walk_entry *entry, unsigned *mark)
+{
+	struct scan *s = ctx;
+
+	*mark = d->mark & ~(unsigned)GIT_DIR;
+	if (d->mark & GIT_DIR) {
+		if (guard_is_git_data(entry->name))
+			return 0;
+		if (strcmp(entry->name, guard_git_name(GIT_hooks)) == 0 &&
+		    !guard_is_released(s->g, entry->path, true))
+			*mark |= IN_READONLY;
+	}
+	if (guard_is_protected(s->g, entry))
+		*mark |= IN_READONLY;
+	return 1;
+}
+
+/* A directory may have a list of its own; it counts below that directory, and before the lists above it. */
+static int scan_opened(void *ctx, const struct walk_dir *d)
+{
+	struct scan *s = ctx;
+	struct ignore *list = NULL;
+	int status;
+
+	if (!d->path_len)
+		return 0;	/* the root's own was compiled */
+	status = guard_read_aiignore(d->fd, d->path, &list, s->e);
+	if (status < 0 || !list) {
+		ignore_free(list);
+		return status;
+	}
+	if (s->nested_count == s->nested_cap) {
+		size_t cap = s->nested_cap ? s->nested_cap * 2 : 8;
+		struct nested *grown = reallocarray(s->nested, cap, sizeof(*grown));
+
+		if (!grown) {
+			ignore_free(list);
+			return out_of_memory(s);
+		}
+		s->nested = grown;
+		s->nested_cap = cap;
+	}
+	s->nested[s->nested_count++] = (struct nested){ list, d->path_len };
+	s->hides = true;
+	return 0;
+}
+
+static int scan_leave(void *ctx, const struct walk_dir *d, const char *name)
+{
+	struct scan *s = ctx;
+	size_t left;
+
+	if (!s->nested_count)
+		return 0;
+	left = d->path_len + (d->path_len ? 1 : 0) + strlen(name);
+	if (s->nested[s->nested_count - 1].base_len == left)
+		ignore_free(s->nested[--s->nested_count].list);
+	return 0;
+}
+
+static int scan_unreadable(void *ctx, const struct walk_dir *d unused_arg, const struct walk_entry *entry)
+{
+	return protect_path(ctx, entry->path, true);
+}
+
+/* Hides or protects what links lead to inside the root. */
+static int scan_targets(struct scan *s)
+{
+	for (size_t i = 0; i < s->targets.len; i++) {
+		const char *path = s->targets.items[i] + 2;
+		struct ward_err gone;
+		auto_fd fd = path_open_nolink(s->root_fd, path, O_PATH | O_NOFOLLOW, &gone);
+		struct stat st;
+		int status;
+
+		if (fd < 0 || fstat(fd, &st) < 0)
+			continue;
+		status = guard_add_step(s->g, s->targets.items[i][0] == 'h' ? GUARD_HIDE : GUARD_READONLY, path,
+					S_ISDIR(st.st_mode), s->e);
+		if (status < 0)
+			return status;
+	}
+	return 0;
+}
+
+static const struct walk_ops scan_ops = {
+	.opened = scan_opened,
+	.entry = scan_entry,
+	.listed = scan_listed,
+	.enter = scan_enter,
+	.leave = scan_leave,
+	.unreadable = scan_unreadable,
+};
+
+int guard_scan(struct guard_root *g, int root_fd, struct ward_err *e)
+{
+	struct scan s = { .g = g, .root_fd = root_fd, .e = e };
+	struct timespec now;
+	int status;
+
+	s.hides = !ignore_is_empty(g->hide) || !ignore_is_empty(g->aiignore);
+	clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	g->since_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	status = walk_tree(root_fd, &scan_ops, &s, 0, e);
+	if (status >= 0)
+		status = scan_targets(&s);
+	while (s.nested_count)
+		ignore_free(s.nested[--s.nested_count].list);
+	free(s.nested);
+	strv_free(&s.targets);
+	if (status < 0)
+		return ward_wrap(e, "looking for hidden and protected names in %s", g->path);
+	status = guard_finish_steps(g, e);
+	strv_sort(&g->baseline);
+	strv_sort(&g->repositories);
+	strv_sort(&g->links);
+	return status;
+}
