@@ -1,0 +1,56 @@
+/*
+ * From options to a plan: what run and plan share. In: the options as read. Out: a spec and its plan, or one error. All errors of a policy file are
+ * printed at once, as FILE:LINE:COLUMN lines that an editor understands; the error that is handed back sums them up.
+ */
+#include "cli/ask.h"
+
+#include <errno.h>
+
+#include "base/text.h"
+
+void ask_print_errors(const struct policy_errors *errors)
+{
+	auto_buf out = { 0 };
+
+	for (size_t i = 0; i < errors->lines.len; i++) {
+		text_escape(&out, errors->lines.items[i]);
+		buf_puts(&out, "\n");
+	}
+	say_err(&out);
+}
+
+static int fail_policy(const struct policy_errors *errors, struct ward_err *e)
+{
+	size_t n = errors->lines.len;
+
+	ask_print_errors(errors);
+	if (ward_fail(e, EINVAL, "%zu error%s: %.400s", n, n == 1 ? "" : "s, the first", errors->lines.items[0]) < 0 &&
+	    ward_wrap(e, "policy file") < 0)
+		return ward_remedy(e, "mend the file; ward check FILE shows all of it");
+	return 0;
+}
+
+int ask_plan(const struct options *o, struct spec *ret_spec, struct plan **ret_plan, struct ward_err *e)
+{
+	const struct spec_request request = {
+		.policy_file = o->policy_file,
+		.workspace = o->workspace,
+		.cwd = o->cwd,
+		.options = o->fields,
+		.option_count = o->field_count,
+		.widen = o->widen,
+		.argv = o->word_count ? o->words : NULL,
+	};
+	struct policy_errors errors = { 0 };
+	int r = spec_build(&request, ret_spec, &errors, e);
+
+	if (r < 0 && errors.lines.len)
+		r = fail_policy(&errors, e);
+	strv_free(&errors.lines);
+	if (r < 0)
+		return r;
+	r = plan_compile(ret_spec, ret_plan, e);
+	if (r < 0)
+		spec_clear(ret_spec);
+	return r;
+}

@@ -1,0 +1,136 @@
+/*
+ * ward check: validates a policy file. In: a path. Out: every error with its place, and notes: what this build refuses at start, what widens the
+ * defaults and so needs ward trust when it lies in a workspace. Reads the file, touches nothing else; paths that the policy names are not looked at.
+ */
+#include "cli/ask.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+
+struct findings {
+	const char *file;
+	struct policy_errors errors;
+	struct strv refused;	/* values that this build does not have yet */
+	struct strv wider;	/* fields that allow more than the defaults */
+};
+
+static void findings_clear(struct findings *f)
+{
+	strv_free(&f->errors.lines);
+	strv_free(&f->refused);
+	strv_free(&f->wider);
+}
+
+static int look(struct findings *f, struct ward_err *e)
+{
+	struct policy base = { 0 }, p = { 0 };
+	int r = policy_defaults(&base, e);
+
+	if (r == 0)
+		r = policy_defaults(&p, e);
+	if (r == 0)
+		r = spec_read_policy(f->file, &p, &f->errors, e);
+	if (r == 0) {
+		r = policy_unsupported(&p, &f->refused);
+		if (r >= 0)
+			r = policy_compare(&base, &p, &f->wider);
+		if (r < 0)
+			r = ward_fail(e, -r, "comparing with the defaults failed");
+	}
+	policy_clear(&p);
+	policy_clear(&base);
+	return f->errors.lines.len ? 0 : r < 0 ? r : 0;
+}
+
+/* "FILE:LINE:COLUMN: message" -> an object; a line of another form is all message. */
+static void json_error(struct json *j, const char *file, const char *line)
+{
+	unsigned at_line, at_column;
+	int n = 0;
+	const char *rest = line;
+	size_t length = strlen(file);
+
+	json_begin_object(j, NULL);
+	json_string(j, "file", file);
+	if (strncmp(line, file, length) == 0 &&
+	    sscanf(line + length, ":%9u:%9u: %n", &at_line, &at_column, &n) == 2 && n > 0) {
+		json_uint(j, "line", at_line);
+		json_uint(j, "column", at_column);
+		rest = line + length + n;
+	}
+	json_string(j, "message", rest);
+	json_end_object(j);
+}
+
+static void json_list(struct json *j, const char *key, const struct strv *list)
+{
+	json_begin_array(j, key);
+	for (size_t i = 0; i < list->len; i++)
+		json_string(j, NULL, list->items[i]);
+	json_end_array(j);
+}
+
+static void print_json(const struct findings *f, struct buf *out)
+{
+	struct json j = { .out = out };
+
+	json_begin_object(&j, NULL);
+	json_string(&j, "file", f->file);
+	json_bool(&j, "valid", f->errors.lines.len == 0);
+	json_begin_array(&j, "errors");
+	for (size_t i = 0; i < f->errors.lines.len; i++)
+		json_error(&j, f->file, f->errors.lines.items[i]);
+	json_end_array(&j);
+	json_list(&j, "refused_at_start", &f->refused);
+	json_list(&j, "widens", &f->wider);
+	json_end_object(&j);
+	buf_puts(out, "\n");
+}
+
+static void print_lines(const char *before, const struct strv *list, const char *after, struct buf *out)
+{
+	for (size_t i = 0; i < list->len; i++) {
+		buf_puts(out, before);
+		text_escape(out, list->items[i]);
+		buf_printf(out, "%s\n", after);
+	}
+}
+
+static void print_text(const struct findings *f, struct buf *out)
+{
+	size_t n = f->errors.lines.len;
+
+	print_lines("", &f->errors.lines, "", out);
+	print_lines("note: refused at start: ", &f->refused, "", out);
+	print_lines("note: widens the defaults: ", &f->wider, "", out);
+	if (f->wider.len)
+		buf_puts(out, "note: found in a workspace it needs ward trust; with -p FILE it does not\n");
+	text_escape(out, f->file);
+	if (n)
+		buf_printf(out, ": %zu error%s\n", n, n == 1 ? "" : "s");
+	else
+		buf_puts(out, ": valid\n");
+}
+
+int verb_check(struct options *o)
+{
+	struct findings f = { .file = o->word_count ? o->words[0] : "ward.yaml" };
+	struct ward_err e = { 0 };
+	auto_buf out = { 0 };
+	int code;
+
+	if (look(&f, &e) < 0) {
+		code = say_error(&e, o->json, EXIT_REFUSED);
+	} else {
+		if (o->json)
+			print_json(&f, &out);
+		else
+			print_text(&f, &out);
+		code = say_out(&out, f.errors.lines.len ? EXIT_FINDINGS : EXIT_FINE);
+	}
+	findings_clear(&f);
+	return code;
+}

@@ -1,0 +1,22 @@
+/*
+ * ward plan: what a run would do. In: the options of ward run. Out: the compiled plan and the engine's stages, as text or JSON. Nothing is started
+ * and nothing on the host is changed; what ward run would refuse is refused here in the same words.
+ */
+#include "cli/ask.h"
+#include "engine/native/native.h"
+#include "lib/engine.h"
+
+int verb_plan(struct options *o)
+{
+	struct ward_err e = { 0 };
+	auto_buf out = { 0 };
+	struct plan *plan = NULL;
+	struct spec spec;
+
+	if (ask_plan(o, &spec, &plan, &e) < 0)
+		return say_error(&e, o->json, EXIT_REFUSED);
+	plan_print(plan, engine_native.stages(plan), o->json, &out);
+	plan_free(plan);
+	spec_clear(&spec);
+	return say_out(&out, EXIT_FINE);
+}

@@ -1,0 +1,86 @@
+/*
+ * ward run: one command in one sandbox. In: the options. Out: the command's own exit code, its output untouched; the result as summary, as the last
+ * line of standard error (--json) and as a file (--report). In order: the report's place, spec and plan, the box, the result. Whatever is wrong
+ * before the box is a refusal: nothing was started.
+ */
+#include "cli/ask.h"
+#include "cli/report.h"
+#include "engine/native/native.h"
+#include "lib/engine.h"
+
+#include <errno.h>
+
+#include "base/io.h"
+
+/* Nothing was started: says why, in every form that was asked for. */
+static int refuse(const struct options *o, const struct report *report, const struct ward_err *why)
+{
+	auto_buf json = { 0 };
+	struct ward_err e = { 0 };
+
+	result_refusal_json(why, &json);
+	if (report_write(report, &json, &e) < 0)
+		say_error(&e, false, EXIT_REFUSED);
+	return say_error(why, o->json, EXIT_REFUSED);
+}
+
+/* The summary is for a person who watches; the line about a limit is for everybody. */
+static void print_result(const struct options *o, const struct plan *p, const struct result *r,
+			 const struct buf *json)
+{
+	bool watched = isatty(STDERR_FILENO) && isatty(STDOUT_FILENO);
+	auto_buf out = { 0 };
+
+	result_stopped_text(r, p, &out);
+	if (o->verbose || (watched && !o->json))
+		result_text(r, p, o->verbose, watched && !getenv("NO_COLOR"), &out);
+	if (o->json) {
+		buf_puts(&out, "\n");	/* the command may have left a line open */
+		buf_add(&out, buf_text(json), json->len);
+		buf_puts(&out, "\n");
+	}
+	say_err(&out);
+}
+
+static int finish(const struct options *o, const struct report *report, const struct plan *p,
+		  const struct result *r)
+{
+	auto_buf json = { 0 };
+	struct ward_err e = { 0 };
+	int code = r->exit_code;
+
+	if (r->refused)
+		return refuse(o, report, &r->error);
+	if (r->error.code)
+		say_error(&r->error, false, 0);
+	if (o->json || report->dir_fd >= 0)
+		result_json(r, p, &json);
+	if (report_write(report, &json, &e) < 0)
+		code = say_error(&e, false, EXIT_REFUSED);
+	print_result(o, p, r, &json);
+	return code;
+}
+
+int verb_run(struct options *o)
+{
+	struct ward_err e = { 0 };
+	struct result result = { 0 };
+	struct report report;
+	struct plan *plan = NULL;
+	struct spec spec;
+	int code;
+
+	if (report_open(&report, o->report_file, &e) < 0)
+		return refuse(o, &report, &e);
+	if (ask_plan(o, &spec, &plan, &e) < 0) {
+		code = refuse(o, &report, &e);
+	} else {
+		box_run(&engine_native, plan, &result);
+		code = finish(o, &report, plan, &result);
+		result_clear(&result);
+		plan_free(plan);
+		spec_clear(&spec);
+	}
+	report_close(&report);
+	return code;
+}

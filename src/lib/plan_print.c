@@ -1,0 +1,344 @@
+/*
+ * The plan for a reader. In: a compiled plan and the engine's stages. Out: text or one JSON object. A pure function over the plan; names in it are the user's or
+ * come from the workspace, so text is escaped. The values of environment variables are not shown: they may be secrets, and plans end up in logs.
+ */
+#include "lib/plan.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "policy/units.h"
+
+static const char *rung_name(enum rung r)
+{
+	return r == RUNG_NAMESPACES ? "namespaces" : "landlock";
+}
+
+static const char *ids_name(enum ids_mode m)
+{
+	switch (m) {
+	case IDS_OWN:
+		return "own";
+	case IDS_MAPPED:
+		return "mapped";
+	case IDS_OWNER:
+		return "owner";
+	case IDS_ROOT:
+		return "root";
+	}
+	return "";
+}
+
+static const char *ids_help(enum ids_mode m)
+{
+	switch (m) {
+	case IDS_OWN:
+		return "your own uid";
+	case IDS_MAPPED:
+		return "an unprivileged uid of its own, writable trees id-mapped";
+	case IDS_OWNER:
+		return "the workspace's owner";
+	case IDS_ROOT:
+		return "uid 0 without capabilities";
+	}
+	return "";
+}
+
+static const char *mount_kind_name(enum mount_kind k)
+{
+	switch (k) {
+	case MOUNT_BIND:
+		return "bind";
+	case MOUNT_TMPFS:
+		return "tmpfs";
+	case MOUNT_PROC:
+		return "proc";
+	case MOUNT_DEV:
+		return "dev";
+	case MOUNT_LINK:
+		return "link";
+	case MOUNT_FILE:
+		return "file";
+	}
+	return "";
+}
+
+static const char *action_name(enum guard_action a)
+{
+	switch (a) {
+	case GUARD_PIN:
+		return "pinned";
+	case GUARD_READONLY:
+		return "read-only";
+	case GUARD_HIDE:
+		return "hidden";
+	}
+	return "";
+}
+
+static void json_strings(struct json *j, const char *key, char *const *items)
+{
+	json_begin_array(j, key);
+	for (; items && *items; items++)
+		json_string(j, NULL, *items);
+	json_end_array(j);
+}
+
+static void json_ids(struct json *j, const struct plan_ids *ids)
+{
+	json_begin_object(j, "ids");
+	json_string(j, "mode", ids_name(ids->mode));
+	json_uint(j, "host_uid", ids->host_uid);
+	json_uint(j, "host_gid", ids->host_gid);
+	json_uint(j, "inside_uid", ids->inside_uid);
+	json_uint(j, "inside_gid", ids->inside_gid);
+	json_end_object(j);
+}
+
+static void json_limits(struct json *j, const struct plan *p)
+{
+	json_begin_object(j, "limits");
+	for (enum limit l = 0; l < LIMITS; l++) {
+		json_begin_object(j, limit_name(l));
+		if (p->limits[l].value == POLICY_NONE)
+			json_null(j, "value");
+		else
+			json_uint(j, "value", p->limits[l].value);
+		json_string(j, "held_by", held_by_name(p->limits[l].held_by));
+		json_end_object(j);
+	}
+	json_end_object(j);
+}
+
+static void json_mounts(struct json *j, const struct plan *p)
+{
+	json_begin_array(j, "mounts");
+	for (size_t i = 0; i < p->mount_count; i++) {
+		const struct plan_mount *m = &p->mounts[i];
+
+		json_begin_object(j, NULL);
+		json_string(j, "kind", mount_kind_name(m->kind));
+		json_string(j, "target", m->target);
+		if (m->kind == MOUNT_BIND || m->kind == MOUNT_LINK)
+			json_string(j, "source", m->source);
+		if (m->kind == MOUNT_TMPFS)
+			json_uint(j, "bytes", m->bytes);
+		json_bool(j, "writable", m->writable);
+		json_bool(j, "optional", m->optional);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void json_roots(struct json *j, const struct plan *p)
+{
+	json_begin_array(j, "guarded");
+	for (size_t i = 0; i < p->root_count; i++) {
+		const struct guard_root *g = &p->roots[i];
+
+		json_begin_object(j, NULL);
+		json_string(j, "path", g->path);
+		json_string(j, "target", g->target);
+		json_begin_array(j, "steps");
+		for (size_t k = 0; k < g->step_count; k++) {
+			json_begin_object(j, NULL);
+			json_string(j, "path", g->steps[k].path);
+			json_string(j, "action", action_name(g->steps[k].action));
+			json_end_object(j);
+		}
+		json_end_array(j);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void json_policy(struct json *j, const struct policy *policy)
+{
+	static const char *const sources[] = { "default", "profile", "file", "command line" };
+
+	json_begin_object(j, "policy");
+	for (enum policy_field f = 0; f < POLICY_FIELDS; f++) {
+		auto_free char *value = policy_text(policy, f);
+
+		json_begin_object(j, policy_row(f)->path);
+		json_string(j, "value", value);
+		json_string(j, "from", sources[policy->origin[f].source]);
+		if (policy->origin[f].line)
+			json_uint(j, "line", policy->origin[f].line);
+		json_end_object(j);
+	}
+	json_end_object(j);
+}
+
+/* Only the names: see above. */
+static void json_env(struct json *j, const struct plan *p)
+{
+	json_begin_array(j, "env");
+	for (size_t i = 0; i < p->env.len; i++) {
+		auto_free char *name = strndup(p->env.items[i], strcspn(p->env.items[i], "="));
+
+		json_string(j, NULL, name);
+	}
+	json_end_array(j);
+}
+
+static void print_json(const struct plan *p, const char *const *stages, struct buf *out)
+{
+	struct json j = { .out = out };
+
+	json_begin_object(&j, NULL);
+	json_string(&j, "engine", p->engine);
+	json_string(&j, "rung", rung_name(p->rung));
+	json_string(&j, "workspace", p->workspace);
+	json_string(&j, "cwd", p->cwd);
+	json_string(&j, "policy_file", p->spec->policy_file);
+	json_strings(&j, "command", p->spec->argv);
+	json_ids(&j, &p->ids);
+	json_limits(&j, p);
+	json_mounts(&j, p);
+	json_roots(&j, p);
+	json_env(&j, p);
+	json_policy(&j, &p->spec->policy);
+	json_begin_array(&j, "stages");
+	for (; stages && stages[0]; stages += 2) {
+		json_begin_object(&j, NULL);
+		json_string(&j, "name", stages[0]);
+		json_string(&j, "does", stages[1]);
+		json_end_object(&j);
+	}
+	json_end_array(&j);
+	json_strings(&j, "notes", p->notes.items);
+	json_end_object(&j);
+	buf_puts(out, "\n");
+}
+
+static void text_line(struct buf *out, const char *name, const char *value)
+{
+	buf_printf(out, "%-10s ", name);
+	text_escape(out, value);
+	buf_puts(out, "\n");
+}
+
+static void text_head(const struct plan *p, struct buf *out)
+{
+	text_line(out, "engine", p->engine);
+	text_line(out, "rung", rung_name(p->rung));
+	text_line(out, "workspace", p->workspace);
+	text_line(out, "directory", p->cwd);
+	text_line(out, "policy", p->spec->policy_file ? p->spec->policy_file : "no file: defaults and options");
+	if (p->spec->argv) {
+		buf_printf(out, "%-10s", "command");
+		for (char *const *a = p->spec->argv; *a; a++) {
+			buf_puts(out, " ");
+			text_escape(out, *a);
+		}
+		buf_puts(out, "\n");
+	}
+	buf_printf(out, "%-10s %s: host uid %u gid %u, inside %u:%u\n", "ids", ids_help(p->ids.mode),
+		   p->ids.host_uid, p->ids.host_gid, p->ids.inside_uid, p->ids.inside_gid);
+	buf_printf(out, "%-10s", "variables");
+	for (size_t i = 0; i < p->env.len; i++) {
+		auto_free char *name = strndup(p->env.items[i], strcspn(p->env.items[i], "="));
+
+		buf_puts(out, " ");
+		text_escape(out, name ? name : "");
+	}
+	buf_puts(out, "\n");
+}
+
+static void format_limit(enum limit l, uint64_t value, char *out, size_t n)
+{
+	if (value == POLICY_NONE)
+		snprintf(out, n, "off");
+	else if (l == LIMIT_MEMORY || l == LIMIT_DISK || l == LIMIT_OUTPUT)
+		units_format_size(value, out, n);
+	else if (l == LIMIT_TIMEOUT)
+		units_format_ms(value, out, n);
+	else if (l == LIMIT_CPU)
+		snprintf(out, n, "%g", (double)value / 1000);
+	else
+		snprintf(out, n, "%" PRIu64, value);
+}
+
+static void text_limits(const struct plan *p, struct buf *out)
+{
+	buf_puts(out, "\nlimits\n");
+	for (enum limit l = 0; l < LIMITS; l++) {
+		char value[48];
+
+		format_limit(l, p->limits[l].value, value, sizeof(value));
+		buf_printf(out, "  %-12s %-10s", limit_name(l), value);
+		if (p->limits[l].value != POLICY_NONE)
+			buf_printf(out, " held by %s", held_by_name(p->limits[l].held_by));
+		while (out->len && out->data[out->len - 1] == ' ')
+			out->data[--out->len] = '\0';
+		buf_puts(out, "\n");
+	}
+}
+
+static void text_mounts(const struct plan *p, struct buf *out)
+{
+	buf_puts(out, "\nmounts\n");
+	for (size_t i = 0; i < p->mount_count; i++) {
+		const struct plan_mount *m = &p->mounts[i];
+		char size[48];
+
+		buf_printf(out, "  %s  %-6s ", m->writable ? "rw" : "ro", mount_kind_name(m->kind));
+		text_escape(out, m->target);
+		if ((m->kind == MOUNT_BIND && strcmp(m->source, m->target) != 0) || m->kind == MOUNT_LINK) {
+			buf_puts(out, m->kind == MOUNT_LINK ? " -> " : " from ");
+			text_escape(out, m->source);
+		}
+		if (m->kind == MOUNT_TMPFS) {
+			units_format_size(m->bytes, size, sizeof(size));
+			buf_printf(out, " of %s", size);
+		}
+		buf_puts(out, m->optional ? ", if there\n" : "\n");
+	}
+}
+
+static void text_roots(const struct plan *p, struct buf *out)
+{
+	for (size_t i = 0; i < p->root_count; i++) {
+		const struct guard_root *g = &p->roots[i];
+
+		if (!g->step_count)
+			continue;
+		buf_puts(out, "\nguarded in ");
+		text_escape(out, g->path);
+		buf_puts(out, "\n");
+		for (size_t k = 0; k < g->step_count; k++) {
+			buf_printf(out, "  %-9s ", action_name(g->steps[k].action));
+			text_escape(out, g->steps[k].path);
+			buf_puts(out, g->steps[k].is_dir ? "/\n" : "\n");
+		}
+	}
+}
+
+static void print_text(const struct plan *p, const char *const *stages, struct buf *out)
+{
+	text_head(p, out);
+	text_limits(p, out);
+	text_mounts(p, out);
+	text_roots(p, out);
+	buf_puts(out, "\nstages\n");
+	for (size_t i = 1; stages && stages[0]; stages += 2, i++)
+		buf_printf(out, "  %2zu. %-14s %s\n", i, stages[0], stages[1]);
+	if (p->notes.len)
+		buf_puts(out, "\nnotes\n");
+	for (size_t i = 0; i < p->notes.len; i++) {
+		buf_puts(out, "  ");
+		text_escape(out, p->notes.items[i]);
+		buf_puts(out, "\n");
+	}
+}
+
+void plan_print(const struct plan *p, const char *const *stages, bool json, struct buf *out)
+{
+	if (json)
+		print_json(p, stages, out);
+	else
+		print_text(p, stages, out);
+}
