@@ -1,0 +1,121 @@
+# Made by tools/gen_cli.py; do not edit. Completions of ward for bash.
+
+_ward_options() {
+	case $1 in
+	run)
+		options="--policy --workspace --chdir --ro --rw --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --widen --verbose --json --report --help -p -w -C -v -h"
+		file="--policy -p --ro --rw --report"
+		directory="--workspace -w --chdir -C"
+		other="--env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set"
+		;;
+	plan)
+		options="--policy --workspace --chdir --ro --rw --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --widen --json --help -p -w -C -h"
+		file="--policy -p --ro --rw"
+		directory="--workspace -w --chdir -C"
+		other="--env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set"
+		;;
+	check)
+		options="--json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	init)
+		options="--force --json --help -f -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	trust)
+		options="--json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	doctor)
+		options="--json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	quarantine)
+		options="--json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	help)
+		options="--help -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	version)
+		options="--json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	*)
+		options='' file='' directory='' other=''
+		;;
+	esac
+}
+
+# Where the command of a verb begins among the words, 0 when it has not begun.
+_ward_command_at() {
+	local i
+	for ((i = 2; i < COMP_CWORD; i++)); do
+		case " $file $directory $other " in
+		*" ${COMP_WORDS[i]} "*) ((i++)) && continue ;;
+		esac
+		case ${COMP_WORDS[i]} in
+		--) echo $((i + 1)) && return ;;
+		-* | =) ;;
+		*) echo "$i" && return ;;
+		esac
+	done
+	echo 0
+}
+
+_ward() {
+	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]}
+	local options file directory other at
+	COMPREPLY=()
+	if ((COMP_CWORD == 1)); then
+		mapfile -t COMPREPLY < <(compgen -W "run plan check init trust doctor quarantine help version --help --version" -- "$word")
+		return
+	fi
+	_ward_options "$verb"
+	case $verb in
+	run|plan)
+		at=$(_ward_command_at)
+		if ((at > 0)); then
+			if declare -F _command_offset >/dev/null; then
+				_command_offset "$at"
+			elif ((at == COMP_CWORD)); then
+				mapfile -t COMPREPLY < <(compgen -c -- "$word")
+			else
+				mapfile -t COMPREPLY < <(compgen -f -- "$word")
+			fi
+			return
+		fi
+		;;
+	esac
+	case " $file " in *" $before "*) mapfile -t COMPREPLY < <(compgen -f -- "$word") && return ;; esac
+	case " $directory " in *" $before "*) mapfile -t COMPREPLY < <(compgen -d -- "$word") && return ;; esac
+	case " $other " in *" $before "*) return ;; esac
+	if [[ $word == -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
+	elif [[ $verb == help ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "run plan check init trust doctor quarantine help version" -- "$word")
+	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
+		mapfile -t COMPREPLY < <(compgen -W "ls restore" -- "$word")
+	elif [[ $verb == @(run|plan) ]]; then
+		mapfile -t COMPREPLY < <(compgen -c -- "$word")
+	else
+		mapfile -t COMPREPLY < <(compgen -f -- "$word")
+	fi
+}
+
+complete -o filenames -F _ward ward

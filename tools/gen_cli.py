@@ -1,0 +1,323 @@
+#!/usr/bin/env python3
+"""Makes the man pages and shell completions from tables/verbs.def and tables/options.def.
+
+gen_cli.py          writes docs/man/*.1 and completions/*
+gen_cli.py --check  writes nothing; exits 1 with the name of each file that is not what it would write
+"""
+import pathlib
+import re
+import sys
+
+import def_reader
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FILES_OF = {'POLICY', 'FILE', 'PATH[:AT]'}
+DIRECTORIES_OF = {'WORKSPACE', 'DIR'}
+
+
+class Option:
+    def __init__(self, verbs, short, name, metavar, text, field):
+        self.verbs, self.short, self.name, self.metavar, self.help, self.field = verbs, short, name, metavar, text, field
+
+    def takes(self):
+        """What completes the value: file, directory, other, or '' when there is none."""
+        if not self.metavar:
+            return ''
+        return 'file' if self.metavar in FILES_OF else 'directory' if self.metavar in DIRECTORIES_OF else 'other'
+
+
+class Verb:
+    def __init__(self, arguments):
+        (self.id, self.name, _, self.max, self.words, self.args, self.help, self.about, self.example,
+         self.example_help) = arguments
+        self.options = []
+
+
+def read_tables():
+    """The verbs that this build has, each with its options. What comes later is in neither."""
+    verbs = [Verb(a) for macro, a, _ in def_reader.read(ROOT / 'tables/verbs.def') if macro == 'VERB']
+    for macro, a, _ in def_reader.read(ROOT / 'tables/options.def'):
+        if macro == 'FLAG':
+            option = Option(a[0], a[1], a[2], '', a[4], '')
+        elif macro == 'TEXT':
+            option = Option(a[0], a[1], a[2], a[3], a[5], '')
+        elif macro == 'FIELD':
+            option = Option(a[0], a[1], a[2], a[3], a[6], a[5])
+        else:
+            continue
+        wanted = {w.strip() for w in option.verbs.split('|')}
+        for verb in verbs:
+            if 'V_ALL' in wanted or 'V_' + verb.id in wanted:
+                verb.options.append(option)
+    return verbs
+
+
+def version():
+    return re.search(r"version: '([^']+)'", (ROOT / 'meson.build').read_text()).group(1)
+
+
+# --- man pages ------------------------------------------------------------------------------------------------------
+
+def roff(text):
+    """Text for a man page: nothing in it is a request, hyphens of options stay hyphens."""
+    text = text.replace('\\', '\\e').replace('-', '\\-')
+    return re.sub(r"^([.'])", r'\\&\1', text, flags=re.M)
+
+
+def heading(name, brief):
+    return ['.\\" Made by tools/gen_cli.py; do not edit.',
+            f'.TH {name.upper()} 1 "" "ward {version()}" "User Commands"',
+            '.nh', '.ad l', '.SH NAME', f'{roff(name)} \\- {roff(brief)}']
+
+
+def man_option(option):
+    short = f'\\fB\\-{option.short}\\fR, ' if option.short else ''
+    value = f' \\fI{roff(option.metavar)}\\fR' if option.metavar else ''
+    lines = ['.TP', f'{short}\\fB\\-\\-{roff(option.name)}\\fR{value}', roff(option.help[0].upper() + option.help[1:]) + '.']
+    if option.field:
+        lines.append(f'Sets \\fB{roff(option.field)}\\fR of the policy.')
+    return lines
+
+
+def synopsis(verb):
+    lines = ['.SH SYNOPSIS', f'\\fBward {verb.name}\\fR']
+    for option in verb.options:
+        name = f'\\-{option.short}' if option.short else f'\\-\\-{roff(option.name)}'
+        value = f' \\fI{roff(option.metavar)}\\fR' if option.metavar else ''
+        lines.append(f'[\\fB{name}\\fR{value}]')
+    if verb.args:
+        lines.append(roff(verb.args))
+    return lines
+
+
+EXIT_STATUS = {
+    'run': [('0-255', 'the exit status of the command'),
+            ('124', 'the time was up'),
+            ('125', 'ward refused or failed, or was called wrongly; nothing of the command was run'),
+            ('126', 'the command was found and could not be run'),
+            ('127', 'the command was not found inside'),
+            ('128+N', 'signal N ended the command'),
+            ('137', 'a limit ended it; standard error names the limit')],
+    'check': [('0', 'the file is valid'), ('1', 'it has errors'), ('2', 'wrong usage'), ('125', 'it could not be read')],
+    'doctor': [('0', 'a run under the default policy works here'), ('1', 'it would be refused'), ('2', 'wrong usage')],
+    '': [('0', 'it worked'), ('2', 'wrong usage'), ('125', 'it could not be done')],
+}
+
+
+def man_exit(name):
+    lines = ['.SH EXIT STATUS']
+    for code, text in EXIT_STATUS.get(name, EXIT_STATUS['']):
+        lines += ['.TP', f'.B {roff(code)}', roff(text[0].upper() + text[1:]) + '.']
+    return lines
+
+
+def man_verb(verb, verbs):
+    lines = heading('ward-' + verb.name, verb.help) + synopsis(verb) + ['.SH DESCRIPTION']
+    for i, paragraph in enumerate(verb.about.split('\n')):
+        lines += ['.PP'] * (i > 0) + [roff(paragraph)]
+    lines.append('.SH OPTIONS')
+    for option in verb.options:
+        lines += man_option(option)
+    lines += man_exit(verb.name)
+    lines += ['.SH EXAMPLES', '.TP', f'.B {roff(verb.example)}', roff(verb.example_help[0].upper() + verb.example_help[1:]) + '.']
+    others = [f'.BR ward\\-{v.name} (1),' for v in verbs if v is not verb and v.name in ('run', 'plan', 'check', 'doctor')]
+    return lines + ['.SH SEE ALSO', '.BR ward (1),'] + others + ['.BR ward.yaml (5)']
+
+
+def man_ward(verbs):
+    lines = heading('ward', 'run AI agents, and the code they write, in sandboxes')
+    lines += ['.SH SYNOPSIS', '\\fBward\\fR \\fIVERB\\fR [\\fIOPTION\\fR...] [\\fIARGUMENT\\fR...]', '.SH DESCRIPTION',
+              'One policy file says what an agent may read, write, execute and spend; the kernel enforces it.',
+              'What the policy does not grant does not exist inside: no mount, no route, no capability.',
+              'A layer that the policy asks for and the host cannot give stops the run, with the remedy.',
+              '.SH VERBS']
+    for verb in verbs:
+        lines += ['.TP', f'.BR ward\\-{verb.name} (1)', roff(verb.help[0].upper() + verb.help[1:]) + '.']
+    lines += man_exit('run')
+    lines += ['.PP', 'Verbs other than \\fBrun\\fR: 0 fine, 1 findings, 2 wrong usage, 125 could not.', '.SH FILES',
+              '.TP', '.I ward.yaml', 'The policy, looked for in the workspace.',
+              '.TP', '.I .aiignore', 'More of what is unreadable inside, in gitignore syntax.',
+              '.TP', '.IR $XDG_STATE_HOME/ward ", " /var/lib/ward',
+              'State: accepted policies, records of runs, the quarantine.',
+              '.SH ENVIRONMENT',
+              '.TP', '.B WARD_STATE_DIR', 'Directory that is used for state instead.',
+              '.TP', '.B WARD_RUNTIME_DIR', 'Directory that is used for run-time files instead.',
+              '.TP', '.B NO_COLOR', 'No colour in the summary.',
+              '.SH EXAMPLES', '.TP', '.B ward run \\-\\- python3 agent.py',
+              "The agent sees this directory and the system's programs, nothing else.", '.SH SEE ALSO']
+    return lines + [f'.BR ward\\-{v.name} (1),' for v in verbs] + ['.BR ward.yaml (5)']
+
+
+# --- completions ----------------------------------------------------------------------------------------------------
+
+def words_of(verb):
+    return ' '.join([f'--{o.name}' for o in verb.options] + [f'-{o.short}' for o in verb.options if o.short])
+
+
+def values_of(verb, kind):
+    names = []
+    for option in verb.options:
+        if option.takes() == kind:
+            names += [f'--{option.name}'] + ([f'-{option.short}'] if option.short else [])
+    return names
+
+
+def bash_verb(verb):
+    lines = [f'\t{verb.name})']
+    lines.append(f'\t\toptions="{words_of(verb)}"')
+    for kind in ('file', 'directory', 'other'):
+        names = values_of(verb, kind)
+        lines.append(f'\t\t{kind}="{" ".join(names)}"')
+    lines.append('\t\t;;')
+    return lines
+
+
+def bash(verbs):
+    command = '|'.join(v.name for v in verbs if v.words == 'COMMAND')
+    lines = ['# Made by tools/gen_cli.py; do not edit. Completions of ward for bash.', '',
+             '_ward_options() {', '\tcase $1 in']
+    for verb in verbs:
+        lines += bash_verb(verb)
+    lines += ['\t*)', "\t\toptions='' file='' directory='' other=''", '\t\t;;', '\tesac', '}', '',
+              '# Where the command of a verb begins among the words, 0 when it has not begun.',
+              '_ward_command_at() {', '\tlocal i',
+              '\tfor ((i = 2; i < COMP_CWORD; i++)); do',
+              '\t\tcase " $file $directory $other " in',
+              '\t\t*" ${COMP_WORDS[i]} "*) ((i++)) && continue ;;', '\t\tesac',
+              '\t\tcase ${COMP_WORDS[i]} in',
+              '\t\t--) echo $((i + 1)) && return ;;',
+              '\t\t-* | =) ;;',
+              '\t\t*) echo "$i" && return ;;', '\t\tesac', '\tdone', '\techo 0', '}', '',
+              '_ward() {',
+              '\tlocal word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]}',
+              '\tlocal options file directory other at',
+              '\tCOMPREPLY=()',
+              '\tif ((COMP_CWORD == 1)); then',
+              f'\t\tmapfile -t COMPREPLY < <(compgen -W "{" ".join(v.name for v in verbs)} --help --version" -- "$word")',
+              '\t\treturn', '\tfi',
+              '\t_ward_options "$verb"',
+              '\tcase $verb in',
+              f'\t{command})', '\t\tat=$(_ward_command_at)',
+              '\t\tif ((at > 0)); then',
+              '\t\t\tif declare -F _command_offset >/dev/null; then',
+              '\t\t\t\t_command_offset "$at"',
+              '\t\t\telif ((at == COMP_CWORD)); then',
+              '\t\t\t\tmapfile -t COMPREPLY < <(compgen -c -- "$word")',
+              '\t\t\telse',
+              '\t\t\t\tmapfile -t COMPREPLY < <(compgen -f -- "$word")',
+              '\t\t\tfi', '\t\t\treturn', '\t\tfi', '\t\t;;', '\tesac',
+              '\tcase " $file " in *" $before "*) mapfile -t COMPREPLY < <(compgen -f -- "$word") && return ;; esac',
+              '\tcase " $directory " in *" $before "*) mapfile -t COMPREPLY < <(compgen -d -- "$word") && return ;; esac',
+              '\tcase " $other " in *" $before "*) return ;; esac',
+              '\tif [[ $word == -* ]]; then',
+              '\t\tmapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")',
+              '\telif [[ $verb == help ]]; then',
+              f'\t\tmapfile -t COMPREPLY < <(compgen -W "{" ".join(v.name for v in verbs)}" -- "$word")',
+              '\telif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then',
+              '\t\tmapfile -t COMPREPLY < <(compgen -W "ls restore" -- "$word")',
+              f'\telif [[ $verb == @({command}) ]]; then',
+              '\t\tmapfile -t COMPREPLY < <(compgen -c -- "$word")',
+              '\telse',
+              '\t\tmapfile -t COMPREPLY < <(compgen -f -- "$word")',
+              '\tfi', '}', '', 'complete -o filenames -F _ward ward']
+    return lines
+
+
+def zsh_quote(text):
+    return text.replace("'", "'\\''").replace('[', '\\[').replace(']', '\\]').replace(':', '\\:')
+
+
+def zsh_option(option):
+    value = ''
+    if option.metavar:
+        action = {'file': '_files', 'directory': '_files -/', 'other': ' '}[option.takes()]
+        value = f':{zsh_quote(option.metavar)}:{action}'
+    repeated = '*' if option.field else ''
+    lines = [f"'{repeated}--{option.name}{'=' if value else ''}[{zsh_quote(option.help)}]{value}'"]
+    if option.short:
+        lines.append(f"'{repeated}-{option.short}[{zsh_quote(option.help)}]{value}'")
+    return lines
+
+
+def zsh_rest(verb):
+    if verb.words == 'COMMAND':
+        return ["'(-)1:command: _command_names -e'", "'*::argument: _normal'"]
+    if verb.name == 'help':
+        return ["'1:verb:_ward_verbs'"]
+    if verb.name == 'quarantine':
+        return ["'1:what:(ls restore)'", "'*:argument:_files'"]
+    return ["'1:file:_files'"] if int(verb.max) else []
+
+
+def zsh(verbs):
+    lines = ['#compdef ward', '# Made by tools/gen_cli.py; do not edit. Completions of ward for zsh.', '',
+             '_ward_verbs() {', '\tlocal -a verbs', '\tverbs=(']
+    lines += [f"\t\t'{v.name}:{zsh_quote(v.help)}'" for v in verbs]
+    lines += ['\t)', "\t_describe verb verbs", '}', '', '_ward() {', '\tlocal curcontext=$curcontext state line',
+              "\t_arguments -C '1:verb:_ward_verbs' '*::argument:->arguments' && return", '\tcase $line[1] in']
+    for verb in verbs:
+        parts = [p for o in verb.options for p in zsh_option(o)] + zsh_rest(verb)
+        lines.append(f'\t{verb.name})')
+        lines.append('\t\t_arguments -S \\')
+        lines += [f'\t\t\t{part} \\' for part in parts[:-1]] + [f'\t\t\t{parts[-1]}', '\t\t;;']
+    return lines + ['\tesac', '}', '', '_ward "$@"']
+
+
+def fish_quote(text):
+    return text.replace('\\', '\\\\').replace("'", "\\'")
+
+
+def fish(verbs):
+    names = ' '.join(v.name for v in verbs)
+    lines = ['# Made by tools/gen_cli.py; do not edit. Completions of ward for fish.', '',
+             'complete -c ward -f',
+             f"complete -c ward -n 'not __fish_seen_subcommand_from {names}' -l version -d 'print the version'"]
+    for verb in verbs:
+        lines.append(f"complete -c ward -n 'not __fish_seen_subcommand_from {names}' -a {verb.name} "
+                     f"-d '{fish_quote(verb.help)}'")
+    for verb in verbs:
+        seen = f"-n '__fish_seen_subcommand_from {verb.name}'"
+        for option in verb.options:
+            short = f' -s {option.short}' if option.short else ''
+            takes = {'': '', 'file': ' -r -F', 'directory': " -x -a '(__fish_complete_directories)'",
+                     'other': ' -x'}[option.takes()]
+            lines.append(f"complete -c ward {seen}{short} -l {option.name}{takes} -d '{fish_quote(option.help)}'")
+        if verb.words == 'COMMAND':
+            lines.append(f"complete -c ward {seen} -x -a '(__fish_complete_subcommand --fcs-skip=2)'")
+        elif verb.name == 'help':
+            lines.append(f"complete -c ward {seen} -x -a '{names}'")
+        elif verb.name == 'quarantine':
+            lines.append(f"complete -c ward {seen} -x -a 'ls restore'")
+        elif int(verb.max):
+            lines.append(f'complete -c ward {seen} -F')
+    return lines
+
+
+def make_all():
+    verbs = read_tables()
+    made = {'docs/man/ward.1': man_ward(verbs), 'completions/ward.bash': bash(verbs),
+            'completions/_ward': zsh(verbs), 'completions/ward.fish': fish(verbs)}
+    for verb in verbs:
+        made[f'docs/man/ward-{verb.name}.1'] = man_verb(verb, verbs)
+    return {path: '\n'.join(lines) + '\n' for path, lines in made.items()}
+
+
+def main():
+    check = sys.argv[1:] == ['--check']
+    stale = 0
+    for path, text in make_all().items():
+        file = ROOT / path
+        if file.exists() and file.read_text(encoding='utf-8') == text:
+            continue
+        stale += 1
+        if check:
+            print(f'{path}: stale', file=sys.stderr)
+        else:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding='utf-8')
+            print(f'wrote {path}')
+    return 1 if check and stale else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
