@@ -1,0 +1,88 @@
+/*
+ * ward doctor: what works here. In: what lib/probe.c found by trying. Out: each layer with its state, the reason and the command that grants it, the rungs of the
+ * ladder, and the one that a run would take now. Exit 1 when a run under the default policy would be refused.
+ */
+#include "cli/cli.h"
+
+#include "base/json.h"
+#include "base/text.h"
+#include "lib/probe.h"
+
+static const char *state_name(enum probe_state s)
+{
+	return s == PROBE_PRESENT ? "present" : s == PROBE_UNNEEDED ? "not needed" : "absent";
+}
+
+static const char *need_name(enum probe_need n)
+{
+	return n == PROBE_MUST ? "required" : n == PROBE_USED ? "used when present" : "later";
+}
+
+static void print_text(const struct probe *probes, bool namespaces, bool landlock, struct buf *out)
+{
+	for (enum probe_id i = 0; i < PROBES; i++) {
+		buf_printf(out, "%-17s %-10s  ", probe_name(i), state_name(probes[i].state));
+		text_escape(out, probes[i].why);
+		buf_puts(out, "\n");
+		if (probes[i].state != PROBE_ABSENT)
+			continue;
+		buf_printf(out, "    gives: %s (%s)\n", probe_help(i), need_name(probe_need(i)));
+		if (probes[i].remedy[0]) {
+			buf_puts(out, "    remedy: ");
+			text_escape(out, probes[i].remedy);
+			buf_puts(out, "\n");
+		}
+	}
+	buf_printf(out, "\nrung namespaces   %s\nrung landlock     %s%s\n", namespaces ? "usable" : "not usable",
+		   landlock ? "usable" : "not usable",
+		   landlock ? ", for policies that accept it (require: {isolation: landlock, limits: none})" : "");
+	if (namespaces)
+		buf_puts(out, "a run takes the namespaces rung now\n");
+	else if (landlock)
+		buf_puts(out, "a run takes the landlock rung now if its policy accepts that, and is refused otherwise\n");
+	else
+		buf_puts(out, "a run is refused now\n");
+}
+
+static void print_json(const struct probe *probes, bool namespaces, bool landlock, struct buf *out)
+{
+	struct json j = { .out = out };
+
+	json_begin_object(&j, NULL);
+	json_begin_array(&j, "layers");
+	for (enum probe_id i = 0; i < PROBES; i++) {
+		json_begin_object(&j, NULL);
+		json_string(&j, "name", probe_name(i));
+		json_string(&j, "state", state_name(probes[i].state));
+		json_string(&j, "need", need_name(probe_need(i)));
+		json_string(&j, "gives", probe_help(i));
+		json_string(&j, "why", probes[i].why);
+		json_string(&j, "remedy", probes[i].remedy);
+		json_end_object(&j);
+	}
+	json_end_array(&j);
+	json_begin_object(&j, "rungs");
+	json_bool(&j, "namespaces", namespaces);
+	json_bool(&j, "landlock", landlock);
+	json_end_object(&j);
+	json_string(&j, "takes", namespaces ? "namespaces" : landlock ? "landlock" : NULL);
+	json_bool(&j, "usable", namespaces);
+	json_end_object(&j);
+	buf_puts(out, "\n");
+}
+
+int verb_doctor(struct options *o)
+{
+	struct probe probes[PROBES];
+	auto_buf out = { 0 };
+	bool namespaces, landlock;
+
+	probe_host(probes);
+	namespaces = probe_namespaces_rung(probes);
+	landlock = probe_landlock_rung(probes);
+	if (o->json)
+		print_json(probes, namespaces, landlock, &out);
+	else
+		print_text(probes, namespaces, landlock, &out);
+	return say_out(&out, namespaces ? EXIT_FINE : EXIT_FINDINGS);
+}

@@ -1,0 +1,38 @@
+/* What this host can give, by trying it: each layer is asked for in a child that ends at once. For ward doctor. */
+#ifndef WARD_LIB_PROBE_H
+#define WARD_LIB_PROBE_H
+
+#include "base/buf.h"
+
+enum probe_need {
+	PROBE_MUST,	/* no run on the namespaces rung without it */
+	PROBE_USED,	/* used when there, reported when not */
+	PROBE_LATER	/* nothing in this build uses it yet */
+};
+
+enum probe_state { PROBE_ABSENT, PROBE_PRESENT, PROBE_UNNEEDED };
+
+enum probe_id {
+#define PROBE(id, ...) PROBE_ID_##id,
+#include "probes.def"
+#undef PROBE
+	PROBES
+};
+
+struct probe {
+	enum probe_state state;
+	char why[256];		/* what was found, or why it is absent */
+	char remedy[320];	/* the command that grants it; "" where there is none */
+};
+
+/* Tries everything; probes[PROBES] is filled. Takes some milliseconds and changes nothing. */
+void probe_host(struct probe *probes);
+/* Text of the table's row. Static. */
+const char *probe_name(enum probe_id id);
+const char *probe_help(enum probe_id id);
+enum probe_need probe_need(enum probe_id id);
+/* Whether a run could take the rung now. */
+bool probe_namespaces_rung(const struct probe *probes);
+bool probe_landlock_rung(const struct probe *probes);
+
+#endif
