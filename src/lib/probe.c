@@ -373,6 +373,7 @@ static void probe_cgroup(struct probe *p)
 static void probe_idmap(struct probe *p)
 {
 	struct ward_err e = { 0 };
+	auto_free char *here = NULL;
 	auto_fd tree_fd = -1;
 	struct stat st;
 	int r;
@@ -382,11 +383,12 @@ static void probe_idmap(struct probe *p)
 		snprintf(p->why, sizeof(p->why), "the agent has your own uid");
 		return;
 	}
-	if (stat(".", &st) < 0) {
+	here = realpath(".", NULL);
+	if (!here || stat(here, &st) < 0) {
 		absent(p, "the current directory: %s", strerror(errno));
 		return;
 	}
-	tree_fd = idmap_clone_tree(".", st.st_dev, st.st_ino, &e);
+	tree_fd = idmap_clone_tree(here, st.st_dev, st.st_ino, &e);
 	r = tree_fd < 0 ? tree_fd : idmap_apply(tree_fd, st.st_uid, st.st_gid, 65534, 65534);
 	if (r >= 0) {
 		found(p, "on the current directory's file system");
