@@ -32,11 +32,11 @@ cpp_check() {
 		--suppressions-list=tools/cppcheck.suppress -D__x86_64__ -D_GNU_SOURCE -j "$jobs" -I src -I tables -I "$build/src" src
 }
 
-# A build of its own, because -fanalyzer is slow and its warnings are errors there. gcc 12 loses a pointer that is stored in
-# an array and calls it leaked: leaks are ASan's matter.
+# A build of its own, because -fanalyzer is slow and its warnings are errors there. gcc 12 loses track of arrays: a pointer stored
+# in one is called leaked (ASan looks for that), what a call filled is called uninitialized (clang-tidy looks for that).
 analyzer() {
 	[ -f build-analyzer/build.ninja ] ||
-		meson setup build-analyzer -Dc_args='-fanalyzer -Wno-analyzer-malloc-leak' >/dev/null || return 1
+		meson setup build-analyzer -Dc_args='-fanalyzer -Wno-analyzer-malloc-leak -Wno-analyzer-use-of-uninitialized-value' >/dev/null || return 1
 	ninja -C build-analyzer >build-analyzer/log 2>&1 || {
 		grep -A12 -E 'error:|FAILED' build-analyzer/log
 		return 1
