@@ -12,19 +12,19 @@ struct ward_err {
 };
 
 /* Fills *e with a reason; returns -code. */
-must_check int ward_fail(struct ward_err *e, int code, const char *why, ...)
+int ward_fail(struct ward_err *e, int code, const char *why, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Fills *e with a reason and errno's text behind it; returns -errno. */
-must_check int ward_fail_errno(struct ward_err *e, const char *why, ...)
+int ward_fail_errno(struct ward_err *e, const char *why, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* Puts the outer place in front of what *e says already; returns -e->code. */
-must_check int ward_wrap(struct ward_err *e, const char *place, ...)
+int ward_wrap(struct ward_err *e, const char *place, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* Sets the remedy; returns -e->code. */
-must_check int ward_remedy(struct ward_err *e, const char *remedy, ...)
+int ward_remedy(struct ward_err *e, const char *remedy, ...)
 	__attribute__((format(printf, 2, 3)));
 
 #endif

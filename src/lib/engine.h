@@ -2,33 +2,39 @@
 #ifndef WARD_LIB_ENGINE_H
 #define WARD_LIB_ENGINE_H
 
+#include <signal.h>
+
 #include "lib/result.h"
 
-/* A sandbox that runs. The supervisor owns every descriptor. */
+/* A sandbox that runs. The supervisor owns every descriptor; -1: none. */
 struct running {
 	pid_t init_pid;
 	int pid_fd;		/* of ward-init (or of the command on the Landlock rung) */
 	int control_fd;		/* SOCK_SEQPACKET to ward-init: guest/protocol.h; closing it ends the sandbox */
 	int notify_fd;		/* seccomp listener, -1: none */
 	int proc_fd;		/* the sandbox's /proc, -1: none */
-	int tmpfs_fds[8];	/* /tmp, /home/agent, /dev/shm, /run */
+	int tmpfs_fds[6];	/* under the watch: /tmp, /home/agent, /dev/shm, /run */
 	size_t tmpfs_count;
-	int mount_ns_fd, user_ns_fd;	/* for mounting again what the host replaced, -1: none */
 	struct cgroup *cgroup;	/* NULL: none */
+	sigset_t caller_mask;	/* blocked signals as the command shall have them */
+	void *child;		/* memory that the child used before exec; freed with the rest */
 };
-
-struct stdio_plan;
 
 struct engine {
 	const char *name;
-	/* Starts the sandbox. stdio[3] are the descriptors that become 0-2 inside, borrowed. Fills the layers of *r. */
-	int (*start)(const struct plan *p, const int stdio_fds[3], struct running *ret_running,
-		     struct result *r, struct ward_err *e);
-	/* Mounts the steps of root that the host's change undid (indices into its steps) again. */
+	/* Begins: everything up to the point where only the word is missing. stdio_fds become 0-2 inside, borrowed. The
+	 * sandbox may still be building itself when this returns. */
+	int (*start)(const struct plan *p, const int stdio_fds[3], struct running *run,
+		     struct ward_err *e);
+	/* Gives the word, when the supervisor is ready to answer for the run. Fills the layers of *r. */
+	int (*release)(const struct plan *p, struct running *run, struct result *r, struct ward_err *e);
+	/* Mounts the steps of root that the host's change undid (indices into its steps) again. NULL: cannot. */
 	int (*remount)(const struct plan *p, struct running *run, const struct guard_root *g,
 		       const size_t *steps, size_t count, struct ward_err *e);
+	/* Frees what the engine itself keeps in *run, when every process of the sandbox is dead. */
+	void (*finish)(struct running *run);
 	/* "name", "help" pairs, NULL-terminated, in the order in which they happen. */
-	const char *const *(*stages)(const struct plan *p);
+	const char *const *(*stages)(void);
 };
 
 /* Runs the plan to its end: starts it, relays, watches limits, signals and the deadline, sweeps. The result is filled

@@ -25,6 +25,7 @@ struct guard_step {
 struct guard_root {
 	char *path;			/* on the host, absolute, links resolved */
 	char *target;			/* inside */
+	bool writable;			/* false: only hidden files matter, nothing can be planted */
 	struct ignore *hide;		/* the policy's hide */
 	struct ignore *aiignore;	/* .aiignore: it can add to hide, never take away from it */
 	struct ignore *protect;		/* built-in list + policy */
@@ -55,5 +56,25 @@ must_check int guard_git_dirs(const char *workspace, struct strv *dirs, struct s
  * "path: reason" to *moved. Never deletes, never follows a link. */
 must_check int guard_sweep(const struct guard_root *g, int root_fd, int quarantine_fd,
 			   struct strv *moved, struct ward_err *e);
+
+/* Watching over-mounted files: a mount on a file dies when somebody outside replaces that file. */
+struct guard_watch;
+
+/* Which steps of which root have to be mounted again. */
+struct guard_undone {
+	size_t root;		/* index into the roots */
+	size_t steps[32];	/* indices into its steps, parents before children */
+	size_t count;
+};
+
+/* Watches the parents of what the roots' steps cover. *ret_watch is NULL when there is nothing to watch. What cannot
+ * be watched (the kernel's inotify limits) is said in *notes. roots are borrowed for the life of the watch. */
+must_check int guard_watch_create(const struct guard_root *roots, size_t count,
+				  struct guard_watch **ret_watch, struct strv *notes,
+				  struct ward_err *e);
+int guard_watch_fd(const struct guard_watch *w);
+/* Reads what has happened; fills at most cap entries. Returns how many; never blocks. */
+size_t guard_watch_read(struct guard_watch *w, struct guard_undone *undone, size_t cap);
+void guard_watch_destroy(struct guard_watch *w);
 
 #endif

@@ -51,12 +51,18 @@ struct plan_mount {
 	enum mount_kind kind;
 	const char *source;	/* BIND: host path; LINK: its target; FILE: its content */
 	const char *target;	/* absolute, cleaned */
-	uint64_t bytes, inodes;	/* TMPFS */
+	uint64_t bytes, inodes;	/* TMPFS; 0: the kernel's default */
 	unsigned mode;		/* TMPFS, FILE: permission bits */
 	bool writable;
-	bool optional;		/* BIND: skipped when the host does not have it */
-	bool mapped;		/* BIND: id-mapped where the plan's ids ask for it */
 	bool noexec;
+	bool is_file;		/* BIND: of a file */
+	bool from_policy;	/* BIND: the workspace, a host mount, a git directory: identity is checked */
+	bool late;		/* after the root was made read-only */
+	bool in_bind;		/* its target lies in another bind: it must exist there, nothing is created */
+	dev_t dev;		/* from_policy: what the plan saw */
+	ino_t ino;
+	int tree_fd;		/* from_policy, as root: a detached copy, id-mapped where that was possible; owned; -1: none */
+	bool mapped;		/* tree_fd is id-mapped */
 };
 
 enum rung { RUNG_LANDLOCK, RUNG_NAMESPACES };
@@ -76,7 +82,7 @@ struct plan {
 	struct strv env;		/* NAME=VALUE, complete */
 	char *cwd;			/* inside */
 	char *workspace;		/* absolute, cleaned, resolved */
-	struct strv strings;
+	struct strv strings;		/* what the mounts' texts live in */
 	struct strv notes;		/* what the user should know: groups that stay, weaker choices */
 	bool watch;			/* some limit is held by the watch */
 };

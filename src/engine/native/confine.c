@@ -1,0 +1,105 @@
+/*
+ * What is taken away last: resource limits, every capability, the way to new privileges, then Landlock and seccomp.
+ * Runs in the child after pivot_root, in this order; nothing behind seccomp may need a call that the filter refuses.
+ */
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/securebits.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+
+#include "base/raw.h"
+#include "engine/native/native.h"
+#include "engine/native/seccomp.h"
+
+long native_rlimits(struct native_child *c)
+{
+	long r = 0;
+
+	for (size_t i = 0; i < c->rlimit_count && r == 0; i++) {
+		uint64_t value[2] = { c->rlimits[i].soft, c->rlimits[i].hard };
+
+		r = raw_call(SYS_prlimit64, 0, c->rlimits[i].resource, value, 0);
+	}
+	c->layers[LAYER_RLIMITS] = LAYER_IN_FORCE;
+	return r;
+}
+
+long native_capabilities(struct native_child *c)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { 0 };
+	unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+			     SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+			     SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+	long r = raw_call(SYS_prctl, PR_SET_SECUREBITS, c->plan->spec->policy.proc_nesting ? 0 : bits, 0, 0, 0);
+
+	for (int cap = 0; r == 0 && cap < 64; cap++) {
+		long dropped = raw_call(SYS_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0);
+
+		if (dropped == -EINVAL)
+			break;	/* the kernel knows no higher one */
+		r = dropped;
+	}
+	if (r == 0)
+		r = raw_call(SYS_capset, &header, none);
+	c->layers[LAYER_CAPS] = LAYER_IN_FORCE;
+	return r;
+}
+
+long native_no_new_privs(struct native_child *c)
+{
+	c->layers[LAYER_NNP] = LAYER_IN_FORCE;
+	return raw_call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+long native_landlock(struct native_child *c)
+{
+	const struct plan *p = c->plan;
+	unsigned flags = LANDLOCK_FILES | LANDLOCK_SCOPES;
+	int r;
+
+	if (p->facts.landlock_abi < 1) {
+		c->layer_notes[LAYER_LANDLOCK] = "this kernel has no Landlock, or it is not among the lsm= names";
+		return 0;
+	}
+	if (p->spec->policy.proc_nesting) {
+		/* under file rules an inner mount() is refused: what is asked for here could not work */
+		flags = LANDLOCK_SCOPES;
+		c->layer_notes[LAYER_LANDLOCK] = "process.nesting: file rules are off";
+	}
+	r = landlock_apply(p->facts.landlock_abi, c->paths, c->path_count, flags);
+	if (r < 0)
+		return r;
+	if (r & LANDLOCK_FILES)
+		c->layers[LAYER_LANDLOCK] = LAYER_IN_FORCE;
+	else if (!c->layer_notes[LAYER_LANDLOCK])
+		c->layer_notes[LAYER_LANDLOCK] = "this kernel's Landlock is too old for file rules";
+	return 0;
+}
+
+/* Somebody around us listens already: denied calls are answered by the filter itself. */
+static void answer_in_filter(struct native_child *c)
+{
+	for (size_t i = 0; i < c->filter_len; i++)
+		if (BPF_CLASS(c->filter[i].code) == BPF_RET &&
+		    (c->filter[i].k & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_USER_NOTIF)
+			c->filter[i].k = SECCOMP_RET_ERRNO | EPERM;
+	c->layer_notes[LAYER_SECCOMP] = "inside another sandbox: denied calls are refused but not on record";
+}
+
+long native_seccomp(struct native_child *c)
+{
+	long fd = seccomp_install(c->filter, c->filter_len, true);
+
+	c->listener_fd = (int)fd;
+	if (fd == -EBUSY) {
+		answer_in_filter(c);
+		fd = seccomp_install(c->filter, c->filter_len, false);
+		c->listener_fd = -1;
+	}
+	if (fd < 0)
+		return fd;
+	c->layers[LAYER_SECCOMP] = LAYER_IN_FORCE;
+	return 0;
+}

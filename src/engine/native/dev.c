@@ -1,0 +1,89 @@
+/*
+ * /dev: six nodes bound from the host, an own instance of devpts, shared memory of limited size, and nothing else.
+ * Runs in the child before pivot_root. The directory itself ends read-only and noexec.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mount.h>
+
+#include "base/raw.h"
+#include "engine/native/native.h"
+
+static const char *const nodes[] = { "null", "zero", "full", "random", "urandom", "tty" };
+
+static const struct {
+	const char *name, *target;
+} links[] = {
+	{ "dev/fd", "/proc/self/fd" },
+	{ "dev/stdin", "/proc/self/fd/0" },
+	{ "dev/stdout", "/proc/self/fd/1" },
+	{ "dev/stderr", "/proc/self/fd/2" },
+	{ "dev/ptmx", "pts/ptmx" },
+};
+
+static long bind_node(struct native_child *c, int host_fd, int dev_fd, const char *name)
+{
+	long tree = raw_call(SYS_open_tree, host_fd, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	long r;
+
+	c->failed_path = name;
+	if (tree < 0)
+		return tree;
+	r = native_make_point(dev_fd, name, true);
+	if (r == 0)
+		r = native_attach((int)tree, dev_fd, name);
+	raw_call(SYS_close, tree);
+	return r;
+}
+
+static long mount_below(struct native_child *c, const char *path, const char *type,
+			const char *options)
+{
+	long r = raw_call(SYS_mkdirat, c->base_fd, path, 0755);
+
+	c->failed_path = path;
+	return r < 0 ? r : raw_call(SYS_mount, "ward", path, type, MS_NOSUID | MS_NOEXEC, options);
+}
+
+static long pass_shm(struct native_child *c)
+{
+	long fd;
+
+	if (!c->plan->watch)
+		return 0;
+	fd = raw_call(SYS_openat, c->base_fd, "dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return fd;
+	c->passed_fds[c->passed_count++] = (int)fd;
+	return 0;
+}
+
+long native_dev(struct native_child *c)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
+					       MOUNT_ATTR_NOEXEC };
+	long r = raw_call(SYS_mount, "ward", "dev", "tmpfs", MS_NOSUID | MS_NOEXEC,
+			  "mode=0755,size=64k,nr_inodes=64");
+	long host_fd, dev_fd;
+
+	c->failed_path = "/dev";
+	if (r < 0)
+		return r;
+	host_fd = raw_call(SYS_openat, AT_FDCWD, "/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	dev_fd = raw_call(SYS_openat, c->base_fd, "dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (host_fd < 0 || dev_fd < 0)
+		return host_fd < 0 ? host_fd : dev_fd;
+	for (size_t i = 0; i < ARRAY_LEN(nodes) && r == 0; i++)
+		r = bind_node(c, (int)host_fd, (int)dev_fd, nodes[i]);
+	for (size_t i = 0; i < ARRAY_LEN(links) && r == 0; i++)
+		r = raw_call(SYS_symlinkat, links[i].target, c->base_fd, links[i].name);
+	if (r == 0)
+		r = mount_below(c, "dev/pts", "devpts", "newinstance,ptmxmode=0666,mode=0620");
+	if (r == 0)
+		r = mount_below(c, "dev/shm", "tmpfs", c->shm_options);
+	if (r == 0)
+		r = raw_call(SYS_mount_setattr, dev_fd, "", AT_EMPTY_PATH, &attr, sizeof(attr));
+	raw_call(SYS_close, host_fd);
+	raw_call(SYS_close, dev_fd);
+	return r < 0 ? r : pass_shm(c);
+}

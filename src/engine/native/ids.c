@@ -1,0 +1,89 @@
+/*
+ * User namespace: id maps and host name. An ordinary user maps itself; for root the supervisor writes the maps (only
+ * its rights allow a foreign id) and the child then becomes that id and drops every supplementary group. Runs in the
+ * child, first of all: until the maps are there it can create nothing.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+
+#include "base/raw.h"
+#include "engine/native/native.h"
+
+/* Writing itself into the cgroup costs the child microseconds, where the supervisor would wait for every processor. The
+ * cgroup namespace comes after, so that its root is the sandbox's own cgroup. */
+long native_join_cgroup(struct native_child *c)
+{
+	long r;
+
+	c->failed_path = "cgroup.procs";
+	for (size_t i = 0; i < c->cgroup_count; i++) {
+		r = raw_call(SYS_write, c->cgroup_fds[i], "0", 1);
+		if (r < 0)
+			return r;
+	}
+	if (c->cgroup_count)
+		c->layers[LAYER_CGROUP] = LAYER_IN_FORCE;
+	r = raw_call(SYS_unshare, CLONE_NEWCGROUP);
+	if (r == 0)
+		c->layers[LAYER_CGROUPNS] = LAYER_IN_FORCE;
+	else
+		c->layer_notes[LAYER_CGROUPNS] = "this kernel has no cgroup namespaces";
+	return 0;
+}
+
+static long write_file(const char *path, const char *text)
+{
+	long fd = raw_call(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC);
+	long r;
+
+	if (fd < 0)
+		return fd;
+	r = raw_call(SYS_write, fd, text, raw_strlen(text));
+	raw_call(SYS_close, fd);
+	return r < 0 ? r : 0;
+}
+
+static long map_self(struct native_child *c)
+{
+	long r = write_file("/proc/self/setgroups", "deny");
+
+	c->failed_path = "/proc/self/uid_map";
+	if (r == 0)
+		r = write_file("/proc/self/uid_map", c->uid_map);
+	return r < 0 ? r : write_file("/proc/self/gid_map", c->gid_map);
+}
+
+static long become(struct native_child *c)
+{
+	const struct plan_ids *ids = &c->plan->ids;
+	char word;
+	long r;
+
+	/* the supervisor says one byte when the maps are written; its end closing means that it is gone */
+	do
+		r = raw_call(SYS_read, c->control_fd, &word, 1);
+	while (r == -EINTR);
+	if (r != 1)
+		return -ECONNRESET;
+	r = raw_call(SYS_setgroups, 0, 0);
+	if (r == 0)
+		r = raw_call(SYS_setresgid, ids->inside_gid, ids->inside_gid, ids->inside_gid);
+	if (r == 0)
+		r = raw_call(SYS_setresuid, ids->inside_uid, ids->inside_uid, ids->inside_uid);
+	return r;
+}
+
+long native_maps(struct native_child *c)
+{
+	long r = c->uid_map ? map_self(c) : become(c);
+
+	c->layers[LAYER_USER] = LAYER_IN_FORCE;
+	return r;
+}
+
+long native_host_name(struct native_child *c)
+{
+	c->layers[LAYER_UTS] = LAYER_IN_FORCE;
+	return raw_call(SYS_sethostname, "ward", 4);
+}

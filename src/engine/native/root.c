@@ -1,0 +1,264 @@
+/*
+ * The new root. In: the plan's mounts. Out: a tmpfs that holds only them, read-only where nothing else was asked for.
+ * Runs in the child, with the capabilities of its own user namespace, before pivot_root; raw system calls only.
+ *
+ * Everything read-only is attached first, then the whole tree is made read-only, nosuid and nodev in one call; what
+ * comes later (native_late_mounts) is writable or lies in something writable and is treated one by one. Mount points
+ * are only ever created in ward's own tmpfs mounts, never in a directory of the host's.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "base/raw.h"
+#include "engine/native/native.h"
+#include "guest/image.h"
+
+/* Makes the directories above target. */
+static long make_parents(int base_fd, const char *target)
+{
+	char path[4096];
+	size_t n = 0;
+
+	for (const char *at = target; *at; at++) {
+		if (n >= sizeof(path) - 1)
+			return -ENAMETOOLONG;
+		if (*at == '/' && n) {
+			long r;
+
+			path[n] = '\0';
+			r = raw_call(SYS_mkdirat, base_fd, path, 0755);
+			if (r < 0 && r != -EEXIST && r != -EROFS)
+				return r;
+		}
+		path[n++] = *at;
+	}
+	return 0;
+}
+
+static long create_file(int base_fd, const char *target, const char *text, size_t n, unsigned mode)
+{
+	long fd = raw_call(SYS_openat, base_fd, target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+	long r;
+
+	if (fd < 0)
+		return fd;
+	r = n ? raw_call(SYS_write, fd, text, n) : 0;
+	raw_call(SYS_close, fd);
+	if (r < 0)
+		return r;
+	return (size_t)r == n ? 0 : -ENOSPC;
+}
+
+long native_make_point(int dir_fd, const char *target, bool is_file)
+{
+	long r = make_parents(dir_fd, target);
+
+	if (r == 0)
+		r = is_file ? create_file(dir_fd, target, NULL, 0, 0444)
+			    : raw_call(SYS_mkdirat, dir_fd, target, 0755);
+	return r == -EEXIST || r == -EROFS ? 0 : r;
+}
+
+long native_attach(int tree_fd, int dir_fd, const char *target)
+{
+	return raw_call(SYS_move_mount, tree_fd, "", dir_fd, target, MOVE_MOUNT_F_EMPTY_PATH);
+}
+
+/* The plan saw this very file or directory; whatever has been put in its place since is refused. */
+static long open_checked(const struct plan_mount *m)
+{
+	long fd = raw_call(SYS_openat, AT_FDCWD, m->source, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	long r;
+
+	if (fd < 0)
+		return fd;
+	r = raw_call(SYS_fstat, fd, &st);
+	if (r == 0 && (st.st_dev != m->dev || st.st_ino != m->ino))
+		r = -ESTALE;
+	if (r == 0)
+		r = raw_call(SYS_open_tree, fd, "",
+			     AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	raw_call(SYS_close, fd);
+	return r;
+}
+
+static long open_source(const struct plan_mount *m)
+{
+	if (m->tree_fd >= 0)
+		return m->tree_fd;
+	if (m->from_policy)
+		return open_checked(m);
+	return raw_call(SYS_open_tree, AT_FDCWD, m->source,
+			AT_RECURSIVE | AT_SYMLINK_NOFOLLOW | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+}
+
+/* Attaches onto something that is in another bind: opened through no link, and never created. */
+static long attach_in_bind(int tree_fd, int base_fd, const char *target)
+{
+	long point = native_open_nolink(base_fd, target), r;
+
+	if (point < 0)
+		return point;
+	r = raw_call(SYS_move_mount, tree_fd, "", point, "",
+		     MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+	raw_call(SYS_close, point);
+	return r;
+}
+
+/* Attaches a bind; attributes only where they are not set for the whole tree afterwards. */
+static long attach_bind(struct native_child *c, const struct plan_mount *m, uint64_t attributes)
+{
+	struct mount_attr attr = { .attr_set = attributes };
+	const char *target = m->target + 1;
+	long tree = open_source(m), r = 0;
+
+	if (tree < 0)
+		return tree;
+	if (attributes)
+		r = raw_call(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr,
+			     sizeof(attr));
+	if (r == 0 && !m->in_bind)
+		r = native_make_point(c->base_fd, target, m->is_file);
+	if (r == 0)
+		r = m->in_bind ? attach_in_bind((int)tree, c->base_fd, target)
+			       : native_attach((int)tree, c->base_fd, target);
+	raw_call(SYS_close, tree);
+	return r;
+}
+
+static long make_early(struct native_child *c, const struct plan_mount *m)
+{
+	const char *target = m->target + 1;
+	long r;
+
+	c->failed_path = m->target;
+	if (m->kind == MOUNT_BIND)
+		return attach_bind(c, m, 0);
+	r = make_parents(c->base_fd, target);
+	if (r < 0)
+		return r;
+	if (m->kind == MOUNT_LINK)
+		return raw_call(SYS_symlinkat, m->source, c->base_fd, target);
+	return create_file(c->base_fd, target, m->source, raw_strlen(m->source), m->mode);
+}
+
+static long make_own_files(struct native_child *c)
+{
+	size_t n = (size_t)(guest_init_end - guest_init_begin);
+	long r = raw_call(SYS_mkdirat, c->base_fd, ".ward", 0755);
+
+	if (r == 0)
+		r = create_file(c->base_fd, NATIVE_INIT, guest_init_begin, n, 0555);
+	if (r == 0)
+		r = create_file(c->base_fd, NATIVE_EMPTY_FILE, NULL, 0, 0);
+	return r < 0 ? r : raw_call(SYS_mkdirat, c->base_fd, NATIVE_EMPTY_DIR, 0);
+}
+
+/* The points that later mounts need on the root itself, which is about to become read-only. */
+static long make_late_points(struct native_child *c)
+{
+	const struct plan *p = c->plan;
+	long r = 0;
+
+	for (size_t i = 0; i < p->mount_count && r == 0; i++) {
+		const struct plan_mount *m = &p->mounts[i];
+
+		if (!m->late || m->in_bind || m->kind == MOUNT_LINK || m->kind == MOUNT_FILE)
+			continue;
+		c->failed_path = m->target;
+		r = native_make_point(c->base_fd, m->target + 1, m->is_file);
+	}
+	return r;
+}
+
+long native_root(struct native_child *c)
+{
+	const struct plan *p = c->plan;
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
+					       MOUNT_ATTR_NODEV };
+	long r = raw_call(SYS_mount, 0, "/", 0, MS_REC | MS_PRIVATE, 0);
+
+	c->failed_path = c->base;
+	if (r == 0)
+		r = raw_call(SYS_mount, "ward", c->base, "tmpfs", MS_NOSUID | MS_NODEV,
+			     c->root_options);
+	if (r < 0)
+		return r;
+	c->base_fd = (int)raw_call(SYS_openat, AT_FDCWD, c->base, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	r = c->base_fd < 0 ? c->base_fd : make_own_files(c);
+	for (size_t i = 0; i < p->mount_count && r == 0; i++)
+		if (!p->mounts[i].late)
+			r = make_early(c, &p->mounts[i]);
+	if (r == 0)
+		r = make_late_points(c);
+	if (r < 0)
+		return r;
+	c->failed_path = "/";
+	r = raw_call(SYS_mount_setattr, c->base_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr,
+		     sizeof(attr));
+	if (r == 0)
+		r = raw_call(SYS_fchdir, c->base_fd);
+	if (r == 0)
+		c->layers[LAYER_MOUNT] = LAYER_IN_FORCE;
+	return r;
+}
+
+/* Under the watch the supervisor looks at what the private file systems hold. */
+static long pass_tmpfs(struct native_child *c, const char *target)
+{
+	long fd;
+
+	if (!c->plan->watch || c->passed_count >= ARRAY_LEN(c->passed_fds))
+		return 0;
+	fd = raw_call(SYS_openat, c->base_fd, target, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return fd;
+	c->passed_fds[c->passed_count++] = (int)fd;
+	return 0;
+}
+
+static long make_late(struct native_child *c, const struct plan_mount *m, const char *options)
+{
+	const char *target = m->target + 1;
+	uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+	long r;
+
+	c->failed_path = m->target;
+	if (m->kind == MOUNT_BIND)
+		return attach_bind(c, m, m->writable ? attributes : attributes | MOUNT_ATTR_RDONLY);
+	r = native_make_point(c->base_fd, target, false);
+	if (r < 0 || m->kind != MOUNT_TMPFS)
+		return r;
+	r = raw_call(SYS_mount, "ward", target, "tmpfs",
+		     MS_NOSUID | MS_NODEV | (m->noexec ? MS_NOEXEC : 0), options);
+	return r < 0 ? r : pass_tmpfs(c, target);
+}
+
+long native_late_mounts(struct native_child *c)
+{
+	const struct plan *p = c->plan;
+	long r = 0;
+
+	for (size_t i = 0; i < p->mount_count && r == 0; i++)
+		if (p->mounts[i].late && p->mounts[i].kind != MOUNT_PROC && p->mounts[i].kind != MOUNT_DEV)
+			r = make_late(c, &p->mounts[i], c->tmpfs_options[i]);
+	return r;
+}
+
+/* The old root goes; from here on nothing of the host but the plan's mounts exists. */
+long native_pivot(struct native_child *c)
+{
+	long r = raw_call(SYS_fchdir, c->base_fd);
+
+	if (r == 0)
+		r = raw_call(SYS_pivot_root, ".", ".");
+	if (r == 0)
+		r = raw_call(SYS_umount2, ".", MNT_DETACH);
+	if (r == 0)
+		r = raw_call(SYS_chdir, "/");
+	c->failed_path = c->plan->cwd;
+	return r < 0 ? r : raw_call(SYS_chdir, c->plan->cwd);
+}

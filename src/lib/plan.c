@@ -1,0 +1,157 @@
+/*
+ * The planner. In: a spec and the host's facts. Out: one struct plan, const from then on, that an engine carries out
+ * and `ward plan` prints. Runs in the supervisor with the user's rights. It opens and looks, it changes nothing, and
+ * whatever is impossible is said here, before anything starts.
+ */
+#include "lib/plan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/clone.h"
+#include "base/path.h"
+#include "lib/limits.h"
+#include "lib/plan_root.h"
+#include "lib/store.h"
+
+static int do_nothing(void *unused)
+{
+	(void)unused;
+	return 0;
+}
+
+/* Whether the kernel lets this caller make the namespaces. Asked only where the answer changes the plan. */
+static bool has_namespaces(void)
+{
+	char stack[4096] __attribute__((aligned(16)));
+	struct clone_child child = { .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_VM | CLONE_VFORK,
+				     .stack = stack, .stack_bytes = sizeof(stack), .main = do_nothing };
+	long pid = clone_start(&child);
+
+	if (pid < 0)
+		return false;
+	while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return true;
+}
+
+static void choose_rung(struct plan *p)
+{
+	p->engine = "native";
+	p->rung = RUNG_NAMESPACES;
+	if (p->spec->policy.req_isolation == REQUIRE_LANDLOCK && !has_namespaces())
+		p->rung = RUNG_LANDLOCK;
+}
+
+static bool any_limit(const struct policy *policy)
+{
+	return policy->res_memory != POLICY_NONE || policy->res_pids != POLICY_NONE ||
+	       policy->res_cpu != POLICY_NONE;
+}
+
+/* Every writable tree of the policy is guarded; a read-only workspace still hides. */
+static int add_guards(struct plan *p, struct ward_err *e)
+{
+	const struct policy *policy = &p->spec->policy;
+
+	p->roots = calloc(p->mount_count, sizeof(*p->roots));
+	if (!p->roots)
+		return ward_fail(e, ENOMEM, "out of memory");
+	for (size_t i = 0; i < p->mount_count; i++) {
+		const struct plan_mount *m = &p->mounts[i];
+		bool workspace = strcmp(m->target, p->workspace) == 0;
+		struct guard_root *g = &p->roots[p->root_count];
+		auto_fd fd = -1;
+		int r;
+
+		if (!m->from_policy || m->is_file || !(m->writable || workspace))
+			continue;
+		p->root_count++;
+		g->path = strdup(m->source);
+		g->target = strdup(m->target);
+		g->writable = m->writable;
+		fd = open(m->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (!g->path || !g->target || fd < 0)
+			return ward_fail_errno(e, "cannot read the directory %s", m->source);
+		r = guard_compile(g, workspace ? &policy->fs_hide : NULL, &policy->fs_protect, e);
+		if (r == 0)
+			r = guard_scan(g, fd, e);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int check_cwd(struct plan *p, struct ward_err *e)
+{
+	if (!path_is_beneath(p->spec->cwd, p->workspace)) {
+		for (size_t i = 0; i < p->mount_count; i++)
+			if (path_is_beneath(p->spec->cwd, p->mounts[i].target) &&
+			    p->mounts[i].kind == MOUNT_BIND)
+				goto visible;
+		ward_fail(e, EINVAL, "the working directory %s does not exist inside", p->spec->cwd);
+		return ward_remedy(e, "give a directory of the workspace with -C, or mount it with --ro or --rw");
+	}
+visible:
+	p->cwd = strdup(p->spec->cwd);
+	return p->cwd ? 0 : ward_fail(e, ENOMEM, "out of memory");
+}
+
+static int fill_plan(struct plan *p, struct ward_err *e)
+{
+	static int (*const steps[])(struct plan *, struct ward_err *) = {
+		plan_add_policy_mounts, plan_choose_ids, limits_assign, plan_add_root,
+		plan_order_mounts, check_cwd, add_guards, plan_make_env,
+	};
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(steps) && r >= 0; i++)
+		r = steps[i](p, e);
+	return r < 0 ? r : 0;
+}
+
+int plan_compile(const struct spec *s, struct plan **ret_plan, struct ward_err *e)
+{
+	struct plan *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (!p)
+		return ward_fail(e, ENOMEM, "out of memory");
+	p->spec = s;
+	p->workspace = strdup(s->workspace);
+	store_new_id(p->run_id, sizeof(p->run_id));
+	facts_read(&p->facts);
+	if (any_limit(&s->policy))
+		p->facts.cgroup = cgroup_probe();
+	choose_rung(p);
+	r = p->workspace ? fill_plan(p, e) : ward_fail(e, ENOMEM, "out of memory");
+	if (r < 0) {
+		plan_free(p);
+		return r;
+	}
+	*ret_plan = p;
+	return 0;
+}
+
+void plan_free(struct plan *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->mount_count; i++)
+		if (p->mounts[i].tree_fd >= 0)
+			close(p->mounts[i].tree_fd);
+	for (size_t i = 0; i < p->root_count; i++)
+		guard_clear(&p->roots[i]);
+	free(p->mounts);
+	free(p->roots);
+	free(p->cwd);
+	free(p->workspace);
+	strv_free(&p->env);
+	strv_free(&p->strings);
+	strv_free(&p->notes);
+	free(p);
+}

@@ -1,0 +1,87 @@
+/*
+ * The environment inside: an allow-list. In: the policy's names, the caller's environment. Out: NAME=VALUE lines. Of
+ * PATH only directories that exist inside are kept, in the caller's order, with the system's behind them.
+ */
+#include "lib/plan_root.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/path.h"
+
+static const char system_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+static const char *const fixed_env[] = {
+	"HOME=/home/agent", "USER=agent", "LOGNAME=agent", "SHELL=/bin/sh", "TMPDIR=/tmp", "WARD=1",
+};
+
+static bool path_is_visible(const struct plan *p, const char *dir)
+{
+	for (size_t i = 0; i < p->mount_count; i++)
+		if (p->mounts[i].from_policy && path_is_beneath(dir, p->mounts[i].target))
+			return true;
+	return false;
+}
+
+static void add_path(struct plan *p)
+{
+	const char *path = getenv("PATH");
+	auto_buf out = { 0 };
+
+	buf_puts(&out, "PATH=");
+	while (path && *path) {
+		size_t n = strcspn(path, ":");
+		auto_free char *entry = strndup(path, n);
+		auto_free char *dir = entry && *entry == '/' ? path_clean(entry) : NULL;
+
+		if (dir && path_is_visible(p, dir))
+			buf_printf(&out, "%s:", dir);
+		path += n + (path[n] == ':');
+	}
+	buf_puts(&out, system_path);
+	strv_take(&p->env, buf_take(&out));
+}
+
+static bool name_is(const char *line, const char *name, size_t n)
+{
+	return strncmp(line, name, n) == 0 && line[n] == '=';
+}
+
+/* Sets NAME=VALUE, replacing what stands there. */
+static void set_env(struct plan *p, const char *name, size_t n, const char *value)
+{
+	for (size_t i = 0; i < p->env.len; i++)
+		if (name_is(p->env.items[i], name, n)) {
+			free(p->env.items[i]);
+			if (asprintf(&p->env.items[i], "%.*s=%s", (int)n, name, value) < 0) {
+				p->env.items[i] = NULL;
+				p->env.len = i;
+				p->env.failed = true;
+			}
+			return;
+		}
+	strv_addf(&p->env, "%.*s=%s", (int)n, name, value);
+}
+
+int plan_make_env(struct plan *p, struct ward_err *e)
+{
+	const struct strv *wanted = &p->spec->policy.proc_env;
+
+	for (size_t i = 0; i < ARRAY_LEN(fixed_env); i++)
+		strv_add(&p->env, fixed_env[i]);
+	add_path(p);
+	strv_addf(&p->env, "PWD=%s", p->cwd);
+	for (size_t i = 0; i < wanted->len; i++) {
+		const char *item = wanted->items[i];
+		size_t n = strcspn(item, "=");
+		auto_free char *name = strndup(item, n);
+		const char *value;
+
+		if (!name)
+			return ward_fail(e, ENOMEM, "out of memory");
+		value = item[n] == '=' ? item + n + 1 : getenv(name);
+		if (value)
+			set_env(p, name, n, value);
+	}
+	return p->env.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
+}

@@ -1,0 +1,349 @@
+/*
+ * The mounts of a plan. In: tables/root.def, the policy, a look at the host. Out: plan_mount rows in the order in
+ * which the engine makes them. Runs in the supervisor with the user's rights; changes nothing. What everybody may not
+ * read does not get into the sandbox's /etc, whoever runs ward.
+ */
+#include "lib/plan_root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+
+enum root_kind { ROOT_TREE, ROOT_FILE, ROOT_LINK, ROOT_TMPFS };
+
+struct root_row {
+	enum root_kind kind;
+	const char *path, *text;
+	unsigned mode;
+	bool exec;
+};
+
+static const struct root_row root_rows[] = {
+#define TREE(path) { ROOT_TREE, path, NULL, 0, true },
+#define ETC(name)
+#define FILE(path, content) { ROOT_FILE, path, content, 0644, false },
+#define LINK(path, target) { ROOT_LINK, path, target, 0, false },
+#define TMPFS(path, mode, exec) { ROOT_TMPFS, path, NULL, mode, exec },
+#include "root.def"
+#undef TREE
+#undef ETC
+#undef FILE
+#undef LINK
+#undef TMPFS
+};
+
+static const char *const etc_rows[] = {
+#define TREE(path)
+#define ETC(name) name,
+#define FILE(path, content)
+#define LINK(path, target)
+#define TMPFS(path, mode, exec)
+#include "root.def"
+#undef TREE
+#undef ETC
+#undef FILE
+#undef LINK
+#undef TMPFS
+};
+
+struct plan_mount *plan_add_mount(struct plan *p, enum mount_kind kind, const char *source,
+				  const char *target)
+{
+	struct plan_mount *m;
+
+	if ((p->mount_count & (p->mount_count + 1)) == 0) {
+		/* full at 0, 1, 3, 7 ...: double */
+		m = reallocarray(p->mounts, 2 * p->mount_count + 1, sizeof(*m));
+		if (!m)
+			return NULL;
+		p->mounts = m;
+	}
+	m = &p->mounts[p->mount_count];
+	*m = (struct plan_mount){ .kind = kind, .tree_fd = -1 };
+	if (source) {
+		strv_add(&p->strings, source);
+		m->source = p->strings.failed ? NULL : p->strings.items[p->strings.len - 1];
+	}
+	strv_add(&p->strings, target);
+	if (p->strings.failed)
+		return NULL;
+	m->target = p->strings.items[p->strings.len - 1];
+	p->mount_count++;
+	return m;
+}
+
+static int add_link(struct plan *p, int dir_fd, const char *name, const char *path)
+{
+	char target[4096];
+	ssize_t n = readlinkat(dir_fd, name, target, sizeof(target) - 1);
+
+	if (n < 0)
+		return -errno;
+	target[n] = '\0';
+	return plan_add_mount(p, MOUNT_LINK, target, path) ? 0 : -ENOMEM;
+}
+
+/* Adds name of dir_fd, seen as path on both sides: a link as a link, the rest bound if everybody may read it. */
+static int add_host_entry(struct plan *p, int dir_fd, const char *name, const char *path)
+{
+	struct plan_mount *m;
+	struct stat st;
+	mode_t need;
+
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT || errno == EACCES ? 0 : -errno;
+	if (S_ISLNK(st.st_mode))
+		return add_link(p, dir_fd, name, path);
+	need = S_ISDIR(st.st_mode) ? S_IROTH | S_IXOTH : S_IROTH;
+	if ((!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)) || (st.st_mode & need) != need)
+		return 0;
+	m = plan_add_mount(p, MOUNT_BIND, path, path);
+	if (!m)
+		return -ENOMEM;
+	m->is_file = S_ISREG(st.st_mode);
+	return 0;
+}
+
+static bool etc_wants(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(etc_rows); i++) {
+		size_t n = strlen(etc_rows[i]);
+
+		if (etc_rows[i][0] != name[0])
+			continue;
+		if (etc_rows[i][n - 1] == '*' ? strncmp(etc_rows[i], name, n - 1) == 0
+					      : strcmp(etc_rows[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int add_etc(struct plan *p)
+{
+	auto_dir etc = opendir("/etc");
+	struct dirent *entry;
+	char path[512];
+	int r;
+
+	if (!etc)
+		return errno == ENOENT ? 0 : -errno;
+	while ((entry = readdir(etc))) {
+		if (entry->d_name[0] == '.' || !etc_wants(entry->d_name))
+			continue;
+		snprintf(path, sizeof(path), "/etc/%s", entry->d_name);
+		r = add_host_entry(p, dirfd(etc), entry->d_name, path);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(etc_rows); i++) {
+		if (!strchr(etc_rows[i], '/'))
+			continue;
+		snprintf(path, sizeof(path), "/etc/%s", etc_rows[i]);
+		r = add_host_entry(p, dirfd(etc), etc_rows[i], path);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Every private file system may grow to the whole memory limit: the limit itself counts them all together. */
+static void size_tmpfs(const struct plan *p, struct plan_mount *m)
+{
+	const struct plan_limit *memory = &p->limits[LIMIT_MEMORY], *inodes = &p->limits[LIMIT_INODES];
+
+	m->bytes = memory->value != POLICY_NONE ? memory->value : p->facts.memory_bytes / 2;
+	m->inodes = inodes->value != POLICY_NONE ? inodes->value : 0;
+}
+
+static int add_row(struct plan *p, const struct root_row *row)
+{
+	struct plan_mount *m = NULL;
+
+	switch (row->kind) {
+	case ROOT_TREE:
+		return add_host_entry(p, AT_FDCWD, row->path, row->path);
+	case ROOT_LINK:
+		return plan_add_mount(p, MOUNT_LINK, row->text, row->path) ? 0 : -ENOMEM;
+	case ROOT_FILE:
+		m = plan_add_mount(p, MOUNT_FILE, row->text, row->path);
+		break;
+	case ROOT_TMPFS:
+		m = plan_add_mount(p, MOUNT_TMPFS, NULL, row->path);
+		break;
+	}
+	if (!m)
+		return -ENOMEM;
+	m->mode = row->mode;
+	m->noexec = !row->exec;
+	if (m->kind == MOUNT_TMPFS) {
+		m->writable = true;
+		size_tmpfs(p, m);
+	}
+	return 0;
+}
+
+int plan_add_root(struct plan *p, struct ward_err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(root_rows) && r == 0; i++)
+		r = add_row(p, &root_rows[i]);
+	if (r == 0)
+		r = add_etc(p);
+	if (r == 0 && (!plan_add_mount(p, MOUNT_PROC, NULL, "/proc") ||
+		       !plan_add_mount(p, MOUNT_DEV, NULL, "/dev")))
+		r = -ENOMEM;
+	return r < 0 ? ward_fail(e, -r, "cannot read the host's system directories: %s", strerror(-r))
+		     : 0;
+}
+
+/* Adds one tree that the user asked for; says what is wrong with it before anything starts. */
+static int add_policy_bind(struct plan *p, const char *source, const char *target, bool writable,
+			   struct ward_err *e)
+{
+	auto_free char *real = realpath(source, NULL);
+	struct plan_mount *m;
+	struct stat st;
+
+	if (!real || stat(real, &st) < 0) {
+		ward_fail_errno(e, "cannot give %s to the sandbox", source);
+		return ward_remedy(e, "create it, or take it out of host_mounts, --ro or --rw");
+	}
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		return ward_fail(e, EINVAL, "cannot give %s to the sandbox: it is neither a directory nor a "
+					    "regular file (devices and sockets are not passed)", source);
+	if (strcmp(real, "/") == 0 || strcmp(target, "/") == 0)
+		return ward_fail(e, EINVAL, "cannot give / to the sandbox: name the directories that it needs");
+	if (path_is_beneath(target, "/proc") || path_is_beneath(target, "/dev"))
+		return ward_fail(e, EINVAL, "cannot mount at %s: /proc and /dev are the sandbox's own", target);
+	m = plan_add_mount(p, MOUNT_BIND, real, target);
+	if (!m)
+		return ward_fail(e, ENOMEM, "out of memory");
+	m->writable = writable;
+	m->is_file = S_ISREG(st.st_mode);
+	m->from_policy = true;
+	m->dev = st.st_dev;
+	m->ino = st.st_ino;
+	return 0;
+}
+
+static int add_git_dirs(struct plan *p, bool writable, struct ward_err *e)
+{
+	auto_strv dirs = { 0 };
+	int r = guard_git_dirs(p->workspace, &dirs, &p->notes, e);
+
+	for (size_t i = 0; i < dirs.len && r >= 0; i++)
+		r = add_policy_bind(p, dirs.items[i], dirs.items[i], writable, e);
+	return r;
+}
+
+static int add_host_mounts(struct plan *p, struct ward_err *e)
+{
+	const struct policy_mounts *mounts = &p->spec->policy.fs_host_mounts;
+
+	for (size_t i = 0; i < mounts->len; i++) {
+		const struct policy_mount *pm = &mounts->items[i];
+		auto_free char *source = path_join(p->workspace, pm->path);
+		auto_free char *target = path_join(p->workspace, pm->at ? pm->at : pm->path);
+		int r;
+
+		if (!source || !target)
+			return ward_fail(e, ENOMEM, "out of memory");
+		r = add_policy_bind(p, source, target, pm->writable, e);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int plan_add_policy_mounts(struct plan *p, struct ward_err *e)
+{
+	bool writable = p->spec->policy.fs_mode == FS_MODE_READ_WRITE;
+	int r = add_policy_bind(p, p->workspace, p->workspace, writable, e);
+
+	if (r == 0)
+		r = add_git_dirs(p, writable, e);
+	return r < 0 ? r : add_host_mounts(p, e);
+}
+
+static unsigned path_depth(const char *path)
+{
+	unsigned n = 0;
+
+	for (; *path; path++)
+		n += *path == '/';
+	return n;
+}
+
+static int by_depth(const void *a, const void *b)
+{
+	const struct plan_mount *x = a, *y = b;
+
+	if (x->late != y->late)
+		return x->late - y->late;
+	if (path_depth(x->target) != path_depth(y->target))
+		return (int)path_depth(x->target) - (int)path_depth(y->target);
+	return x->from_policy - y->from_policy;	/* the user's tree goes over ward's own */
+}
+
+/* Whether an outer mount of that kind covers the target of m. ward's own mounts do not lie in each other, so only pairs
+ * with one of the user's are looked at. */
+static bool lies_in(const struct plan *p, const struct plan_mount *m, bool late_only)
+{
+	for (size_t i = 0; i < p->mount_count; i++) {
+		const struct plan_mount *outer = &p->mounts[i];
+
+		if (outer == m || !(m->from_policy || outer->from_policy) || outer->kind == MOUNT_LINK || outer->kind == MOUNT_FILE ||
+		    strcmp(outer->target, m->target) == 0 || !path_is_beneath(m->target, outer->target))
+			continue;
+		if (late_only ? outer->late : outer->kind == MOUNT_BIND)
+			return true;
+	}
+	return false;
+}
+
+/* A link such as /var/tmp gives way when something is mounted beneath its own path. */
+static void drop_covered_links(struct plan *p)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < p->mount_count; i++) {
+		bool covered = false;
+
+		for (size_t k = 0; k < p->mount_count && p->mounts[i].kind == MOUNT_LINK; k++)
+			covered |= k != i && path_is_beneath(p->mounts[k].target, p->mounts[i].target);
+		if (!covered)
+			p->mounts[kept++] = p->mounts[i];
+	}
+	p->mount_count = kept;
+}
+
+int plan_order_mounts(struct plan *p, struct ward_err *e)
+{
+	bool changed = true;
+
+	drop_covered_links(p);
+	for (size_t i = 0; i < p->mount_count; i++) {
+		struct plan_mount *m = &p->mounts[i];
+
+		m->late = m->writable || m->kind == MOUNT_PROC || m->kind == MOUNT_DEV;
+		m->in_bind = lies_in(p, m, false);
+	}
+	while (changed) {
+		changed = false;
+		for (size_t i = 0; i < p->mount_count; i++)
+			if (!p->mounts[i].late && lies_in(p, &p->mounts[i], true))
+				p->mounts[i].late = changed = true;
+	}
+	qsort(p->mounts, p->mount_count, sizeof(*p->mounts), by_depth);
+	for (size_t i = 0; i < p->mount_count; i++)
+		for (size_t k = 0; k < i; k++)
+			if (p->mounts[i].from_policy && p->mounts[k].from_policy &&
+			    strcmp(p->mounts[i].target, p->mounts[k].target) == 0)
+				return ward_fail(e, EINVAL, "two mounts at %s: give each path once",
+						 p->mounts[i].target);
+	return 0;
+}

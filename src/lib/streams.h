@@ -1,0 +1,37 @@
+/* Standard input, output and error of the command: what may go inside goes, the rest is relayed or refused. */
+#ifndef WARD_LIB_STREAMS_H
+#define WARD_LIB_STREAMS_H
+
+#include <poll.h>
+
+#include "lib/plan.h"
+
+struct relay {
+	int from_fd, to_fd;	/* -1: closed */
+	bool own_from, own_to;	/* ours to close */
+	bool to_socket;
+	size_t have, done;	/* bytes in data, and how many of them are written */
+	char data[4096];
+};
+
+struct streams {
+	int inside[3];		/* for the engine; ours until streams_started() */
+	int reopened[3];	/* a regular file's own description, -1: none */
+	struct relay relays[3];
+	size_t relay_count;
+	uint64_t out_bytes;	/* that went through output relays */
+};
+
+/* Looks at 0-2 and prepares them. -EINVAL for a directory, a device, or whatever could be a way out. */
+must_check int streams_prepare(struct streams *s, const struct plan *p, struct ward_err *e);
+/* The sandbox has its copies: closes ours. */
+void streams_started(struct streams *s);
+/* Fills poll entries for what can be done now (at most 3); moves bytes for what poll said. */
+size_t streams_poll(struct streams *s, struct pollfd *polled);
+void streams_move(struct streams *s, const struct pollfd *polled, size_t count);
+/* After the end: moves what is left in the pipes, for at most timeout_ms. */
+void streams_drain(struct streams *s, unsigned timeout_ms);
+/* Gives the caller's descriptors the offsets that the command has left, and closes everything. */
+void streams_finish(struct streams *s);
+
+#endif
