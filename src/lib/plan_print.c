@@ -126,7 +126,6 @@ static void json_mounts(struct json *j, const struct plan *p)
 		if (m->kind == MOUNT_TMPFS)
 			json_uint(j, "bytes", m->bytes);
 		json_bool(j, "writable", m->writable);
-		json_bool(j, "optional", m->optional);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -295,7 +294,7 @@ static void text_mounts(const struct plan *p, struct buf *out)
 			units_format_size(m->bytes, size, sizeof(size));
 			buf_printf(out, " of %s", size);
 		}
-		buf_puts(out, m->optional ? ", if there\n" : "\n");
+		buf_puts(out, "\n");
 	}
 }
 

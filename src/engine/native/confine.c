@@ -56,25 +56,21 @@ long native_no_new_privs(struct native_child *c)
 long native_landlock(struct native_child *c)
 {
 	const struct plan *p = c->plan;
-	unsigned flags = LANDLOCK_FILES | LANDLOCK_SCOPES;
+	bool nesting = p->spec->policy.proc_nesting;
 	int r;
 
-	if (p->facts.landlock_abi < 1) {
+	if (p->facts.landlock_abi < 2) {
 		c->layer_notes[LAYER_LANDLOCK] = "this kernel has no Landlock, or it is not among the lsm= names";
 		return 0;
 	}
-	if (p->spec->policy.proc_nesting) {
-		/* under file rules an inner mount() is refused: what is asked for here could not work */
-		flags = LANDLOCK_SCOPES;
-		c->layer_notes[LAYER_LANDLOCK] = "process.nesting: file rules are off";
-	}
-	r = landlock_apply(p->facts.landlock_abi, c->paths, c->path_count, flags);
+	/* under file rules an inner mount() is refused: nesting could not work */
+	r = landlock_apply(p->facts.landlock_abi, c->paths, c->path_count, nesting ? LANDLOCK_SCOPES_ONLY : 0);
 	if (r < 0)
 		return r;
-	if (r & LANDLOCK_FILES)
+	if (nesting)
+		c->layer_notes[LAYER_LANDLOCK] = "process.nesting: file rules are off";
+	else
 		c->layers[LAYER_LANDLOCK] = LAYER_IN_FORCE;
-	else if (!c->layer_notes[LAYER_LANDLOCK])
-		c->layer_notes[LAYER_LANDLOCK] = "this kernel's Landlock is too old for file rules";
 	return 0;
 }
 

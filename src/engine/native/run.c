@@ -218,7 +218,7 @@ static int prepare_mounts(struct native_memory *m, const struct plan *p, struct 
 static void add_landlock_path(struct native_child *c, const char *path, unsigned rights)
 {
 	if (c->path_count < NATIVE_PATHS_MAX)
-		c->paths[c->path_count++] = (struct landlock_path){ .path = path, .fd = -1, .rights = rights };
+		c->paths[c->path_count++] = (struct landlock_path){ .path = path, .rights = rights };
 }
 
 /* Behind the mounts: everything in view may be read and executed, what is writable there may be written. */
