@@ -36,26 +36,26 @@ static bool same_description(int a, int b)
 	       lseek(a, 0, SEEK_CUR) == lseek(b, 0, SEEK_CUR);
 }
 
-/* A regular file with just the mode that is needed; 1 and 2 stay one description if they were one. */
+/* A regular file with just the mode that is needed; 1 and 2 stay one description if they were one. -EACCES where the
+ * caller has it open but may not open it (it came from somebody with more rights). */
 static int give_file(struct streams *s, int i, struct ward_err *e)
 {
 	int flags = fcntl(i, F_GETFL);
-	int mode = i == 0 ? O_RDONLY : O_WRONLY;
 	off_t offset = lseek(i, 0, SEEK_CUR);
 	int fd;
 
+	if ((flags & O_ACCMODE) == (i == 0 ? O_WRONLY : O_RDONLY))
+		return ward_fail(e, EBADF, "%s is not open for %s", streams_names[i], i ? "writing" : "reading");
 	if (i == 2 && s->reopened[1] >= 0 && same_description(1, 2)) {
 		s->inside[2] = fcntl(s->reopened[1], F_DUPFD_CLOEXEC, 10);
 		return s->inside[2] < 0 ? ward_fail_errno(e, "cannot pass %s on", streams_names[i]) : 0;
 	}
-	fd = reopen(i, mode | (flags & O_APPEND));
-	if (fd < 0 || (flags & O_ACCMODE) == (i == 0 ? O_WRONLY : O_RDONLY))
+	fd = reopen(i, (i == 0 ? O_RDONLY : O_WRONLY) | (flags & O_APPEND));
+	if (fd < 0)
 		return ward_fail_errno(e, "cannot open the file of %s again", streams_names[i]);
-	if (offset > 0 && lseek(fd, offset, SEEK_SET) < 0) {
-		close(fd);
-		return ward_fail_errno(e, "cannot pass %s on", streams_names[i]);
-	}
 	s->reopened[i] = fd;
+	if (offset > 0 && lseek(fd, offset, SEEK_SET) < 0)
+		return ward_fail_errno(e, "cannot pass %s on", streams_names[i]);
 	s->inside[i] = fcntl(fd, F_DUPFD_CLOEXEC, 10);
 	return s->inside[i] < 0 ? ward_fail_errno(e, "cannot pass %s on", streams_names[i]) : 0;
 }
@@ -108,9 +108,12 @@ static int prepare_one(struct streams *s, const struct plan *p, int i, struct wa
 		return give_relay(s, i, &st, e);
 	if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))
 		return limited ? give_relay(s, i, &st, e) : give_itself(s, i, e);
-	if (S_ISREG(st.st_mode))
-		return limited || p->facts.landlock_abi < 1 || p->spec->policy.proc_nesting
-			       ? give_relay(s, i, &st, e) : give_file(s, i, e);
+	if (S_ISREG(st.st_mode)) {
+		bool relayed = limited || p->facts.landlock_abi < 2 || p->spec->policy.proc_nesting;
+		int r = relayed ? -EACCES : give_file(s, i, e);
+
+		return r == -EACCES ? give_relay(s, i, &st, e) : r;
+	}
 	ward_fail(e, EINVAL, "%s is a %s, which would be a way out of the sandbox", streams_names[i],
 			S_ISDIR(st.st_mode) ? "directory" : "device");
 	return ward_remedy(e, "give a file, a pipe, a terminal or /dev/null");
