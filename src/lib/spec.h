@@ -23,7 +23,7 @@ struct spec_request {
 };
 
 struct spec {
-	struct policy policy;
+	struct policy policy;	/* paths of host mounts are absolute */
 	char *policy_file;	/* absolute; NULL: none in force */
 	char *workspace;	/* absolute, links resolved */
 	char *cwd;		/* absolute */
@@ -41,5 +41,17 @@ must_check int spec_read_policy(const char *path, struct policy *p, struct polic
 				struct ward_err *e);
 /* Accepts the present content of a policy file (ward trust). Writes its SHA-256 to ret_hex[65]. */
 must_check int spec_trust(const char *path, char *ret_hex, struct ward_err *e);
+/* The same, and appends to *wider what that very content widens (the file is read once). A file with errors is not
+ * accepted: -EINVAL, see *errors. */
+must_check int spec_trust_content(const char *path, struct strv *wider, struct policy_errors *errors, char *ret_hex,
+				  struct ward_err *e);
+
+/* Resolves a directory that shall be the workspace: links resolved, a directory, and not one that holds the whole system or
+ * home. The caller frees *ret_path. */
+must_check int workspace_resolve(const char *path, char **ret_path, struct ward_err *e);
+/* Where the command starts: -C (NULL: the caller's directory if it lies in the workspace, else the workspace). */
+must_check int workspace_cwd(const char *workspace, const char *wanted, char **ret_path, struct ward_err *e);
+/* The current directory, links resolved; one that was deleted is an error. The caller frees *ret_path. */
+must_check int workspace_here(char **ret_path, struct ward_err *e);
 
 #endif

@@ -12,7 +12,7 @@ static uint64_t resolve(const struct schema_row *row, uint64_t value, uint64_t m
 {
 	if (row->type != TYPE_MEMORY || value == POLICY_NONE || !(value & POLICY_PERCENT))
 		return value;
-	return memory_bytes / 100 * (value & ~POLICY_PERCENT);
+	return (uint64_t)((unsigned __int128)memory_bytes * (value & ~POLICY_PERCENT) / 100);
 }
 
 static bool number_differs_in_kind(uint64_t a, uint64_t b)

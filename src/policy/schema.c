@@ -229,20 +229,20 @@ void schema_expected(enum schema_type type, const char *values, struct buf *out)
 		buf_puts(out, ", or none");
 }
 
+/* In the unit that gives the smallest whole number. */
 static void size_text(uint64_t bytes, struct buf *out)
 {
 	static const struct {
 		uint64_t factor;
 		const char *unit;
-	} units[] = { { 1ULL << 40, "Ti" }, { 1ULL << 30, "Gi" }, { 1ULL << 20, "Mi" }, { 1ULL << 10, "Ki" },
-		      { 1000000000, "G" },  { 1000000, "M" } };
+	} units[] = { { 1, "" },		{ 1ULL << 10, "Ki" }, { 1000000, "M" }, { 1ULL << 20, "Mi" },
+		      { 1000000000, "G" }, { 1ULL << 30, "Gi" }, { 1ULL << 40, "Ti" } };
+	size_t best = 0;
 
 	for (size_t i = 0; bytes && i < ARRAY_LEN(units); i++)
-		if (bytes % units[i].factor == 0) {
-			buf_printf(out, "%" PRIu64 "%s", bytes / units[i].factor, units[i].unit);
-			return;
-		}
-	buf_printf(out, "%" PRIu64, bytes);
+		if (bytes % units[i].factor == 0)
+			best = i;
+	buf_printf(out, "%" PRIu64 "%s", bytes / units[best].factor, units[best].unit);
 }
 
 void schema_number_text(enum schema_type type, uint64_t value, struct buf *out)

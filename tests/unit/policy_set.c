@@ -1,0 +1,246 @@
+/* Values of the command line, which policy is wider, and what this build does not do yet. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "policy/policy.h"
+
+static const struct {
+	const char *field, *value;
+	bool append;
+	const char *text;	/* the field afterwards */
+} good[] = {
+	{ "resources.pids_limit", "64", false, "64" },
+	{ "resources.pids_limit", "none", false, "none" },
+	{ "resources.memory_limit", "512M", false, "512M" },
+	{ "resources.timeout_seconds", "null", false, "none" },
+	{ "process.nesting", "true", false, "true" },
+	{ "process.syscalls", "build", false, "build" },
+	{ "filesystem.workspace", "a: [b", false, "\"a: [b\"" },
+	{ "filesystem.workspace", "true", false, "\"true\"" },
+	{ "filesystem.hide", "*.key", true, "[\"*.key\"]" },
+	{ "filesystem.hide", "*.key", false, "[\"*.key\"]" },
+	{ "filesystem.hide", "[a, \"b c\"]", false, "[a, \"b c\"]" },
+	{ "filesystem.hide", "[\"a\", \"b\"]", true, "[a, b]" },
+	{ "filesystem.hide", "[]", false, "[]" },
+	{ "process.env", "A=x y: z # no comment", true,
+	  "[TERM, LANG, LC_ALL, TZ, COLORTERM, NO_COLOR, \"A=x y: z # no comment\"]" },
+	{ "process.env", "TERM", true, "[TERM, LANG, LC_ALL, TZ, COLORTERM, NO_COLOR]" },
+	{ "filesystem.host_mounts", "/data", true, "[{path: /data, mode: read_only}]" },
+	{ "filesystem.host_mounts", "{\"path\":\"/a b\",\"mode\":\"read_write\"}", true, "[{path: \"/a b\", mode: read_write}]" },
+	{ "filesystem.host_mounts", "{path: /d, at: /e}", true, "[{path: /d, mode: read_only, at: /e}]" },
+	{ "isolation", "gvisor", false, "[gvisor]" },
+	{ "isolation", "[vm, native]", false, "[vm, native]" },
+	{ "network.ingress", "8080", true, "[8080]" },
+	{ "network.ingress", "deny_all", false, "deny_all" },
+	{ "network.egress_allowlist", "a.example:80", true,
+	  "[{\"host\":\"a.example\",\"ports\":[80],\"private\":false,\"waf\":\"off\"}]" },
+	{ "network.upstream_proxy", "null", false, "null" },
+};
+
+static const struct {
+	const char *field, *value, *why, *remedy;
+} bad[] = {
+	{ "resources.pid_limit", "1", "resources.pid_limit: there is no such field", "did you mean \"resources.pids_limit\"?" },
+	{ "pids_limit", "1", "pids_limit: there is no such field", "did you mean \"resources.pids_limit\"?" },
+	{ "nestin", "1", "nestin: there is no such field", "did you mean \"process.nesting\"?" },
+	{ "xyzzy", "1", "xyzzy: there is no such field", "" },
+	{ "process.syscalls", "biuld", "process.syscalls: expected strict, default or build, found \"biuld\"", "did you mean \"build\"?" },
+	{ "resources.memory_limit", "", "resources.memory_limit: expected a size", "" },
+	{ "resources.cpu_limit", "1e30", "resources.cpu_limit: expected a number of processors", "" },
+	{ "process.nesting", "yes", "process.nesting: expected true or false, found \"yes\"", "write true, without quotes" },
+	{ "filesystem.hide", "[a", "not YAML: ", "" },
+	{ "filesystem.hide", "", "filesystem.hide[0]: expected text that is not empty", "" },
+	{ "process.env", "1=2", "process.env[0]: expected NAME or NAME=VALUE", "" },
+	{ "filesystem.host_mounts", "{path: /a, mod: b}", "filesystem.host_mounts[0].mod: unknown key", "did you mean \"mode\"?" },
+	{ "process.commands", "git", "process.commands: expected a map", "" },
+};
+
+static void test_set(void **state)
+{
+	struct ward_err e = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+		auto_free char *text = NULL;
+		struct policy p;
+		unsigned f = 0;
+
+		assert_int_equal(policy_defaults(&p, &e), 0);
+		if (policy_set(&p, good[i].field, good[i].value, good[i].append, POLICY_CLI, &e) < 0)
+			fail_msg("%s=%s: %s", good[i].field, good[i].value, e.why);
+		while (strcmp(policy_row(f)->path, good[i].field) != 0)
+			f++;
+		text = policy_text(&p, f);
+		assert_string_equal(text, good[i].text);
+		assert_int_equal(p.origin[f].source, POLICY_CLI);
+		assert_int_equal(p.origin[f].line, 0);
+		policy_clear(&p);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		struct policy p;
+
+		assert_int_equal(policy_defaults(&p, &e), 0);
+		assert_int_equal(policy_set(&p, bad[i].field, bad[i].value, true, POLICY_CLI, &e), -EINVAL);
+		if (strncmp(e.why, bad[i].why, strlen(bad[i].why)) != 0 || (*bad[i].remedy && strcmp(e.remedy, bad[i].remedy) != 0))
+			fail_msg("%s=%s: %s; %s", bad[i].field, bad[i].value, e.why, e.remedy);
+		policy_clear(&p);
+	}
+}
+
+/* For each row: old, narrower (or equal) and wider values. */
+static const struct {
+	enum policy_field field;
+	const char *old, *narrower, *wider;	/* NULL: there is none */
+} directions[] = {
+	{ POLICY_F_version, "1", "1", NULL },
+	{ POLICY_F_isolation, "[native]", "[vm]", NULL },
+	{ POLICY_F_image, "host", "other", NULL },
+	{ POLICY_F_fs_workspace, ".", ".", "sub" },
+	{ POLICY_F_fs_mode, "review", "read_only", "read_write" },
+	{ POLICY_F_fs_host_mounts, "[/a, /b]", "[/b]", "[/a, /c]" },
+	{ POLICY_F_fs_host_mounts, "[{path: /a, mode: read_write}]", "[/a]", "[{path: /a, at: /b}]" },
+	{ POLICY_F_fs_host_mounts, "[/a]", "[]", "[{path: /a, mode: read_write}]" },
+	{ POLICY_F_fs_hide, "[a]", "[b, a]", "[b]" },
+	{ POLICY_F_fs_hide, "[a]", "[a, a]", "[a, \"!b\"]" },
+	{ POLICY_F_fs_hide, "[\"!a\", b]", "[\"!a\", c, b]", "[b, \"!a\"]" },
+	{ POLICY_F_fs_protect, "[]", "[a]", "[\"!.envrc\"]" },
+	{ POLICY_F_fs_caches, "[pip]", "[]", "[pip, npm]" },
+	{ POLICY_F_net_mode, "restricted", "none", "open" },
+	{ POLICY_F_net_egress, "[a.example, b.example]", "[\"B.example.:443\"]", "[a.example, \"*.example\"]" },
+	{ POLICY_F_net_ingress, "[80]", "deny_all", "[80, 81]" },
+	{ POLICY_F_net_host_services, "[\"a=127.0.0.1:1\"]", "[]", "[\"a=127.0.0.1:2\"]" },
+	{ POLICY_F_net_upstream_proxy, "null", "null", "\"http://p\"" },
+	{ POLICY_F_net_record, "a", "a", "null" },
+	{ POLICY_F_net_replay, "a", "a", "b" },
+	{ POLICY_F_proc_syscalls, "default", "strict", "build" },
+	{ POLICY_F_proc_env, "[TERM]", "[]", "[TERM, HOME]" },
+	{ POLICY_F_proc_terminal, "clean", "clean", "raw" },
+	{ POLICY_F_proc_nesting, "false", "false", "true" },
+	{ POLICY_F_proc_nesting, "true", "false", NULL },
+	{ POLICY_F_proc_commands, "{deny: [a]}", "{deny: [a, b], allow: [c]}", "{}" },
+	{ POLICY_F_proc_commands, "{allow: [a, b]}", "{allow: [a]}", "{allow: [a, b, c]}" },
+	{ POLICY_F_proc_commands, "{allow: [a]}", "{allow: [a], deny: [b]}", "{deny: [b]}" },
+	{ POLICY_F_res_cpu, "2", "1.5", "2.001" },
+	{ POLICY_F_res_memory, "4Gi", "1Gi", "none" },
+	{ POLICY_F_res_memory, "50%", "25%", "75%" },
+	{ POLICY_F_res_memory, "50%", "4Gi", "5Gi" },	/* on a machine with 8Gi */
+	{ POLICY_F_res_memory, "2Gi", "25%", "26%" },
+	{ POLICY_F_res_pids, "none", "none", NULL },
+	{ POLICY_F_res_pids, "100", "99", "101" },
+	{ POLICY_F_res_disk, "1Gi", "1000M", "none" },
+	{ POLICY_F_res_inodes, "1000", "999", "1001" },
+	{ POLICY_F_res_open_files, "1000", "999", "1001" },
+	{ POLICY_F_res_output, "1000", "999", "1001" },
+	{ POLICY_F_res_timeout, "1", "0.5", "1.5" },
+	{ POLICY_F_res_gpus, "none", "none", "all" },
+	{ POLICY_F_cred_mode, "none", "none", "just_in_time" },
+	{ POLICY_F_cred_scanning, "true", "true", "false" },
+	{ POLICY_F_cred_scanning, "false", "true", NULL },
+	{ POLICY_F_cred_leaks, "strip", "block", "log" },
+	{ POLICY_F_cred_grants, "[]", "[]", "[{name: a, source: 'env:A', hosts: [a.example]}]" },
+	{ POLICY_F_appr_mode, "deny", "deny", "ask" },
+	{ POLICY_F_appr_timeout, "100", "10", "200" },
+	{ POLICY_F_audit_level, "exec", "full", "basic" },
+	{ POLICY_F_audit_journal, "default", "/x", NULL },
+	{ POLICY_F_audit_on_full, "stop", "stop", "continue" },
+	{ POLICY_F_audit_sinks, "[]", "[{type: file, to: /x}]", NULL },
+	{ POLICY_F_tools, "null", "a.yaml", NULL },
+	{ POLICY_F_req_isolation, "namespaces", "vm", "landlock" },
+	{ POLICY_F_req_limits, "watch", "cgroup", "none" },
+	{ POLICY_F_req_idmap, "true", "true", "false" },
+};
+
+static void set_row(struct policy *p, enum policy_field field, const char *value)
+{
+	struct ward_err e;
+
+	assert_int_equal(policy_defaults(p, &e), 0);
+	if (policy_set(p, policy_row(field)->path, value, false, POLICY_FILE, &e) < 0)
+		fail_msg("%s", e.why);
+}
+
+static void test_directions(void **state)
+{
+	bool seen[POLICY_FIELDS] = { false };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(directions); i++) {
+		auto_strv lines = { 0 };
+		struct policy old, new;
+
+		seen[directions[i].field] = true;
+		set_row(&old, directions[i].field, directions[i].old);
+		assert_int_equal(policy_compare(&old, &old, &lines), 0);
+		set_row(&new, directions[i].field, directions[i].narrower);
+		if (policy_compare_on(&old, &new, 8ULL << 30, &lines) != 0)
+			fail_msg("counts as wider: %s", lines.items[0]);
+		policy_clear(&new);
+		if (directions[i].wider) {
+			set_row(&new, directions[i].field, directions[i].wider);
+			if (policy_compare_on(&old, &new, 8ULL << 30, &lines) != 1)
+				fail_msg("does not count as wider: %s %s", policy_row(directions[i].field)->path, directions[i].wider);
+			assert_true(strncmp(lines.items[0], policy_row(directions[i].field)->path,
+					    strlen(policy_row(directions[i].field)->path)) == 0);
+			assert_non_null(strstr(lines.items[0], " -> "));
+			policy_clear(&new);
+		}
+		policy_clear(&old);
+	}
+	for (unsigned i = 0; i < POLICY_FIELDS; i++)
+		if (!seen[i])
+			fail_msg("%s has no direction test", policy_row(i)->path);
+}
+
+/* Without the machine's memory a share and an amount cannot be compared: wider both ways. */
+static void test_memory_unknown(void **state)
+{
+	auto_strv lines = { 0 };
+	struct policy share, amount;
+
+	(void)state;
+	set_row(&share, POLICY_F_res_memory, "50%");
+	set_row(&amount, POLICY_F_res_memory, "4Mi");
+	assert_int_equal(policy_compare(&share, &amount, &lines), 1);
+	assert_int_equal(policy_compare(&amount, &share, &lines), 1);
+	assert_string_equal(lines.items[0], "resources.memory_limit: 50% -> 4Mi");
+	policy_clear(&share);
+	policy_clear(&amount);
+}
+
+static void test_unsupported(void **state)
+{
+	static const char doc[] = "isolation: [gvisor, native]\nnetwork: {mode: restricted, egress_allowlist: [a.example]}\n"
+				  "filesystem: {mode: read_only, hide: [a]}\ncredentials: {secret_scanning: true, leaks: block}\n"
+				  "tools: null\n";
+	struct policy_errors errors = { 0 };
+	auto_strv lines = { 0 };
+	struct ward_err e;
+	struct policy p;
+
+	(void)state;
+	assert_int_equal(policy_defaults(&p, &e), 0);
+	assert_int_equal(policy_unsupported(&p, &lines), 0);
+	assert_int_equal(policy_read(&p, "f", (const uint8_t *)doc, strlen(doc), POLICY_FILE, &errors), 0);
+	assert_int_equal(policy_unsupported(&p, &lines), 4);
+	assert_string_equal(lines.items[0], "isolation: gvisor is not yet supported by this build");
+	assert_string_equal(lines.items[1], "network.mode: restricted is not yet supported by this build");
+	assert_non_null(strstr(lines.items[2], "network.egress_allowlist: [{"));
+	assert_string_equal(lines.items[3], "credentials.secret_scanning: true is not yet supported by this build");
+	policy_clear(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_set),
+		cmocka_unit_test(test_directions),
+		cmocka_unit_test(test_memory_unknown),
+		cmocka_unit_test(test_unsupported),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
