@@ -133,7 +133,7 @@ static void set_field(struct context *c, enum policy_field field, const struct n
 		set_mounts(c, row, n);
 		break;
 	}
-	c->p->origin[field] = (struct policy_origin){ c->source, n->line, n->column };
+	c->p->origin[field] = (struct policy_origin){ c->source, c->r->errors ? n->line : 0, c->r->errors ? n->column : 0 };
 }
 
 /* The name of a field within its group. */
