@@ -52,8 +52,8 @@ enum cgroup_kind cgroup_probe(void);
 void cgroup_probe_info(struct cgroup_info *info);
 /* Makes the run's directories and writes the plan's limits that are HELD_CGROUP*. */
 must_check int cgroup_create(const struct plan *p, struct cgroup **ret_cgroup, struct ward_err *e);
-/* v2: directory for CLONE_INTO_CGROUP, borrowed; v1: -1, use cgroup_self_fds() or cgroup_attach(). The cgroup namespace must be
- * unshared by the child itself: in the one clone3 its root would be the parent's cgroup. */
+/* v2: directory for CLONE_INTO_CGROUP, borrowed; v1: -1, use cgroup_self_fds() or cgroup_attach(), and unshare the
+ * cgroup namespace after that: its root is where its maker is (CLONE_INTO_CGROUP takes care of that by itself). */
 int cgroup_clone_fd(const struct cgroup *c);
 /* v1: descriptors into each of which the child writes the one byte "0" to put itself there while it has one thread: 50 us together,
  * where cgroup_attach() after idling waits 7-14 ms for every processor. Borrowed, close-on-exec. Returns how many, at most

@@ -1,0 +1,423 @@
+/*
+ * Limits held by looking, where no cgroup holds them, and the disk limits everywhere. In: a plan, ward-init's pid, the
+ * sandbox's /proc, its tmpfs mounts and writable trees. Out: numbers, suspicion, and after a close look a verdict. Runs in the supervisor's loop,
+ * one watch_tick() each 20 ms; reads only, changes nothing.
+ *
+ * What it costs: a statfs per file system each tick (1 us), and a list of the processes (7 us each). The list is read as often as it
+ * can matter: memory that is far from its limit cannot get there within the next ticks, whatever the sandbox does (FILL_RATE per
+ * processor); the time that one list took is waited four times before the next, so that thousands of processes cost the supervisor a fifth of
+ * a processor at most.
+ *
+ * Memory: see watch_proc.c. A suspicion is settled by shared pages divided by their users, and must be found twice in a
+ * row, for a process between vfork and exec counts its parent's memory a second time; when the machine itself is nearly out of
+ * memory once is enough. After an acquittal the next close look waits, a tenth of the time is spent on them at most.
+ * What the kernel holds for a sandbox without mapping it (socket buffers, pipes) is not seen: only a cgroup counts that.
+ *
+ * Processes: RLIMIT_NPROC holds them and tells nobody; a tick that finds the limit reached counts as one refused fork. Where it does not
+ * bind (uid 0 of the host) more processes than allowed are the end.
+ *
+ * Cpu: processor time is a budget that fills at the rate of the limit; when it is used up the processes are to stand still until it is
+ * positive again. Time of children that nobody waited for is lost to the counters: in a fork storm the processes seen
+ * running count as well.
+ *
+ * Disk: see watch_disk.c.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysinfo.h>
+
+#include "base/io.h"
+#include "lib/watch_parts.h"
+
+#define MAX_TREES 64
+#define MAX_TMPFS 16
+#define FILL_RATE (8u << 20)	/* bytes that one processor can fill in a millisecond, generously */
+#define SCAN_MAX_MS 200
+#define SCAN_IDLE_MS 1000	/* when only usage is wanted */
+#define LOOK_SECONDS 10
+#define LOOK_PAUSE_MS 1000	/* most that an acquittal delays the next close look */
+#define CPU_BURST_MS 100
+#define STORM_FORKS 4		/* new processes in a tick */
+#define PAGE 4096
+
+struct watch {
+	const struct plan *plan;
+	struct proc_view view;
+	struct proc_table table;
+	int tmpfs_fds[MAX_TMPFS];	/* borrowed */
+	dev_t tmpfs_devs[MAX_TMPFS];
+	size_t tmpfs_count;
+	int tree_fds[MAX_TREES];	/* borrowed */
+	size_t tree_count;
+	struct disk disks[MAX_TREES];	/* one per file system */
+	size_t disk_count;
+	struct timespec start;		/* of the clock that stamps files */
+	struct timespec start_offset;	/* that clock less the monotonic one */
+
+	uint64_t last_ms, scan_ms, look_ms;	/* last tick; next scan; no close look at memory before */
+	uint64_t ticks_per_second;
+	uint64_t cpu_ms;		/* at the last scan */
+	int64_t cpu_budget_us;
+	pid_t last_pid;			/* highest seen */
+	bool pause;
+	uint64_t memory_upper;
+	unsigned memory_strikes;
+	bool memory_suspect, disk_suspect;
+	uint64_t written_next;		/* bytes written at which the trees are looked at */
+	uint64_t written;
+	unsigned at_pids_limit;		/* ticks in which the limit was reached */
+};
+
+static bool watched(const struct watch *w, enum limit l)
+{
+	return w->plan->limits[l].held_by == HELD_WATCH && w->plan->limits[l].value != POLICY_NONE;
+}
+
+static uint64_t limit_of(const struct watch *w, enum limit l)
+{
+	return w->plan->limits[l].value;
+}
+
+/* ---- creating ---- */
+
+/* Beginning of the run by the clock that stamps files, which runs up to a tick behind. */
+static void note_start(struct watch *w)
+{
+	struct timespec mono;
+
+	clock_gettime(CLOCK_MONOTONIC, &mono);
+	clock_gettime(CLOCK_REALTIME_COARSE, &w->start);
+	w->start_offset.tv_sec = w->start.tv_sec - mono.tv_sec;
+}
+
+/* The same, moved with the clock if somebody has set it back since. */
+static struct timespec start_now(const struct watch *w)
+{
+	struct timespec mono, real, start = w->start;
+	time_t moved;
+
+	clock_gettime(CLOCK_MONOTONIC, &mono);
+	clock_gettime(CLOCK_REALTIME, &real);
+	moved = real.tv_sec - mono.tv_sec - w->start_offset.tv_sec;
+	if (moved < -1)
+		start.tv_sec += moved - 1;
+	return start;
+}
+
+static int add_trees(struct watch *w, const struct watch_config *c, struct ward_err *e)
+{
+	if (c->disk_count > MAX_TREES)
+		return ward_fail(e, E2BIG, "%zu writable trees, at most %d can be watched", c->disk_count, MAX_TREES);
+	for (size_t i = 0; i < c->disk_count; i++) {
+		struct disk *d = &w->disks[w->disk_count];
+		bool known = false;
+		int r = disk_start(d, c->disk_fds[i], e);
+
+		if (r < 0)
+			return r;
+		w->tree_fds[w->tree_count++] = c->disk_fds[i];
+		for (size_t k = 0; k < w->disk_count; k++)
+			known |= disk_same(d, &w->disks[k]);
+		if (!known)
+			w->disk_count++;
+	}
+	return 0;
+}
+
+static int add_tmpfs(struct watch *w, const struct watch_config *c, struct ward_err *e)
+{
+	if (c->tmpfs_count > MAX_TMPFS)
+		return ward_fail(e, E2BIG, "%zu tmpfs mounts, at most %d can be watched", c->tmpfs_count, MAX_TMPFS);
+	for (size_t i = 0; i < c->tmpfs_count; i++) {
+		struct stat st;
+		bool known = false;
+
+		if (fstat(c->tmpfs_fds[i], &st) < 0)
+			return ward_fail_errno(e, "cannot look at a tmpfs of the sandbox");
+		for (size_t k = 0; k < w->tmpfs_count; k++)
+			known |= w->tmpfs_devs[k] == st.st_dev;
+		if (known)
+			continue;
+		w->tmpfs_fds[w->tmpfs_count] = c->tmpfs_fds[i];
+		w->tmpfs_devs[w->tmpfs_count++] = st.st_dev;
+	}
+	return 0;
+}
+
+int watch_create(const struct watch_config *c, struct watch **ret_watch, struct ward_err *e)
+{
+	struct watch *w = calloc(1, sizeof(*w));
+	int r;
+
+	if (!w)
+		return ward_fail(e, ENOMEM, "out of memory");
+	w->plan = c->plan;
+	w->view.own_fd = -1;
+	w->ticks_per_second = (uint64_t)sysconf(_SC_CLK_TCK);
+	w->last_ms = w->scan_ms = io_now_ms();
+	w->written_next = limit_of(w, LIMIT_DISK);
+	note_start(w);
+	r = proc_view_open(&w->view, c->proc_fd, c->init_pid, e);
+	if (r == 0)
+		r = add_tmpfs(w, c, e);
+	if (r == 0)
+		r = add_trees(w, c, e);
+	if (r < 0) {
+		watch_destroy(w);
+		return ward_wrap(e, "starting to watch the limits");
+	}
+	*ret_watch = w;
+	return 0;
+}
+
+void watch_destroy(struct watch *w)
+{
+	if (!w)
+		return;
+	proc_view_close(&w->view);
+	free(w->table.items);
+	free(w);
+}
+
+/* ---- each tick ---- */
+
+static uint64_t tmpfs_bytes(const struct watch *w)
+{
+	uint64_t sum = 0;
+	struct statfs s;
+
+	for (size_t i = 0; i < w->tmpfs_count; i++)
+		if (fstatfs(w->tmpfs_fds[i], &s) == 0)
+			sum += (s.f_blocks - s.f_bfree) * (uint64_t)s.f_bsize;
+	return sum;
+}
+
+static void tick_disk(struct watch *w, struct usage *u)
+{
+	u->disk_bytes = u->inodes = 0;
+	for (size_t i = 0; i < w->disk_count; i++) {
+		disk_measure(&w->disks[i]);
+		u->disk_bytes += w->disks[i].grown_bytes;
+		u->inodes += w->disks[i].grown_files;
+	}
+	w->disk_suspect = (watched(w, LIMIT_DISK) &&
+			   (u->disk_bytes > limit_of(w, LIMIT_DISK) || w->written > w->written_next)) ||
+			  (watched(w, LIMIT_INODES) && u->inodes > limit_of(w, LIMIT_INODES));
+}
+
+/* What the processes could hold, from the list alone. */
+static uint64_t memory_bound(const struct proc_table *t)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < t->len; i++)
+		sum += t->items[i].resident_pages * PAGE + t->items[i].virtual_bytes / 512;
+	return sum;
+}
+
+static void scan_memory(struct watch *w, struct usage *u)
+{
+	uint64_t files = tmpfs_bytes(w), limit = limit_of(w, LIMIT_MEMORY);
+	uint64_t bound = memory_bound(&w->table) + files;
+
+	u->memory_bytes = bound;
+	if (watched(w, LIMIT_MEMORY) && bound <= limit / 4 * 3 && u->memory_peak_bytes >= bound) {
+		w->memory_suspect = false;
+		w->memory_strikes = 0;
+	} else {
+		u->memory_bytes = proc_memory_upper(&w->view, &w->table) + files;
+		w->memory_suspect = watched(w, LIMIT_MEMORY) && u->memory_bytes > limit;
+		if (!w->memory_suspect)
+			w->memory_strikes = 0;
+	}
+	w->memory_upper = u->memory_bytes;
+	if (u->memory_bytes > u->memory_peak_bytes && !w->memory_suspect)
+		u->memory_peak_bytes = u->memory_bytes;
+}
+
+static void scan_pids(struct watch *w, struct usage *u)
+{
+	const struct plan_limit *l = &w->plan->limits[LIMIT_PIDS];
+
+	u->pids = 0;
+	for (size_t i = 0; i < w->table.len; i++)
+		u->pids += w->table.items[i].threads;
+	if (l->value == POLICY_NONE || (l->held_by != HELD_RLIMIT && l->held_by != HELD_WATCH))
+		return;
+	if (l->held_by == HELD_RLIMIT && u->pids >= l->value)
+		u->pids_refused++;
+	if (u->pids_refused || u->pids > l->value)
+		u->hit[LIMIT_PIDS] = true;
+}
+
+/* How many new processes there were since the last scan, and how many run now. */
+static void count_running(struct watch *w, uint64_t *ret_forks, uint64_t *ret_running)
+{
+	pid_t highest = w->table.len ? w->table.items[w->table.len - 1].pid : 0;
+
+	*ret_forks = highest > w->last_pid ? (uint64_t)(highest - w->last_pid) : 0;
+	*ret_running = 0;
+	for (size_t i = 0; i < w->table.len; i++)
+		*ret_running += w->table.items[i].state == 'R';
+	w->last_pid = highest;
+}
+
+static void scan_cpu(struct watch *w, struct usage *u, uint64_t elapsed_ms)
+{
+	uint64_t ticks = 0, cpu_ms, used_ms, forks, running, limit = limit_of(w, LIMIT_CPU);
+	int64_t burst;
+
+	for (size_t i = 0; i < w->table.len; i++)
+		ticks += w->table.items[i].cpu_ticks;
+	cpu_ms = ticks * 1000 / w->ticks_per_second;
+	used_ms = cpu_ms > w->cpu_ms ? cpu_ms - w->cpu_ms : 0;
+	w->cpu_ms = cpu_ms;
+	if (cpu_ms > u->cpu_ms)
+		u->cpu_ms = cpu_ms;
+	count_running(w, &forks, &running);
+	if (!watched(w, LIMIT_CPU))
+		return;
+	if (running > w->plan->facts.cpus)
+		running = w->plan->facts.cpus;
+	if (forks >= STORM_FORKS && !w->pause && running * elapsed_ms > used_ms)
+		used_ms = running * elapsed_ms;
+	burst = (int64_t)(limit * CPU_BURST_MS);
+	w->cpu_budget_us += (int64_t)(elapsed_ms * limit) - (int64_t)(used_ms * 1000);
+	if (w->cpu_budget_us > burst)
+		w->cpu_budget_us = burst;
+	if (w->pause)
+		u->cpu_throttled_ms += elapsed_ms;
+	/* once stopped, stand still until half of the burst is there again: fewer switches */
+	w->pause = w->pause ? w->cpu_budget_us < burst / 2 : w->cpu_budget_us < 0;
+}
+
+/* How long until a list of the processes can matter again. */
+static uint64_t next_scan(const struct watch *w, uint64_t cost_ms)
+{
+	uint64_t wait = SCAN_IDLE_MS;
+
+	if (watched(w, LIMIT_MEMORY)) {
+		uint64_t limit = limit_of(w, LIMIT_MEMORY);
+		uint64_t room = limit > w->memory_upper ? limit - w->memory_upper : 0;
+		uint64_t ms = room / FILL_RATE / (w->plan->facts.cpus ? w->plan->facts.cpus : 1);
+
+		wait = ms < SCAN_MAX_MS ? ms : SCAN_MAX_MS;
+	}
+	if (w->plan->limits[LIMIT_PIDS].held_by == HELD_RLIMIT && wait > SCAN_MAX_MS)
+		wait = SCAN_MAX_MS;
+	if (watched(w, LIMIT_CPU) || watched(w, LIMIT_PIDS) || w->at_pids_limit)
+		wait = 0;
+	return wait > cost_ms * 4 ? wait : cost_ms * 4;
+}
+
+static void scan(struct watch *w, struct usage *u, uint64_t now)
+{
+	uint64_t elapsed = now - w->last_ms, written;
+
+	if (proc_list(&w->view, &w->table) < 0)
+		return;
+	w->last_ms = now;
+	/* what a cgroup counts, it counts better */
+	if (w->plan->limits[LIMIT_MEMORY].held_by != HELD_CGROUP1 &&
+	    w->plan->limits[LIMIT_MEMORY].held_by != HELD_CGROUP2)
+		scan_memory(w, u);
+	scan_pids(w, u);
+	w->at_pids_limit = u->pids >= limit_of(w, LIMIT_PIDS);
+	scan_cpu(w, u, elapsed);
+	if (watched(w, LIMIT_DISK)) {
+		written = proc_written(&w->view, &w->table);
+		if (written > w->written)
+			w->written = written;
+	}
+	w->scan_ms = now + next_scan(w, io_now_ms() - now);
+}
+
+bool watch_tick(struct watch *w, struct usage *u)
+{
+	uint64_t now = io_now_ms();
+
+	tick_disk(w, u);
+	if (now >= w->scan_ms || (watched(w, LIMIT_MEMORY) && tmpfs_bytes(w) > limit_of(w, LIMIT_MEMORY)))
+		scan(w, u, now);
+	return w->disk_suspect || (w->memory_suspect && now >= w->look_ms) ||
+	       (watched(w, LIMIT_PIDS) && u->pids > limit_of(w, LIMIT_PIDS));
+}
+
+bool watch_wants_pause(const struct watch *w)
+{
+	return w->pause;
+}
+
+/* ---- the close look ---- */
+
+static bool machine_is_short(void)
+{
+	struct sysinfo s;
+
+	return sysinfo(&s) == 0 && s.totalram && (s.freeram + s.bufferram) < s.totalram / 50 &&
+	       s.freeswap < s.totalram / 50;
+}
+
+static void confirm_memory(struct watch *w, struct usage *u)
+{
+	uint64_t began = io_now_ms(), limit = limit_of(w, LIMIT_MEMORY), exact, pause;
+
+	exact = proc_memory_exact(&w->view, &w->table, w->tmpfs_devs, w->tmpfs_count, tmpfs_bytes(w), limit);
+	u->memory_bytes = exact;
+	if (exact > u->memory_peak_bytes)
+		u->memory_peak_bytes = exact;
+	w->memory_suspect = false;
+	if (exact <= limit) {
+		w->memory_strikes = 0;
+		pause = (io_now_ms() - began) * 10;
+		w->look_ms = io_now_ms() + (pause < LOOK_PAUSE_MS ? pause : LOOK_PAUSE_MS);
+		return;
+	}
+	if (++w->memory_strikes >= 2 || machine_is_short())
+		u->hit[LIMIT_MEMORY] = true;
+	w->scan_ms = 0;	/* again at the next tick */
+}
+
+static void confirm_disk(struct watch *w, struct usage *u)
+{
+	uint64_t bytes_limit = watched(w, LIMIT_DISK) ? limit_of(w, LIMIT_DISK) : POLICY_NONE;
+	uint64_t files_limit = watched(w, LIMIT_INODES) ? limit_of(w, LIMIT_INODES) : POLICY_NONE;
+	struct disk_look look = { .since = start_now(w), .memory_devs = w->tmpfs_devs,
+				  .memory_dev_count = w->tmpfs_count };
+	uint64_t step;
+
+	clock_gettime(CLOCK_MONOTONIC, &look.deadline);
+	look.deadline.tv_sec += LOOK_SECONDS;
+	for (size_t i = 0; i < w->tree_count; i++)
+		disk_look_tree(&look, w->tree_fds[i]);
+	if (w->table.len)
+		disk_look_open(&look, &w->view, &w->table);
+	else
+		look.hidden = true;	/* ward-init at least should be there */
+	tick_disk(w, u);
+	if (u->disk_bytes > bytes_limit && (look.hidden || look.new_bytes + look.old_bytes > bytes_limit))
+		u->hit[LIMIT_DISK] = true;
+	if (w->written > w->written_next && look.new_bytes > bytes_limit)
+		u->hit[LIMIT_DISK] = true;	/* others freed what it filled */
+	if (u->inodes > files_limit && (look.hidden || look.new_files > files_limit))
+		u->hit[LIMIT_INODES] = true;
+	if (u->hit[LIMIT_DISK] || u->hit[LIMIT_INODES])
+		return;
+	for (size_t i = 0; i < w->disk_count; i++)
+		disk_forgive(&w->disks[i], look.new_bytes + look.old_bytes, look.new_files);
+	step = bytes_limit > look.new_bytes ? (bytes_limit - look.new_bytes) / 2 : 0;
+	w->written_next = w->written + (step > bytes_limit / 16 ? step : bytes_limit / 16);
+	w->disk_suspect = false;
+}
+
+void watch_confirm(struct watch *w, struct usage *u)
+{
+	if (proc_list(&w->view, &w->table) < 0)
+		w->table.len = 0;
+	if (w->memory_suspect)
+		confirm_memory(w, u);
+	if (w->disk_suspect)
+		confirm_disk(w, u);
+}
