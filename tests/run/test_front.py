@@ -1,0 +1,70 @@
+"""What a newcomer meets first: the sample agent, the example policies, an installed tree."""
+import json
+import os
+import pathlib
+import shutil
+
+EXAMPLES = pathlib.Path(__file__).resolve().parent.parent.parent / "examples"
+# read here, where the tests still have the rights of whoever started them
+AGENT = (EXAMPLES / "agent.py").read_text()
+POLICIES = {p.name: p.read_text() for p in sorted((EXAMPLES / "policies").iterdir())}
+
+
+def test_sample_agent_is_contained(t):
+    ws = t.git_repo({"agent.py": AGENT})
+    r = t.ward("run", "--", "python3", "agent.py", "--json", "outcomes.json", cwd=ws, report=True)
+    t.equal(r.rc, 0, "exit code")
+    outcomes = {o["what"]: o for o in json.loads(t.read(ws, "outcomes.json"))}
+    t.check(len(outcomes) >= 8, "the agent tried less than it should")
+    for what, outcome in outcomes.items():
+        if what != "plant a shell start file":	# that one is moved away afterwards
+            t.check(outcome["blocked"], f"{what}: {outcome['outcome']}")
+    t.check(not os.path.exists(f"{ws}/.git/hooks/pre-commit"), "the hook is in the repository")
+    t.check(not os.path.exists(f"{ws}/.envrc"), "the start file is still in the project")
+    t.check(any(".envrc" in q for q in r.report["quarantine"]), "the report does not name what was moved")
+    t.check(t.read(ws, "report.txt"), "the agent's honest work is missing")
+
+
+def test_sample_agent_succeeds_without_ward(t):
+    ws = t.git_repo({"agent.py": AGENT})
+    t.run("python3", "agent.py", "--json", "outcomes.json", cwd=ws, timeout=60, check=True)
+    done = [o["what"] for o in json.loads(t.read(ws, "outcomes.json")) if not o["blocked"]]
+    t.check("plant a git hook" in done and "look at other processes" in done, f"outside it only did: {done}")
+
+
+def test_example_policies_are_valid(t):
+    for name, text in POLICIES.items():
+        path = os.path.join(t.workspace(), name)
+        with open(path, "w") as f:
+            f.write(text)
+        r = t.ward("check", path)
+        t.equal(r.rc, 0, f"{name}: {r.out}{r.err}: exit code of check")
+
+
+def parts(ward):
+    """ward and ward-init, in the build tree or installed."""
+    here = os.path.dirname(ward)
+    for init in ("../guest/ward-init", "../libexec/ward/ward-init"):
+        if os.path.exists(os.path.join(here, init)):
+            return ward, os.path.normpath(os.path.join(here, init))
+    raise FileNotFoundError("ward-init")
+
+
+def test_installed_tree_can_be_moved(t):
+    tree = os.path.join(t.fresh_dir("tree"), "one")
+    ward, init = parts(t.ward_path)
+    os.makedirs(f"{tree}/bin")
+    os.makedirs(f"{tree}/libexec/ward")
+    shutil.copy(ward, f"{tree}/bin/ward")
+    shutil.copy(init, f"{tree}/libexec/ward/ward-init")
+    ws = t.workspace()
+    r = t.run(f"{tree}/bin/ward", "run", "--", "echo", "here", cwd=ws)
+    t.equal((r.rc, r.out), (0, "here\n"), "first place")
+    moved = tree[:-3] + "two words"
+    os.rename(tree, moved)
+    r = t.run(f"{moved}/bin/ward", "run", "--", "echo", "there", cwd=ws)
+    t.equal((r.rc, r.out), (0, "there\n"), "second place")
+    os.unlink(f"{moved}/libexec/ward/ward-init")
+    r = t.run(f"{moved}/bin/ward", "run", "--", "echo", "never", cwd=ws)
+    t.equal((r.rc, r.out), (125, ""), "without ward-init")
+    t.check("ward-init" in r.err, f"the message does not name what is missing: {r.err}")
