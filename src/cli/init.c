@@ -159,9 +159,10 @@ static int write_policy(int dir_fd, const struct buf *text, bool force, struct w
 	if (text->failed)
 		return ward_fail(e, ENOMEM, "out of memory");
 	fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0 && errno == EEXIST)
-		return ward_fail(e, EEXIST, "%s is there already", name) < 0 ?
-			ward_remedy(e, force ? "remove it" : "ward init --force replaces it") : 0;
+	if (fd < 0 && errno == EEXIST) {
+		ward_fail(e, EEXIST, "%s is there already", name);
+		return ward_remedy(e, "%s", force ? "remove it" : "ward init --force replaces it");
+	}
 	if (fd < 0)
 		return ward_fail_errno(e, "cannot create %s", name);
 	r = io_write_all(fd, text->data, text->len);

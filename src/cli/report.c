@@ -56,8 +56,7 @@ int report_open(struct report *r, const char *path, struct ward_err *e)
 	if (err == 0)
 		return 0;
 	report_close(r);
-	if (ward_wrap(e, "--report %.200s", path) == 0)
-		return 0;
+	ward_wrap(e, "--report %.200s", path);
 	return ward_remedy(e, "give the path of a file in a directory that you may write");
 }
 
