@@ -132,7 +132,7 @@ def test_trust_of_nonsense(t):
 
 def test_plan(t):
     workspace = t.workspace({".env": "SECRET=1\n"})
-    r = t.ward("plan", "--set", "filesystem.hide=[.env]", "--memory", "64M", "--env", "TOKEN=topsecret", "--", "make",
+    r = t.ward("plan", "--set", "filesystem.hide=[.env]", "--memory", "64Mi", "--env", "TOKEN=topsecret", "--", "make",
                "test", cwd=workspace)
     t.equal(r.rc, 0, "exit code")
     for text in ("engine     native", "rung       namespaces", "64 MiB", "hidden    .env", "stages", "seccomp", "TOKEN",
