@@ -1,0 +1,25 @@
+"""Has the kernel send SIGKILL to a process outside: F_SETOWN and F_SETSIG on a pipe that becomes readable.
+
+layer: pid namespace
+control: the same user without a sandbox kills it that way
+"""
+
+
+def scene(s):
+    s.pid = s.victim()["pid"]
+    s.args = {"pid": s.pid}
+
+
+def attack(a):
+    import fcntl
+    x, y = socket.socketpair()
+    for target in (a["pid"], -a["pid"]):
+        attempt(fcntl.fcntl, x, 8, target)
+    attempt(fcntl.fcntl, x, 10, int(signal.SIGKILL))
+    attempt(fcntl.fcntl, x, 4, os.O_ASYNC | os.O_NONBLOCK)
+    y.send(b"x")
+    time.sleep(0.05)
+
+
+def escaped(s, r):
+    return not s.alive(s.pid)

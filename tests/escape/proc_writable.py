@@ -1,0 +1,28 @@
+"""Looks for anything in /proc that opens for writing and is not the attacker's own process.
+
+layer: masked proc
+control: root without a sandbox finds many
+"""
+CONTROL = "root"
+
+
+def attack(a):
+    own = {"self", "thread-self"} | {str(p) for p in processes() if p != 1}
+    for top, dirs, files in os.walk("/proc"):
+        if top == "/proc":
+            dirs[:] = [d for d in dirs if d not in own]
+        if top.startswith("/proc/1/"):
+            dirs[:] = [d for d in dirs if d not in ("fd", "map_files", "root", "cwd", "task", "ns")]
+        for name in files:
+            path = os.path.join(top, name)
+            if os.path.islink(path):
+                continue
+            try:
+                os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+                print("opened for writing:", path)
+            except OSError:
+                pass
+
+
+def escaped(s, r):
+    return "opened for writing:" in r.out

@@ -1,0 +1,17 @@
+"""Looks at the machine through /sys: hardware addresses, disks, kernel settings, control groups.
+
+layer: mount namespace
+control: the same user without a sandbox sees it
+"""
+
+
+def attack(a):
+    for path in ("/sys/kernel/notes", "/sys/class/net", "/sys/block", "/sys/fs/cgroup", "/sys/devices/system/cpu"):
+        try:
+            print("seen:", path, os.listdir(path) if os.path.isdir(path) else slurp(path)[:40])
+        except OSError as error:
+            print(path, error)
+
+
+def escaped(s, r):
+    return "seen:" in r.out
