@@ -16,11 +16,16 @@ def scene(s):
         with s.t.root():
             os.mkdir(s.group)
         s.t.defer(os.rmdir, s.group)
+        s.args = {"group": s.group}
         s.prepare = lambda: open(s.group + "/cgroup.procs", "w").write("0") if not os.seteuid(0) else None
 
 
 def attack(a):
     print("before:", slurp("/proc/self/cgroup"))
+    if not inside():
+        put("/sys/fs/cgroup/pids/cgroup.procs", "0")
+        print("moved: out of", a["group"])
+        return
     tops = ["/sys/fs/cgroup"]
     try:
         tops += [line.split()[4] for line in slurp("/proc/self/mountinfo").splitlines() if " - cgroup" in line]
@@ -36,4 +41,4 @@ def attack(a):
 
 
 def escaped(s, r):
-    return "moved:" in r.out
+    return "moved:" in r.out and (not s.control or s.group.rsplit("/", 1)[1] in r.out.split("moved:")[0])

@@ -4,7 +4,6 @@ layer: pid namespace
 control: without a sandbox the chain goes on when its first process is long gone
 """
 import os
-import signal
 import time
 
 OPTIONS = ["--timeout", "0.5"]
@@ -31,9 +30,11 @@ def attack(a):
 
 
 def escaped(s, r):
-    first = s.t.read(s.beat)
-    time.sleep(0.2)
-    moved = first != s.t.read(s.beat)
+    seen = set()
+    for _ in range(20):
+        seen.add(s.t.read(s.beat))
+        time.sleep(0.02)
+    moved = len(seen - {""}) > 1
     if s.control:
         time.sleep(3.0)
     return moved

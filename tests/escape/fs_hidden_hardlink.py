@@ -15,6 +15,6 @@ def attack(a):
 
     def by_descriptor():
         fd = os.open("secret.key", os.O_PATH)
-        os.link(f"/proc/self/fd/{fd}", "again", follow_symlinks=True)
+        syscall("linkat", -100, f"/proc/self/fd/{fd}", -100, "again", 0x400)
         print(slurp("again"))
     attempt(by_descriptor)

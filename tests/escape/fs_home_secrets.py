@@ -13,11 +13,17 @@ def scene(s):
 
 def attack(a):
     import pwd
-    homes = {a["home"], os.environ.get("HOME", "/"), "/root"}
-    homes |= {entry.pw_dir for entry in pwd.getpwall()}
+    homes = {a["home"]}
+    if inside():
+        homes |= {os.environ.get("HOME", "/"), "/root"} | {entry.pw_dir for entry in pwd.getpwall()}
     for home in homes:
         for name in a["names"]:
             try:
-                print(slurp(os.path.join(home, name)))
+                slurp(os.path.join(home, name))
+                print("read:", home, name)
             except OSError:
                 pass
+
+
+def escaped(s, r):
+    return "read:" in r.out

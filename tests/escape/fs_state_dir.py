@@ -11,7 +11,7 @@ def scene(s):
 
 
 def attack(a):
-    for directory in a["dirs"] + ["/var/lib/ward", "/run/ward"]:
+    for directory in a["dirs"] + (["/var/lib/ward", "/run/ward"] if inside() else []):
         for top, _, files in os.walk(directory):
             for name in files:
                 attempt(lambda: print(slurp(os.path.join(top, name))))

@@ -17,7 +17,8 @@ def scene(s):
 
 
 def attack(a):
-    for path in (a["path"], os.environ.get("SSH_AUTH_SOCK", "/x"), "/run/docker.sock", "/proc/1/root" + a["path"]):
+    paths = [a["path"], os.environ.get("SSH_AUTH_SOCK", "/x")]
+    for path in paths + (["/run/docker.sock", "/proc/1/root" + a["path"]] if inside() else []):
         def call():
             with socket.socket(socket.AF_UNIX) as c:
                 c.connect(path)

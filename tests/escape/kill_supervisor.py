@@ -8,10 +8,9 @@ CONTROL_SHELL = '"$@"; echo "supervisor reports $?"'
 
 def attack(a):
     os.setpgid(0, 0)
-    for pid in (os.getppid(), 1):
-        if pid > 1 or os.path.exists("/home/agent"):
-            for sig in (signal.SIGTERM, signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL):
-                attempt(os.kill, pid, sig)
+    for pid in (os.getppid(), 1) if inside() else (os.getppid(),):
+        for sig in (signal.SIGTERM, signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL):
+            attempt(os.kill, pid, sig)
     time.sleep(0.1)
     sys.stdout.flush()
     os._exit(7)

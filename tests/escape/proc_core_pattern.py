@@ -1,4 +1,4 @@
-"""Names a program of its own in /proc/sys/kernel/core_pattern, which the kernel would start as root. (It writes back what stands there already, so that the control run does no harm.)
+"""Names a program of its own in /proc/sys/kernel/core_pattern, which the kernel would start as root. (It only opens it for writing.)
 
 layer: masked proc
 control: root without a sandbox may write it
@@ -10,13 +10,11 @@ def attack(a):
     for name in ("kernel/core_pattern", "kernel/modprobe", "kernel/poweroff_cmd"):
         path = "/proc/sys/" + name
         try:
-            value = slurp(path)
-            fd = os.open(path, os.O_WRONLY)
-            os.write(fd, value.encode())
-            print("written:", path)
+            os.close(os.open(path, os.O_WRONLY))
+            print("opened:", path)
         except OSError as error:
             print(path, error)
 
 
 def escaped(s, r):
-    return "written:" in r.out
+    return "opened:" in r.out

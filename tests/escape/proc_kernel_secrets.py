@@ -10,6 +10,8 @@ def attack(a):
     for path in ("/proc/kcore", "/proc/kmsg", "/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/vmallocinfo",
                  "/proc/slabinfo", "/proc/pagetypeinfo", "/proc/kpagecount", "/proc/kpageflags", "/proc/key-users",
                  "/proc/latency_stats", "/proc/1/stack"):
+        if not inside() and path in ("/proc/kmsg", "/proc/1/stack"):
+            continue
         try:
             fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
             data = os.read(fd, 4096)

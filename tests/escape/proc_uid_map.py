@@ -7,7 +7,7 @@ CONTROL = "unshare -U"
 
 
 def attack(a):
-    for pid in ("self", "1"):
+    for pid in ("self", "1") if inside() else ("self",):
         for value in ("0 0 1", "0 1000 1", "0 %d 1" % os.getuid()):
             attempt(put, f"/proc/{pid}/uid_map", value)
     attempt(put, "/proc/self/setgroups", "allow")

@@ -8,7 +8,7 @@ CONTROL = "root"
 
 def attack(a):
     own = {"self", "thread-self"} | {str(p) for p in processes() if p != 1}
-    for top, dirs, files in os.walk("/proc"):
+    for top, dirs, files in os.walk("/proc" if inside() else "/proc/sys/kernel"):
         if top == "/proc":
             dirs[:] = [d for d in dirs if d not in own]
         if top.startswith("/proc/1/"):

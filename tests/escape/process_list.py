@@ -3,15 +3,15 @@
 layer: pid namespace
 control: the same user without a sandbox sees them
 """
+import subprocess
 
 
 def scene(s):
-    s.t.popen(["sh", "-c", "sleep 60", s.token])
+    s.args = {"pids": [s.t.popen(["sh", "-c", "read x # " + s.token], stdin=subprocess.PIPE).pid]}
 
 
 def attack(a):
     for pid in processes():
         attempt(lambda: print(pid, slurp(f"/proc/{pid}/cmdline")))
-    for pid in range(1, 40000, 7):
-        if os.path.exists(f"/proc/{pid}/cmdline"):
-            attempt(lambda: print(slurp(f"/proc/{pid}/cmdline")))
+    for pid in a["pids"]:
+        attempt(lambda: print(slurp(f"/proc/{pid}/cmdline")))

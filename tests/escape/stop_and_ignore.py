@@ -3,9 +3,6 @@
 layer: limits
 control: `timeout` without a sandbox sends SIGTERM and gives up
 """
-import signal
-import subprocess
-
 OPTIONS = ["--timeout", "0.5"]
 
 
@@ -15,7 +12,7 @@ def attack(a):
             signal.signal(sig, signal.SIG_IGN)
         except OSError:
             pass
-    if os.path.isdir("/home/agent"):
+    if inside():
         for pid in [1, *processes()]:
             if pid != os.getpid():
                 attempt(os.kill, pid, signal.SIGSTOP)

@@ -3,12 +3,8 @@
 layer: no capabilities
 control: root in a throw-away mount namespace mounts them
 """
-NEEDS = ["root"]
-
-
-def scene(s):
-    if s.control:
-        s.wrap = ["unshare", "-m"]
+CONTROL = "root"
+CONTROL_SHELL = 'exec unshare -m "$@"'
 
 
 def attack(a):
@@ -23,6 +19,3 @@ def attack(a):
 
 def escaped(s, r):
     return "mounted:" in r.out
-
-
-CONTROL = "root"

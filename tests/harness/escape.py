@@ -13,6 +13,9 @@ no sandbox; "unshare FLAGS": in a throw-away namespace), CONTROL_SHELL (run in f
 REFUSED (ward may refuse to start: exit 125), NEEDS, ONLY, SERIAL, TIMEOUT. A module that fits none of this defines
 test(t) and does both runs itself.
 
+A control run does what the attack does to things of its own scene, never to the machine at large: inside() and processes()
+of harness/inside.py tell the attack which run it is in.
+
 Every attack runs twice, each time with a fresh scene: the control run must succeed, or the attack proves nothing; the
 sandboxed one must have begun (or been refused, where REFUSED says so), and must fail.
 """
@@ -33,6 +36,7 @@ from . import context, users
 
 PYTHON = ["/usr/bin/python3", "-I", "-S", "-c"]
 BEGAN = "[attack began]"
+NOT_CONTAINED = "[not contained]"
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 with open(os.path.join(HERE, "inside.py")) as source_file:
@@ -125,6 +129,25 @@ class Scene:
         """What the server of serve() was sent."""
         return self.t.read(self._log) or ""
 
+    def companion(self, function, **args):
+        """A second program of the same user, in a sandbox of its own in the same workspace (plainly in a control run).
+        It is ready when it has made the file "ready" in the workspace. Returns the process."""
+        facts = {"inside": not self.control, "pids": [], "pid_ns": os.readlink("/proc/self/ns/pid")}
+        source = f"{PRELUDE}\n{inspect.getsource(function)}\nmain({function.__name__})\n"
+        argv = [*PYTHON, source, json.dumps({**args, "scene": facts})]
+        if not self.control:
+            argv = self.t.ward_argv("run", "-w", self.ws, "--", *argv)
+        log = open(os.path.join(self.outside, "companion.log"), "w+")
+        process = self.t.popen(argv, cwd=self.ws, stdout=log, stderr=log)
+        ready = os.path.join(self.ws, "ready")
+        try:
+            self.t.wait_until(lambda: os.path.exists(ready) or process.poll() is not None, 10, "the companion is ready")
+        finally:
+            self.t.say("companion: " + self.t.read(log.name))
+            log.close()
+        self.t.check(os.path.exists(ready), "the companion ended before it was ready")
+        return process
+
     # -- the two ways to run
 
     def program(self):
@@ -135,7 +158,9 @@ class Scene:
             shutil.copy(path, inside)
             return [inside, *map(str, self.argv)]
         source = f"{PRELUDE}\n{inspect.getsource(self.module.attack)}\nmain(attack)\n"
-        return [*PYTHON, source, json.dumps(self.args)]
+        facts = {"inside": not self.control, "pids": self.t.started(),
+                 "pid_ns": os.readlink("/proc/self/ns/pid")}
+        return [*PYTHON, source, json.dumps({**self.args, "scene": facts})]
 
     def run(self):
         """The attack, without or within the sandbox."""
@@ -198,6 +223,7 @@ def judge(t, module, control):
     if not began:
         refused = r.rc == 125 and getattr(module, "REFUSED", False)
         t.check(refused, f"the attack never ran inside (exit {r.rc}), so nothing was shown")
+    t.check(NOT_CONTAINED not in r.err + r.out, "NOT CONTAINED: the attack ran in the host's own pid namespace")
     t.check(not done, f"ESCAPED: {first_sentence(module)} (meant to be stopped by: {header(module)})")
 
 

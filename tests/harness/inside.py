@@ -15,7 +15,7 @@ SYSCALL = {
     "ptrace": 101, "syslog": 103, "mknod": 133, "personality": 135, "modify_ldt": 154, "pivot_root": 155,
     "chroot": 161, "acct": 163, "mount": 165, "umount2": 166, "swapoff": 168, "reboot": 169, "sethostname": 170,
     "iopl": 172, "init_module": 175, "mq_open": 240, "mq_timedreceive": 243, "kexec_load": 246, "add_key": 248,
-    "request_key": 249, "keyctl": 250, "openat": 257, "mknodat": 259, "fchmodat": 268, "unshare": 272, "splice": 275,
+    "request_key": 249, "keyctl": 250, "openat": 257, "mknodat": 259, "linkat": 265, "fchmodat": 268, "unshare": 272, "splice": 275,
     "perf_event_open": 298, "fanotify_init": 300, "prlimit64": 302, "name_to_handle_at": 303,
     "open_by_handle_at": 304, "setns": 308, "process_vm_readv": 310, "finit_module": 313, "seccomp": 317,
     "memfd_create": 319, "bpf": 321, "userfaultfd": 323, "copy_file_range": 326, "io_uring_setup": 425,
@@ -69,15 +69,30 @@ def put(path, text, mode="w"):
     return True
 
 
+SCENE = {}
+
+
+def inside():
+    """Whether this is the sandboxed run. A control run touches nothing but what its scene made."""
+    return SCENE["inside"]
+
+
 def processes():
-    """Every process id that /proc shows."""
+    """Every process id that /proc shows; in a control run only those that the scene made."""
+    if not inside():
+        return SCENE["pids"]
     return sorted(int(n) for n in os.listdir("/proc") if n.isdigit())
 
 
 def main(attack):
     """Runs the attack with the arguments of its scene."""
     a = json.loads(sys.argv[1])
+    SCENE.update(a.pop("scene"))
     os.write(2, b"[attack began]\n")
+    if inside() and os.readlink("/proc/self/ns/pid") == SCENE["pid_ns"]:
+        # a sandbox that failed open: say so, and spare the machine the attack
+        os.write(2, b"[not contained]\n")
+        os._exit(1)
     try:
         attack(a)
     except Exception as error:

@@ -1,0 +1,34 @@
+"""Starts processes in a tree whose parents end at once, as a fork bomb does; counts those alive at one time.
+
+layer: limits
+control: without a sandbox the tree grows to its full size
+"""
+import os
+
+OPTIONS = ["--pids", "48", "--timeout", "10"]
+
+
+def attack(a):
+    os.mkdir("alive")
+    reader, writer = os.pipe()
+
+    def grow(depth):
+        put(f"alive/{os.getpid()}", "")
+        if depth:
+            for _ in range(2):
+                try:
+                    if os.fork() == 0:
+                        grow(depth - 1)
+                except OSError:
+                    pass
+        time.sleep(1.0)
+        os._exit(0)
+    if os.fork() == 0:
+        os.close(reader)
+        grow(6)
+    os.close(writer)
+    os.read(reader, 1)
+
+
+def escaped(s, r):
+    return len(os.listdir(os.path.join(s.ws, "alive"))) > 60

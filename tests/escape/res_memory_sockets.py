@@ -1,0 +1,35 @@
+"""Hides memory from its limit in the kernel's buffers: unix sockets filled to the brim.
+
+layer: limits
+control: without a sandbox it gets it
+"""
+OPTIONS = ["--memory", "64M"]
+
+
+def attack(a):
+    held, pairs = 0, []
+    chunk = b"x" * 65536
+    try:
+        while held < 200 << 20:
+            x, y = socket.socketpair()
+            pairs += [x, y]
+            for end in (x, y):
+                end.setblocking(False)
+                try:
+                    while True:
+                        held += end.send(chunk)
+                except BlockingIOError:
+                    pass
+    except OSError as error:
+        print("stopped:", error)
+    time.sleep(0.3)
+    print("held:", held >> 20, "MiB with", len(pairs), "sockets")
+
+
+def scene(s):
+    import resource
+    s.prepare = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+
+def escaped(s, r):
+    return "held:" in r.out and int(r.out.split("held:")[1].split()[0]) > 160

@@ -1,0 +1,14 @@
+"""Makes an io_uring, whose operations no filter sees.
+
+layer: seccomp
+control: without a sandbox the ring is made
+"""
+
+
+def attack(a):
+    ring = syscall("io_uring_setup", 4, ctypes.create_string_buffer(256))
+    print("ring made:", ring)
+
+
+def escaped(s, r):
+    return "ring made:" in r.out

@@ -1,0 +1,15 @@
+"""Changes its segment table with modify_ldt, a call with a long record of kernel holes.
+
+layer: seccomp
+control: without a sandbox the table is read and written
+"""
+
+
+def attack(a):
+    entry = struct.pack("IIII", 0, 0, 0xfffff, 0x51)
+    syscall("modify_ldt", 1, entry, 16)
+    print("changed")
+
+
+def escaped(s, r):
+    return "changed" in r.out

@@ -1,0 +1,18 @@
+"""Switches off address randomisation and makes readable memory executable with personality(2).
+
+layer: seccomp
+control: without a sandbox it is switched off
+"""
+
+
+def attack(a):
+    for value in (0x0040000, 0x0400000, 0x0100000, 8, 4):
+        try:
+            syscall("personality", value)
+            print("changed:", hex(value))
+        except OSError as error:
+            print(error)
+
+
+def escaped(s, r):
+    return "changed:" in r.out

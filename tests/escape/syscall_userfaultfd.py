@@ -1,0 +1,13 @@
+"""Makes a userfaultfd, with which kernel races are held open at will.
+
+layer: seccomp
+control: without a sandbox it is made (user mode only)
+"""
+
+
+def attack(a):
+    print("made:", syscall("userfaultfd", 1))
+
+
+def escaped(s, r):
+    return "made:" in r.out
