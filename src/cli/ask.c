@@ -24,10 +24,9 @@ static int fail_policy(const struct policy_errors *errors, struct ward_err *e)
 	size_t n = errors->lines.len;
 
 	ask_print_errors(errors);
-	if (ward_fail(e, EINVAL, "%zu error%s: %.400s", n, n == 1 ? "" : "s, the first", errors->lines.items[0]) < 0 &&
-	    ward_wrap(e, "policy file") < 0)
-		return ward_remedy(e, "mend the file; ward check FILE shows all of it");
-	return 0;
+	ward_fail(e, EINVAL, "%zu error%s: %.400s", n, n == 1 ? "" : "s, the first", errors->lines.items[0]);
+	ward_wrap(e, "policy file");
+	return ward_remedy(e, "mend the file; ward check FILE shows all of it");
 }
 
 int ask_plan(const struct options *o, struct spec *ret_spec, struct plan **ret_plan, struct ward_err *e)

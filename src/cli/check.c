@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -27,6 +28,8 @@ static void findings_clear(struct findings *f)
 static int look(struct findings *f, struct ward_err *e)
 {
 	struct policy base = { 0 }, p = { 0 };
+	struct sysinfo info;
+	uint64_t memory_bytes = sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 0;
 	int r = policy_defaults(&base, e);
 
 	if (r == 0)
@@ -36,7 +39,7 @@ static int look(struct findings *f, struct ward_err *e)
 	if (r == 0) {
 		r = policy_unsupported(&p, &f->refused);
 		if (r >= 0)
-			r = policy_compare(&base, &p, &f->wider);
+			r = policy_compare_on(&base, &p, memory_bytes, &f->wider);
 		if (r < 0)
 			r = ward_fail(e, -r, "comparing with the defaults failed");
 	}

@@ -4,6 +4,7 @@
  */
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define WIDTH 79
@@ -146,10 +147,11 @@ int verb_help(struct options *o)
 	int v = o->word_count ? verb_find(o->words[0]) : VERBS;
 	struct ward_err e = { 0 };
 
-	if (v < 0)
-		return ward_fail(&e, 22, "there is no verb %.200s", o->words[0]) < 0 &&
-				       ward_remedy(&e, "ward help lists them") ?
-			       say_error(&e, false, EXIT_USAGE) : EXIT_USAGE;
+	if (v < 0) {
+		ward_fail(&e, EINVAL, "there is no verb %.200s", o->words[0]);
+		ward_remedy(&e, "ward help lists them");
+		return say_error(&e, false, EXIT_USAGE);
+	}
 	help_text((enum verb)v, &out);
 	return say_out(&out, EXIT_FINE);
 }

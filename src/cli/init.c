@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "lib/trust.h"
 
 #define POLICY_NAME "ward.yaml"
 #define TEMPORARY ".ward.yaml.new"
@@ -159,9 +160,10 @@ static int write_policy(int dir_fd, const struct buf *text, bool force, struct w
 	if (text->failed)
 		return ward_fail(e, ENOMEM, "out of memory");
 	fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0 && errno == EEXIST)
-		return ward_fail(e, EEXIST, "%s is there already", name) < 0 ?
-			ward_remedy(e, force ? "remove it" : "ward init --force replaces it") : 0;
+	if (fd < 0 && errno == EEXIST) {
+		ward_fail(e, EEXIST, "%s is there already", name);
+		return ward_remedy(e, "%s", force ? "remove it" : "ward init --force replaces it");
+	}
 	if (fd < 0)
 		return ward_fail_errno(e, "cannot create %s", name);
 	r = io_write_all(fd, text->data, text->len);
@@ -179,7 +181,7 @@ static int init_directory(const char *dir, bool force, struct buf *names, struct
 	auto_fd dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	auto_free char *path = NULL;
 	auto_buf text = { 0 };
-	char hex[65];
+	char hex[SHA256_HEX];
 	bool compiles;
 	int r;
 
@@ -190,11 +192,14 @@ static int init_directory(const char *dir, bool force, struct buf *names, struct
 	r = write_policy(dir_fd, &text, force, e);
 	if (r < 0)
 		return r;
+	if (!compiles)
+		return 0;	/* nothing in it is wider than the defaults */
 	if (asprintf(&path, "%s/" POLICY_NAME, dir) < 0) {
 		path = NULL;
 		return ward_fail(e, ENOMEM, "out of memory");
 	}
-	return spec_trust(path, hex, e);
+	sha256_hex(text.data, text.len, hex);	/* of what was made here, not of what may lie there by now */
+	return trust_add(hex, path, e);
 }
 
 int verb_init(struct options *o)

@@ -90,7 +90,7 @@ static bool is_plain(const char *name)
 static void try_program(const char *name, char **argv)
 {
 	static const char *const places[] = { "", "../libexec/ward/" };
-	char self[PATH_MAX], path[PATH_MAX + 64], called[64], *word = argv[0];
+	char self[PATH_MAX], path[PATH_MAX + 128], called[64], *word = argv[0];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (n <= 0 || !is_plain(name))
@@ -118,21 +118,21 @@ static int unknown_verb(const char *name)
 	unsigned distance = UINT_MAX;
 	const char *best = NULL;
 	struct ward_err e = { 0 };
-	int r;
 
 	for (size_t i = 0; i < ARRAY_LEN(later); i++) {
 		if (strcmp(later[i], name) == 0) {
-			r = ward_fail(&e, ENOTSUP, "ward %s is not yet supported by this build", name);
-			return say_error(&e, false, r < 0 ? EXIT_REFUSED : EXIT_FINE);
+			ward_fail(&e, ENOTSUP, "ward %s is not yet supported by this build", name);
+			return say_error(&e, false, EXIT_REFUSED);
 		}
 	}
 	for (int v = 0; v < VERBS; v++)
 		text_nearest(name, verb_name((enum verb)v), &best, &distance);
-	r = ward_fail(&e, EINVAL, "there is no verb %.200s", name);
-	if (r < 0)
-		r = best ? ward_remedy(&e, "did you mean ward %s?", best) :
-			   ward_remedy(&e, "ward help lists the verbs; to run a command: ward run -- CMD");
-	return say_error(&e, false, r < 0 ? EXIT_USAGE : EXIT_FINE);
+	ward_fail(&e, EINVAL, "there is no verb %.200s", name);
+	if (best)
+		ward_remedy(&e, "did you mean ward %s?", best);
+	else
+		ward_remedy(&e, "ward help lists the verbs; to run a command: ward run -- CMD");
+	return say_error(&e, false, EXIT_USAGE);
 }
 
 int main(int argc, char **argv)

@@ -62,8 +62,7 @@ static int fail_unknown(enum verb verb, const char *word, struct ward_err *e)
 	unsigned distance = UINT_MAX;
 	const char *best = NULL;
 	char name[32] = "";
-	if (ward_fail(e, EINVAL, "unknown option %.200s", word) == 0)
-		return 0;
+	ward_fail(e, EINVAL, "unknown option %.200s", word);
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		if (rows[i].verbs & (1U << verb))
@@ -149,9 +148,10 @@ static int add_pair(struct options *o, const char *value, const char *option, st
 	size_t n = strcspn(value, "=");
 	const char *field;
 
-	if (!value[n] || !n)
-		return ward_fail(e, EINVAL, "%s %.200s: expected FIELD=VALUE", option, value) < 0 ?
-			ward_remedy(e, "for instance %s process.syscalls=build", option) : 0;
+	if (!value[n] || !n) {
+		ward_fail(e, EINVAL, "%s %.200s: expected FIELD=VALUE", option, value);
+		return ward_remedy(e, "for instance %s process.syscalls=build", option);
+	}
 	field = keep(o, strndup(value, n));
 	if (!field)
 		return ward_fail(e, ENOMEM, "out of memory");
@@ -231,10 +231,10 @@ static int count_words(const struct options *o, struct ward_err *e)
 
 	if (o->help)
 		return 0;
-	if (o->word_count < bounds[o->verb].min)
-		return ward_fail(e, EINVAL, "%s", o->verb == VERB_RUN ? "no command was given" :
-								 "a word is missing") < 0 ?
-			ward_remedy(e, "see ward %s --help", verb_name(o->verb)) : 0;
+	if (o->word_count < bounds[o->verb].min) {
+		ward_fail(e, EINVAL, "%s", o->verb == VERB_RUN ? "no command was given" : "a word is missing");
+		return ward_remedy(e, "see ward %s --help", verb_name(o->verb));
+	}
 	if (o->word_count > bounds[o->verb].max)
 		return ward_fail(e, EINVAL, "%.200s: one word too many", o->words[bounds[o->verb].max]);
 	return 0;

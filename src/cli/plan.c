@@ -15,7 +15,7 @@ int verb_plan(struct options *o)
 
 	if (ask_plan(o, &spec, &plan, &e) < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);
-	plan_print(plan, engine_native.stages(plan), o->json, &out);
+	plan_print(plan, engine_native.stages(), o->json, &out);
 	plan_free(plan);
 	spec_clear(&spec);
 	return say_out(&out, EXIT_FINE);

@@ -27,16 +27,37 @@ static int split_path(struct report *r, const char *path, char **ret_dir, struct
 	return *ret_dir && r->name ? 0 : ward_fail(e, ENOMEM, "out of memory");
 }
 
+static int create_fresh(const struct report *r, char *name, size_t n)
+{
+	uint64_t random;
+
+	for (int i = 0; i < 16; i++) {
+		int fd;
+
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+			return -EIO;
+		snprintf(name, n, ".ward-report-%016llx", (unsigned long long)random);
+		fd = openat(r->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (fd >= 0 || errno != EEXIST)
+			return fd >= 0 ? fd : -errno;
+	}
+	return -EEXIST;
+}
+
 static int check_place(const struct report *r, struct ward_err *e)
 {
+	char name[64];
+	auto_fd fd = -1;
 	struct stat st;
 
-	if (faccessat(r->dir_fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
-		return ward_fail_errno(e, "its directory cannot be written");
-	if (fstatat(r->dir_fd, r->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : ward_fail_errno(e, "it cannot be looked at");
-	if (!S_ISREG(st.st_mode))
+	if (fstatat(r->dir_fd, r->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode))
 		return ward_fail(e, EINVAL, "it is there and is not a regular file");
+	fd = create_fresh(r, name, sizeof(name));	/* the only sure way to know is to do it */
+	if (fd < 0) {
+		errno = -fd;
+		return ward_fail_errno(e, "no file can be made in its directory");
+	}
+	unlinkat(r->dir_fd, name, 0);
 	return 0;
 }
 
@@ -56,26 +77,8 @@ int report_open(struct report *r, const char *path, struct ward_err *e)
 	if (err == 0)
 		return 0;
 	report_close(r);
-	if (ward_wrap(e, "--report %.200s", path) == 0)
-		return 0;
+	ward_wrap(e, "--report %.200s", path);
 	return ward_remedy(e, "give the path of a file in a directory that you may write");
-}
-
-static int create_fresh(const struct report *r, char *name, size_t n)
-{
-	uint64_t random;
-
-	for (int i = 0; i < 16; i++) {
-		int fd;
-
-		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-			return -EIO;
-		snprintf(name, n, ".ward-report-%016llx", (unsigned long long)random);
-		fd = openat(r->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-		if (fd >= 0 || errno != EEXIST)
-			return fd >= 0 ? fd : -errno;
-	}
-	return -EEXIST;
 }
 
 int report_write(const struct report *r, const struct buf *text, struct ward_err *e)

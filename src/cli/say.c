@@ -51,11 +51,9 @@ int say_out(const struct buf *out, int code)
 	struct ward_err e = { 0 };
 	int r = out->failed ? -ENOMEM : io_write_all(STDOUT_FILENO, buf_text(out), out->len);
 
-	if (r == 0)
-		return code;
-	if (r == -EPIPE)
-		return code;	/* the reader has seen enough */
+	if (r == 0 || r == -EPIPE)
+		return code;	/* EPIPE: the reader has seen enough */
 	errno = -r;
-	return ward_fail_errno(&e, "cannot write to standard output") ?
-		       say_error(&e, false, EXIT_REFUSED) : code;
+	ward_fail_errno(&e, "cannot write to standard output");
+	return say_error(&e, false, EXIT_REFUSED);
 }

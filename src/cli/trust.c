@@ -1,6 +1,6 @@
 /*
- * ward trust: the user's word for a policy file. In: a path. Out: what the file widens, and the SHA-256 of the content that is accepted from now on. A file with
- * errors is not accepted: nobody could say what it means.
+ * ward trust: the user's word for a policy file. In: a path. Out: what the file widens, and the SHA-256 of the content that is accepted from now on; both
+ * come from one reading, so nobody can slip in another content between them. A file with errors is not accepted: nobody could say what it means.
  */
 #include "cli/ask.h"
 
@@ -8,29 +8,6 @@
 
 #include "base/json.h"
 #include "base/text.h"
-
-static int find_wider(const char *file, struct strv *wider, struct ward_err *e)
-{
-	struct policy_errors errors = { 0 };
-	struct policy base = { 0 }, p = { 0 };
-	int r = policy_defaults(&base, e);
-
-	if (r == 0)
-		r = policy_defaults(&p, e);
-	if (r == 0)
-		r = spec_read_policy(file, &p, &errors, e);
-	if (errors.lines.len) {
-		ask_print_errors(&errors);
-		r = ward_fail(e, EINVAL, "%.300s has errors and is not accepted", file);
-	} else if (r == 0) {
-		r = policy_compare(&base, &p, wider);
-		r = r < 0 ? ward_fail(e, -r, "comparing with the defaults failed") : 0;
-	}
-	policy_clear(&p);
-	policy_clear(&base);
-	strv_free(&errors.lines);
-	return r;
-}
 
 static void print_trust(const char *file, const char *hex, const struct strv *wider, bool as_json,
 			struct buf *out)
@@ -64,12 +41,19 @@ static void print_trust(const char *file, const char *hex, const struct strv *wi
 int verb_trust(struct options *o)
 {
 	const char *file = o->word_count ? o->words[0] : "ward.yaml";
+	struct policy_errors errors = { 0 };
 	struct ward_err e = { 0 };
 	auto_strv wider = { 0 };
 	auto_buf out = { 0 };
 	char hex[65] = "";
+	int r = spec_trust_content(file, &wider, &errors, hex, &e);
 
-	if (find_wider(file, &wider, &e) < 0 || spec_trust(file, hex, &e) < 0)
+	if (errors.lines.len) {
+		ask_print_errors(&errors);
+		r = ward_fail(&e, EINVAL, "%.300s has errors and is not accepted", file);
+	}
+	strv_free(&errors.lines);
+	if (r < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);
 	print_trust(file, hex, &wider, o->json, &out);
 	return say_out(&out, EXIT_FINE);

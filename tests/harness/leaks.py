@@ -13,7 +13,7 @@ from . import users
 
 GRACE_S = 4.0
 # What may stay in the state directory after a run: what the user asked ward to keep.
-KEPT = ("trust", "quarantine", "lock")
+KEPT = ("trust", "trusted", "quarantine", "lock")
 
 
 def _parents():

@@ -1,0 +1,186 @@
+"""The command line: verbs, options, what is refused and with which exit code."""
+import os
+import subprocess
+
+VERBS = ["run", "plan", "check", "init", "trust", "doctor", "quarantine", "help", "version"]
+LATER_VERBS = ["shell", "exec", "attach", "ps", "logs", "diff", "apply", "explain", "learn", "audit", "serve", "render"]
+LATER_OPTIONS = [["--profile", "x"], ["--review"], ["--apply-on-exit"], ["--continue", "x"], ["--allow", "h:1"], ["-d"],
+                 ["-t"], ["--name", "x"], ["--hints"], ["--isolation", "vm"], ["--image", "debian:12"], ["--gpus", "all"]]
+
+
+def test_help(t):
+    r = t.ward("help")
+    t.equal(r.rc, 0, "exit code")
+    for verb in VERBS:
+        t.contains(r.out, f"  {verb} ", "help")
+    for words in (["--help"], ["-h"]):
+        t.equal(t.ward(*words).out, r.out, "help")
+    for verb in VERBS:
+        one = t.ward(verb, "--help")
+        t.equal(one.rc, 0, "exit code")
+        t.equal(one.err, "", "standard error")
+        t.contains(one.out, f"usage: ward {verb}", "help")
+        t.contains(one.out, "example:", "help")
+        t.equal(t.ward("help", verb).out, one.out, "help")
+        t.check(all(len(line) < 80 for line in one.out.splitlines()), f"help of {verb} is wider than 80 columns")
+
+
+def test_help_of_run_wins(t):
+    r = t.ward("run", "--timeout", "5", "--help")
+    t.equal(r.rc, 0, "exit code")
+    t.contains(r.out, "--report FILE", "help")
+
+
+def test_no_verb(t):
+    r = t.ward()
+    t.equal(r.rc, 2, "exit code")
+    t.contains(r.err, "usage: ward", "standard error")
+    t.equal(r.out, "", "standard output")
+
+
+def test_version(t):
+    for words in (["version"], ["--version"], ["-V"]):
+        r = t.ward(*words)
+        t.equal(r.rc, 0, "exit code")
+        t.check(r.out.startswith("ward "), r.out)
+    t.contains(t.ward("version", "--json").out, '{"version":"', "JSON")
+
+
+def test_unknown_verb(t):
+    r = t.ward("chekc")
+    t.equal(r.rc, 2, "exit code")
+    t.contains(r.err, "did you mean ward check?", "standard error")
+    r = t.ward("zzzzzz")
+    t.equal(r.rc, 2, "exit code")
+    t.contains(r.err, "ward help", "standard error")
+
+
+def test_unknown_verb_is_not_looked_for_in_path(t):
+    directory = t.fresh_dir()
+    t.write(directory, {"ward-hijack": "#!/bin/sh\necho hijacked\n"})
+    os.chmod(os.path.join(directory, "ward-hijack"), 0o755)
+    r = t.ward("hijack", env={"PATH": f"{directory}:/usr/bin:/bin"}, cwd=directory)
+    t.equal(r.rc, 2, "exit code")
+    t.equal(r.out, "", "standard output")
+    r = t.ward("../hijack", cwd=directory)
+    t.equal(r.rc, 2, "exit code")
+
+
+def test_later_verbs(t):
+    for verb in LATER_VERBS:
+        r = t.ward(verb, "x")
+        t.equal(r.rc, 125, f"exit code of {verb}")
+        t.contains(r.err, f"ward {verb} is not yet supported by this build", "standard error")
+
+
+def test_later_options(t):
+    workspace = t.workspace()
+    for words in LATER_OPTIONS:
+        r = t.ward("run", *words, "--", "/bin/true", cwd=workspace)
+        t.equal(r.rc, 125, f"exit code of {words}")
+        t.contains(r.err, "not yet supported by this build", f"standard error of {words}")
+
+
+def test_wrong_options(t):
+    workspace = t.workspace()
+    cases = [
+        (["run", "--tiemout", "5", "--", "true"], 125, "did you mean --timeout?"),
+        (["run", "--timeout"], 125, "--timeout needs a value: SECONDS"),
+        (["run", "--widen=1", "--", "true"], 125, "--widen takes no value"),
+        (["run"], 125, "no command was given"),
+        (["run", "--"], 125, "no command was given"),
+        (["run", "--set", "nonsense", "--", "true"], 125, "expected FIELD=VALUE"),
+        (["run", "--set", "resources.pid_limit=5", "--", "true"], 125, "resources.pids_limit"),
+        (["run", "--pids", "many", "--", "true"], 125, "pids"),
+        (["run", "--memory", "1", "--", "true"], 125, "memory"),
+        (["run", "--timeout", "-3", "--", "true"], 125, "timeout"),
+        (["run", "-p", "", "--", "true"], 125, "the value is empty"),
+        (["plan", "--nope"], 2, "unknown option --nope"),
+        (["check", "a", "b"], 2, "one word too many"),
+        (["doctor", "--widen"], 2, "unknown option --widen"),
+        (["help", "nope"], 2, "there is no verb nope"),
+    ]
+    for words, code, text in cases:
+        r = t.ward(*words, cwd=workspace)
+        t.equal(r.rc, code, f"exit code of {words}")
+        t.contains(r.err, text, f"standard error of {words}")
+        t.equal(r.out, "", f"standard output of {words}")
+
+
+def test_errors_cannot_act_on_the_terminal(t):
+    workspace = t.workspace()
+    for words in (["run", "--\x1b[31mred\nward: forged"], ["check", "\x1b]0;title\x07.yaml"], ["\x1b[2J"],
+                  ["run", "-w", "/no\n\x1b[1m", "--", "true"], ["run", "--set", "a\x1bb=c", "--", "true"]):
+        r = t.ward(*words, cwd=workspace)
+        t.check(r.rc in (2, 125), f"exit code {r.rc}")
+        t.check("\x1b" not in r.err and "\x07" not in r.err, "an escape got through")
+        t.check("\nward: forged" not in r.err, "a line was forged")
+
+
+def test_first_word_begins_the_command(t):
+    r = t.ward("run", "/bin/echo", "--json", "-v", cwd=t.workspace())
+    t.equal(r.rc, 0, "exit code")
+    t.equal(r.out, "--json -v\n", "standard output")
+    t.equal(r.err, "", "standard error")
+
+
+def test_refusal_as_json(t):
+    import json
+    for words in (["--json", "--nope", "--", "true"], ["--nope", "--json", "--", "true"],
+                  ["--json", "-w", "/nonexistent", "--", "true"]):
+        r = t.ward("run", *words, cwd=t.workspace())
+        t.equal(r.rc, 125, "exit code")
+        refused = json.loads(r.err.splitlines()[-1])["refused"]
+        t.equal(sorted(refused), ["remedy", "what", "why"], "keys")
+
+
+def test_argv_of_a_megabyte(t):
+    words = ["x" * 1000] * 1000
+    r = t.ward("run", "--", "/bin/sh", "-c", "echo $#", "sh", *words, cwd=t.workspace())
+    t.equal(r.rc, 0, "exit code")
+    t.equal(r.out, "1000\n", "standard output")
+    r = t.ward("run", *[w for i in range(3000) for w in ("--env", f"V{i}=1")], "--", "/bin/sh", "-c", "echo $V2999",
+               cwd=t.workspace())
+    t.equal(r.rc, 0, "exit code")
+    t.equal(r.out, "1\n", "standard output")
+
+
+def test_empty_argv(t):
+    program = t.compile("#include <unistd.h>\n#include <sys/wait.h>\n"
+                        "int main(int c, char **v) { char *none[] = { 0 }; if (!fork()) { execve(v[1], none, none);"
+                        " _exit(9); } int s; wait(&s); return WIFEXITED(s) ? WEXITSTATUS(s) : 99; }")
+    r = t.run(program, t.ward_path)
+    t.equal(r.rc, 2, "exit code")
+
+
+def test_closed_stdio(t):
+    workspace = t.workspace()
+    for closed in ((0,), (1,), (2,), (0, 1), (1, 2), (0, 1, 2)):
+        def prepare(which=closed):
+            for fd in which:
+                os.close(fd)
+        r = t.run(t.ward_path, "run", "--", "/bin/sh", "-c", "echo out; echo err >&2; exit 3", cwd=workspace,
+                  prepare=prepare)
+        t.equal(r.rc, 3, f"exit code with {closed} closed")
+        t.equal(r.out, "" if 1 in closed else "out\n", "standard output")
+
+
+def test_reader_that_goes_away(t):
+    r = t.run("/bin/bash", "-c", f"{t.ward_path} help | head -n 1; echo ${{PIPESTATUS[0]}}")
+    t.contains(r.out, "usage:", "standard output")
+    process = t.popen([t.ward_path, "run", "--", "/bin/sh", "-c", "exit 4"], cwd=t.workspace(), stdout=subprocess.PIPE)
+    process.stdout.close()
+    process.stdout = None
+    t.equal(process.wait(20), 4, "exit code")
+
+
+def test_full_output(t):
+    with open("/dev/full", "wb") as full:
+        r = t.ward("help", stdout=full)
+    t.equal(r.rc, 125, "exit code")
+    t.contains(r.err, "standard output", "standard error")
+
+
+def test_sigpipe_is_the_commands_default(t):
+    r = t.ward("run", "--", "/bin/sh", "-c", "grep SigIgn /proc/self/status", cwd=t.workspace())
+    t.equal(int(r.out.split()[1], 16) & (1 << 12), 0, "SIGPIPE is ignored inside")

@@ -1,0 +1,194 @@
+"""check, init, trust, plan and doctor."""
+import json
+import os
+import stat
+
+BROKEN = """version: 1
+filesystem:
+  mod: read_only
+resources:
+  pids_limit: many
+nonsense: 1
+"""
+
+
+def test_check(t):
+    directory = t.workspace({"good.yaml": "version: 1\n", "bad.yaml": BROKEN, "later.yaml": "network: {mode: open}\n"})
+    r = t.ward("check", "good.yaml", cwd=directory)
+    t.equal(r.rc, 0, "exit code")
+    r = t.ward("check", "bad.yaml", cwd=directory)
+    t.equal(r.rc, 1, "exit code")
+    for text in ("bad.yaml:3:3: ", "bad.yaml:5:", "bad.yaml:6:1: ", "mode", "3 errors"):
+        t.contains(r.out, text, "findings")
+    r = t.ward("check", "later.yaml", cwd=directory)
+    t.equal(r.rc, 0, "exit code")
+    t.contains(r.out, "not yet supported by this build", "notes")
+
+
+def test_check_json(t):
+    directory = t.workspace({"bad.yaml": BROKEN, "wide.yaml": "process: {syscalls: build}\n"})
+    r = t.ward("check", "--json", "bad.yaml", cwd=directory)
+    t.equal(r.rc, 1, "exit code")
+    found = json.loads(r.out)
+    t.equal(found["valid"], False, "valid")
+    t.equal([e["line"] for e in found["errors"]], [3, 5, 6], "lines")
+    found = json.loads(t.ward("check", "--json", "wide.yaml", cwd=directory).out)
+    t.check(found["valid"] and len(found["widens"]) == 1, found)
+
+
+def test_check_default_and_missing(t):
+    directory = t.workspace({"ward.yaml": "version: 1\n"})
+    t.equal(t.ward("check", cwd=directory).rc, 0, "exit code")
+    r = t.ward("check", "missing.yaml", cwd=directory)
+    t.equal(r.rc, 125, "exit code")
+    t.contains(r.err, "missing.yaml", "standard error")
+    r = t.ward("check", directory, cwd=directory)
+    t.equal(r.rc, 125, "exit code of a directory")
+
+
+PROJECTS = {
+    "Python": ("pyproject.toml", "default"),
+    "Node": ("package.json", "default"),
+    "Rust": ("Cargo.toml", "build"),
+    "Go": ("go.mod", "build"),
+    "C": ("meson.build", "build"),
+    "": (None, "default"),
+}
+
+
+def test_init(t):
+    for kind, (marker, syscalls) in PROJECTS.items():
+        workspace = t.workspace({marker: ""} if marker else {})
+        r = t.ward("init", cwd=workspace)
+        t.equal(r.rc, 0, "exit code")
+        t.contains(r.out, f"{kind} project".strip(), "answer")
+        text = t.read(workspace, "ward.yaml")
+        t.contains(text, f"\n  syscalls: {syscalls}\n", "policy")
+        t.contains(text, '\n  hide: [".env", "*.key"]\n', "policy")
+        t.equal(stat.S_IMODE(os.stat(os.path.join(workspace, "ward.yaml")).st_mode), 0o644, "mode")
+        checked = t.ward("check", cwd=workspace)
+        t.equal(checked.rc, 0, "exit code of check")
+        t.check("refused at start" not in checked.out, checked.out)
+        r = t.ward("run", "--", "/bin/true", cwd=workspace)
+        t.equal(r.rc, 0, f"exit code of the run: {r.err}")
+
+
+def test_init_comments_are_valid(t):
+    """Every line that is commented out is right when it is not."""
+    workspace = t.workspace()
+    t.equal(t.ward("init", cwd=workspace).rc, 0, "exit code")
+    lines = []
+    for line in t.read(workspace, "ward.yaml").splitlines():
+        at = line.find("#")
+        commented = at >= 0 and line[at + 1:at + 2] != " " or line.startswith("#  ")
+        lines.append(line.replace("#", "", 1) if commented else line)
+    t.write(workspace, {"all.yaml": "\n".join(lines) + "\n"})
+    t.say("\n".join(lines))
+    r = t.ward("check", "all.yaml", cwd=workspace)
+    t.equal(r.rc, 0, f"exit code: {r.out}")
+    t.check("widens" not in r.out, "a default widens")
+
+
+def test_init_keeps_what_is_there(t):
+    workspace = t.workspace({"ward.yaml": "mine\n"})
+    r = t.ward("init", cwd=workspace)
+    t.equal(r.rc, 125, "exit code")
+    t.contains(r.err, "--force", "remedy")
+    t.equal(t.read(workspace, "ward.yaml"), "mine\n", "file")
+    t.equal(t.ward("init", "--force", cwd=workspace).rc, 0, "exit code")
+    t.contains(t.read(workspace, "ward.yaml"), "version: 1", "file")
+
+
+def test_init_follows_no_link(t):
+    outside = t.fresh_dir()
+    workspace = t.workspace()
+    os.symlink(os.path.join(outside, "target"), os.path.join(workspace, "ward.yaml"))
+    t.equal(t.ward("init", cwd=workspace).rc, 125, "exit code")
+    t.equal(t.ward("init", "--force", cwd=workspace).rc, 0, "exit code")
+    t.check(not os.path.exists(os.path.join(outside, "target")), "the link was followed")
+    t.check(not os.path.islink(os.path.join(workspace, "ward.yaml")), "the link is still there")
+
+
+def test_trust(t):
+    workspace = t.workspace({"ward.yaml": "process: {syscalls: build}\n"})
+    r = t.ward("run", "--", "/bin/true", cwd=workspace)
+    t.equal(r.rc, 125, "exit code before")
+    t.contains(r.err, "ward trust", "remedy")
+    r = t.ward("trust", cwd=workspace)
+    t.equal(r.rc, 0, "exit code of trust")
+    t.contains(r.out, "widens process.syscalls", "answer")
+    t.equal(t.ward("run", "--", "/bin/true", cwd=workspace).rc, 0, "exit code after")
+    t.write(workspace, {"ward.yaml": "process: {syscalls: build}\nresources: {pids_limit: 9999}\n"})
+    t.equal(t.ward("run", "--", "/bin/true", cwd=workspace).rc, 125, "exit code after a change")
+    t.equal(t.ward("run", "-p", "ward.yaml", "--", "/bin/true", cwd=workspace).rc, 0, "exit code with -p")
+
+
+def test_trust_of_nonsense(t):
+    workspace = t.workspace({"ward.yaml": BROKEN})
+    r = t.ward("trust", cwd=workspace)
+    t.equal(r.rc, 125, "exit code")
+    t.contains(r.err, "ward.yaml:3:3", "errors")
+
+
+def test_plan(t):
+    workspace = t.workspace({".env": "SECRET=1\n"})
+    r = t.ward("plan", "--set", "filesystem.hide=[.env]", "--memory", "64Mi", "--env", "TOKEN=topsecret", "--", "make",
+               "test", cwd=workspace)
+    t.equal(r.rc, 0, "exit code")
+    for text in ("engine     native", "rung       namespaces", "64 MiB", "hidden    .env", "stages", "seccomp", "TOKEN",
+                 "command    make test", workspace):
+        t.contains(r.out, text, "plan")
+    t.check("topsecret" not in r.out, "the value of a variable is shown")
+    t.equal(sorted(os.listdir(workspace)), [".env"], "workspace")
+
+
+def test_plan_json(t):
+    workspace = t.workspace()
+    r = t.ward("plan", "--json", "--pids", "77", "--ro", "/etc/hostname:/opt/name", cwd=workspace)
+    t.equal(r.rc, 0, "exit code")
+    plan = json.loads(r.out)
+    t.equal(plan["engine"], "native", "engine")
+    t.equal(plan["workspace"], os.path.realpath(workspace), "workspace")
+    t.equal(plan["limits"]["pids"]["value"], 77, "pids")
+    t.equal(plan["command"], [], "command")
+    t.equal(plan["policy"]["resources.pids_limit"], {"value": "77", "from": "command line"}, "policy")
+    t.check(any(m["target"] == "/opt/name" and not m["writable"] for m in plan["mounts"]), "the mount is not there")
+    t.check(len(plan["stages"]) > 5, "stages are missing")
+
+
+def test_plan_refuses_as_run_does(t):
+    workspace = t.workspace()
+    for words in (["-w", "/nonexistent"], ["--set", "network.mode=open"], ["-p", "missing.yaml"],
+                  ["--ro", "/nonexistent/path"]):
+        plan = t.ward("plan", *words, cwd=workspace)
+        run = t.ward("run", *words, "--", "/bin/true", cwd=workspace)
+        t.equal(plan.rc, 125, f"exit code of plan {words}")
+        t.equal(run.rc, 125, f"exit code of run {words}")
+        t.equal(plan.err, run.err, "words")
+
+
+def test_doctor(t):
+    r = t.ward("doctor")
+    t.check(r.rc in (0, 1), f"exit code {r.rc}")
+    for name in ("user namespace", "landlock", "cgroup", "seccomp", "idmapped mounts", "overlayfs", "nf_tables",
+                 "rung namespaces", "rung landlock"):
+        t.contains(r.out, name, "answer")
+    found = json.loads(t.ward("doctor", "--json").out)
+    t.equal(found["usable"], r.rc == 0, "usable")
+    for layer in found["layers"]:
+        t.check(layer["state"] in ("present", "absent", "not needed"), layer)
+        t.check(layer["state"] != "absent" or layer["remedy"] or "already" in layer["why"], f"no remedy: {layer}")
+    works = t.ward("run", "--", "/bin/true", cwd=t.workspace())
+    t.equal(works.rc, 0 if r.rc == 0 else 125, "what a run does")
+
+
+def test_doctor_without_user_namespaces(t):
+    if t.as_user == "root":
+        t.skip("root needs none")
+    wrap = ["unshare", "--user", "--map-root-user", "sh", "-c",
+            'echo 0 >/proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all "$@"', "sh"]
+    r = t.run(*wrap, t.ward_path, "doctor")
+    t.equal(r.rc, 1, "exit code")
+    t.contains(r.out, "user.max_user_namespaces is 0", "why")
+    t.contains(r.out, "sudo sysctl -w user.max_user_namespaces=15000", "remedy")
+    t.contains(r.out, "rung namespaces   not usable", "rung")
