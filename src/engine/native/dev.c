@@ -32,7 +32,6 @@ static long bind_node(struct native_child *c, int host_fd, int dev_fd, const cha
 	r = native_make_point(dev_fd, name, true);
 	if (r == 0)
 		r = native_attach((int)tree, dev_fd, name);
-	raw_call(SYS_close, tree);
 	return r;
 }
 
@@ -83,7 +82,5 @@ long native_dev(struct native_child *c)
 		r = mount_below(c, "dev/shm", "tmpfs", c->shm_options);
 	if (r == 0)
 		r = raw_call(SYS_mount_setattr, dev_fd, "", AT_EMPTY_PATH, &attr, sizeof(attr));
-	raw_call(SYS_close, host_fd);
-	raw_call(SYS_close, dev_fd);
 	return r < 0 ? r : pass_shm(c);
 }

@@ -51,7 +51,6 @@ static long take_away(struct native_child *c, int proc_fd, const struct proc_row
 	r = raw_call(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
 	if (r == 0)
 		r = native_attach((int)tree, proc_fd, row->name);
-	raw_call(SYS_close, tree);
 	return r;
 }
 

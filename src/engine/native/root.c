@@ -16,7 +16,7 @@
 #include "guest/image.h"
 
 /* Makes the directories above target. */
-static long make_parents(int base_fd, const char *target)
+static long make_parents(int dir_fd, const char *target)
 {
 	char path[4096];
 	size_t n = 0;
@@ -28,7 +28,7 @@ static long make_parents(int base_fd, const char *target)
 			long r;
 
 			path[n] = '\0';
-			r = raw_call(SYS_mkdirat, base_fd, path, 0755);
+			r = raw_call(SYS_mkdirat, dir_fd, path, 0755);
 			if (r < 0 && r != -EEXIST && r != -EROFS)
 				return r;
 		}
@@ -37,11 +37,38 @@ static long make_parents(int base_fd, const char *target)
 	return 0;
 }
 
-static long create_file(int base_fd, const char *target, const char *text, size_t n, unsigned mode)
+/* Makes a thing at target, and the directories above it only if they turn out to be missing. */
+static long make_dir(int dir_fd, const char *target)
 {
-	long fd = raw_call(SYS_openat, base_fd, target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+	long r = raw_call(SYS_mkdirat, dir_fd, target, 0755);
+
+	if (r != -ENOENT)
+		return r;
+	r = make_parents(dir_fd, target);
+	return r < 0 ? r : raw_call(SYS_mkdirat, dir_fd, target, 0755);
+}
+
+static long make_link(int dir_fd, const char *target, const char *content)
+{
+	long r = raw_call(SYS_symlinkat, content, dir_fd, target);
+
+	if (r != -ENOENT)
+		return r;
+	r = make_parents(dir_fd, target);
+	return r < 0 ? r : raw_call(SYS_symlinkat, content, dir_fd, target);
+}
+
+static long create_file(int dir_fd, const char *target, const char *text, size_t n, unsigned mode)
+{
+	long fd = raw_call(SYS_openat, dir_fd, target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 	long r;
 
+	if (fd == -ENOENT) {
+		r = make_parents(dir_fd, target);
+		if (r < 0)
+			return r;
+		fd = raw_call(SYS_openat, dir_fd, target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+	}
 	if (fd < 0)
 		return fd;
 	r = n ? raw_call(SYS_write, fd, text, n) : 0;
@@ -51,13 +78,21 @@ static long create_file(int base_fd, const char *target, const char *text, size_
 	return (size_t)r == n ? 0 : -ENOSPC;
 }
 
+/* An empty file to mount on: mknod makes one without opening it. */
+static long make_file(int dir_fd, const char *target)
+{
+	long r = raw_call(SYS_mknodat, dir_fd, target, S_IFREG | 0444, 0);
+
+	if (r != -ENOENT)
+		return r;
+	r = make_parents(dir_fd, target);
+	return r < 0 ? r : raw_call(SYS_mknodat, dir_fd, target, S_IFREG | 0444, 0);
+}
+
 long native_make_point(int dir_fd, const char *target, bool is_file)
 {
-	long r = make_parents(dir_fd, target);
+	long r = is_file ? make_file(dir_fd, target) : make_dir(dir_fd, target);
 
-	if (r == 0)
-		r = is_file ? create_file(dir_fd, target, NULL, 0, 0444)
-			    : raw_call(SYS_mkdirat, dir_fd, target, 0755);
 	return r == -EEXIST || r == -EROFS ? 0 : r;
 }
 
@@ -125,23 +160,18 @@ static long attach_bind(struct native_child *c, const struct plan_mount *m, uint
 	if (r == 0)
 		r = m->in_bind ? attach_in_bind((int)tree, c->base_fd, target)
 			       : native_attach((int)tree, c->base_fd, target);
-	raw_call(SYS_close, tree);
-	return r;
+	return r;	/* exec closes the tree's descriptor with all the others */
 }
 
 static long make_early(struct native_child *c, const struct plan_mount *m)
 {
 	const char *target = m->target + 1;
-	long r;
 
 	c->failed_path = m->target;
 	if (m->kind == MOUNT_BIND)
 		return attach_bind(c, m, 0);
-	r = make_parents(c->base_fd, target);
-	if (r < 0)
-		return r;
 	if (m->kind == MOUNT_LINK)
-		return raw_call(SYS_symlinkat, m->source, c->base_fd, target);
+		return make_link(c->base_fd, target, m->source);
 	return create_file(c->base_fd, target, m->source, raw_strlen(m->source), m->mode);
 }
 
