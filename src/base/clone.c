@@ -49,7 +49,7 @@ long clone_start(struct clone_child *c)
 	struct clone_args args = {
 		.flags = c->flags,
 		.pidfd = (uintptr_t)&c->pid_fd,
-		.exit_signal = SIGCHLD,
+		.exit_signal = c->quiet ? 0 : SIGCHLD,
 		.stack = (uintptr_t)c->stack,
 		.stack_size = c->stack_bytes,
 		.cgroup = c->flags & CLONE_INTO_CGROUP ? (unsigned)c->cgroup_fd : 0,
@@ -57,7 +57,7 @@ long clone_start(struct clone_child *c)
 	long pid = clone_call(SYS_clone3, RAW_ARG(&args), sizeof(args), 0, 0, c->main, c->argument);
 
 	if (pid == -ENOSYS && !(c->flags & CLONE_INTO_CGROUP))
-		pid = clone_call(SYS_clone, RAW_ARG(c->flags | SIGCHLD),
+		pid = clone_call(SYS_clone, RAW_ARG(c->flags | (c->quiet ? 0 : SIGCHLD)),
 				 RAW_ARG((char *)c->stack + c->stack_bytes), RAW_ARG(&c->pid_fd), 0,
 				 c->main, c->argument);
 	return pid;

@@ -2,6 +2,7 @@
 #ifndef WARD_BASE_CLONE_H
 #define WARD_BASE_CLONE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -9,6 +10,7 @@ struct clone_child {
 	uint64_t flags;		/* CLONE_*; CLONE_PIDFD fills pid_fd */
 	int cgroup_fd;		/* with CLONE_INTO_CGROUP */
 	int pid_fd;
+	bool quiet;		/* no exit signal: only waitpid(__WCLONE) sees its end */
 	void *stack;
 	size_t stack_bytes;
 	int (*main)(void *);	/* raw system calls only when CLONE_VM is set without CLONE_VFORK */

@@ -294,6 +294,9 @@ static int begin_watching(struct box *b, struct ward_err *e)
 				       .disk_fds = b->disk_fds };
 	int r = 0;
 
+	/* until somebody listens, denied calls wait */
+	if (b->run.notify_fd >= 0)
+		r = notify_create(take_fd(&b->run.notify_fd), p, &b->notify, e);
 	for (size_t i = 0; i < p->root_count && p->watch && b->disk_count < DISK_ROOTS_MAX; i++) {
 		int fd = p->roots[i].writable ? open(p->roots[i].path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 
@@ -322,13 +325,8 @@ static int start(struct box *b, struct ward_err *e)
 	if (r == 0)
 		r = put_on_record(b, e);
 	if (r == 0)
-		r = begin_watching(b, e);
-	if (r == 0)
 		r = b->engine->release(b->plan, &b->run, b->result, e);
-	/* the listener came with the release; until somebody listens, denied calls wait */
-	if (r == 0 && b->run.notify_fd >= 0)
-		r = notify_create(take_fd(&b->run.notify_fd), b->plan, &b->notify, e);
-	return r;
+	return r < 0 ? r : begin_watching(b, e);
 }
 
 /* The sandbox is dead or dies now; what it used is counted. */

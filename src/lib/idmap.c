@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdint.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -38,11 +37,9 @@ int idmap_clone_tree(const char *path, dev_t dev, ino_t ino, struct ward_err *e)
 	return tree < 0 ? ward_fail_errno(e, "cannot copy the mounts at %s", path) : tree;
 }
 
-static int wait_for_end(void *pipe_fd)
+static int do_nothing(void *unused)
 {
-	char byte;
-
-	raw_call(SYS_read, *(int *)pipe_fd, &byte, 1);
+	(void)unused;
 	return 0;
 }
 
@@ -55,37 +52,27 @@ static int write_map(long pid, const char *file, unsigned inside, unsigned outsi
 	return io_write_file(AT_FDCWD, path, line);
 }
 
-/* A user namespace that maps owner (on disk) to host (as seen through the mount). */
+/* A user namespace that maps owner (on disk) to host (as seen through the mount). It exists as soon as its process
+ * does; that one has nothing to do, so nobody waits for it: it ends by itself and is collected by idmap_collect(). */
 static int make_user_ns(uid_t owner_uid, gid_t owner_gid, uid_t host_uid, gid_t host_gid)
 {
-	char stack[8192] __attribute__((aligned(16)));
-	char path[64];
-	int fds[2], r, ns_fd = -1;
+	static char stack[1024] __attribute__((aligned(16)));
 	struct clone_child child = { .flags = CLONE_NEWUSER | CLONE_VM, .stack = stack,
-				     .stack_bytes = sizeof(stack), .main = wait_for_end,
-				     .argument = &fds[0] };
-	long pid;
+				     .stack_bytes = sizeof(stack), .main = do_nothing, .quiet = true };
+	char path[64];
+	int r, ns_fd;
+	long pid = clone_start(&child);
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return -errno;
-	pid = clone_start(&child);
-	if (pid < 0) {
-		r = (int)pid;
-	} else {
-		r = write_map(pid, "uid_map", owner_uid, host_uid);
-		if (r == 0)
-			r = write_map(pid, "gid_map", owner_gid, host_gid);
-		snprintf(path, sizeof(path), "/proc/%ld/ns/user", pid);
-		ns_fd = r < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-		if (r == 0 && ns_fd < 0)
-			r = -errno;
-		kill((pid_t)pid, SIGKILL);	/* it holds the pipe's writing end too: no end of file comes */
-		while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR)
-			;
-	}
-	close(fds[0]);
-	close(fds[1]);
-	return r < 0 ? r : ns_fd;
+	if (pid < 0)
+		return (int)pid;
+	r = write_map(pid, "uid_map", owner_uid, host_uid);
+	if (r == 0)
+		r = write_map(pid, "gid_map", owner_gid, host_gid);
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "/proc/%ld/ns/user", pid);
+	ns_fd = open(path, O_RDONLY | O_CLOEXEC);
+	return ns_fd < 0 ? -errno : ns_fd;
 }
 
 int idmap_apply(int tree_fd, uid_t owner_uid, gid_t owner_gid, uid_t host_uid, gid_t host_gid)
@@ -96,4 +83,11 @@ int idmap_apply(int tree_fd, uid_t owner_uid, gid_t owner_gid, uid_t host_uid, g
 	if (ns_fd < 0)
 		return ns_fd;
 	return mount_setattr(tree_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0 ? -errno : 0;
+}
+
+void idmap_collect(void)
+{
+	/* only what was made without an exit signal: nothing else of ward's is */
+	while (waitpid(-1, NULL, (int)__WCLONE) > 0 || errno == EINTR)
+		;
 }

@@ -10,5 +10,7 @@
 must_check int idmap_clone_tree(const char *path, dev_t dev, ino_t ino, struct ward_err *e);
 /* Maps owner <-> host ids on the detached tree. -EINVAL where a file system in it does not do that. */
 must_check int idmap_apply(int tree_fd, uid_t owner_uid, gid_t owner_gid, uid_t host_uid, gid_t host_gid);
+/* Collects the processes whose user namespaces the maps came from; they have ended long ago. */
+void idmap_collect(void);
 
 #endif

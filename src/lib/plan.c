@@ -14,6 +14,7 @@
 
 #include "base/clone.h"
 #include "base/path.h"
+#include "lib/idmap.h"
 #include "lib/limits.h"
 #include "lib/plan_root.h"
 #include "lib/store.h"
@@ -141,6 +142,8 @@ void plan_free(struct plan *p)
 {
 	if (!p)
 		return;
+	if (p->facts.uid == 0)
+		idmap_collect();
 	for (size_t i = 0; i < p->mount_count; i++)
 		if (p->mounts[i].tree_fd >= 0)
 			close(p->mounts[i].tree_fd);
