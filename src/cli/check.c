@@ -48,23 +48,33 @@ static int look(struct findings *f, struct ward_err *e)
 	return f->errors.lines.len ? 0 : r < 0 ? r : 0;
 }
 
+/* ":NUMBER" at *at; moves behind it. */
+static bool read_place(const char **at, uint64_t *ret_number)
+{
+	char *end;
+
+	if ((*at)[0] != ':' || (*at)[1] < '0' || (*at)[1] > '9')
+		return false;
+	*ret_number = strtoul(*at + 1, &end, 10);
+	*at = end;
+	return true;
+}
+
 /* "FILE:LINE:COLUMN: message" -> an object; a line of another form is all message. */
 static void json_error(struct json *j, const char *file, const char *line)
 {
-	unsigned at_line, at_column;
-	int n = 0;
-	const char *rest = line;
-	size_t length = strlen(file);
+	size_t n = strlen(file);
+	const char *at = strncmp(line, file, n) == 0 ? line + n : "";
+	uint64_t at_line, at_column;
 
 	json_begin_object(j, NULL);
 	json_string(j, "file", file);
-	if (strncmp(line, file, length) == 0 &&
-	    sscanf(line + length, ":%9u:%9u: %n", &at_line, &at_column, &n) == 2 && n > 0) {
+	if (read_place(&at, &at_line) && read_place(&at, &at_column) && strncmp(at, ": ", 2) == 0) {
 		json_uint(j, "line", at_line);
 		json_uint(j, "column", at_column);
-		rest = line + length + n;
+		line = at + 2;
 	}
-	json_string(j, "message", rest);
+	json_string(j, "message", line);
 	json_end_object(j);
 }
 

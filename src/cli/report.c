@@ -70,7 +70,7 @@ int report_open(struct report *r, const char *path, struct ward_err *e)
 	if (!path)
 		return 0;
 	err = split_path(r, path, &dir, e);
-	if (err == 0) {
+	if (err == 0 && dir) {
 		r->dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		err = r->dir_fd < 0 ? ward_fail_errno(e, "its directory cannot be opened") : check_place(r, e);
 	}

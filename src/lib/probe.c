@@ -213,16 +213,19 @@ static int try_nftables(void)
 
 static void probe_kernel(struct probe *p)
 {
-	unsigned major = 0, minor = 0;
+	unsigned long major = 0, minor = 0;
 	struct utsname u;
+	char *end;
 
-	if (uname(&u) == 0)
-		sscanf(u.release, "%u.%u", &major, &minor);
+	if (uname(&u) == 0) {
+		major = strtoul(u.release, &end, 10);
+		minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+	}
 	if (major > 5 || (major == 5 && minor >= 14)) {
 		found(p, "Linux %.60s", u.release);
 		return;
 	}
-	absent(p, "Linux %u.%u is older than 5.14", major, minor);
+	absent(p, "Linux %lu.%lu is older than 5.14", major, minor);
 	remedy(p, "install a newer kernel");
 }
 
