@@ -22,6 +22,7 @@ rows() {
 	test   busybox-static    cmd:busybox
 	test   util-linux        cmd:setpriv
 	test   procps            cmd:ps
+	test   python3-jsonschema file:/usr/lib/python3/dist-packages/jsonschema/__init__.py
 	lint   clang-tidy        cmd:clang-tidy
 	lint   cppcheck          cmd:cppcheck
 	lint   shellcheck        cmd:shellcheck
