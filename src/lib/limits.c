@@ -62,7 +62,7 @@ static uint64_t wanted_value(const struct plan *p, enum limit l)
 	if (l == LIMIT_MEMORY && value != POLICY_NONE && (value & POLICY_PERCENT)) {
 		uint64_t share = value & ~POLICY_PERCENT;
 
-		value = p->facts.memory_bytes / 100 * (share > 100 ? 100 : share);
+		value = p->facts.memory_bytes * (share > 100 ? 100 : share) / 100;
 	}
 	return value;
 }

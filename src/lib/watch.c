@@ -17,8 +17,8 @@
  * bind (uid 0 of the host) more processes than allowed are the end.
  *
  * Cpu: processor time is a budget that fills at the rate of the limit; when it is used up the processes are to stand still until it is
- * positive again. Time of children that nobody waited for is lost to the counters: in a fork storm the processes seen
- * running count as well.
+ * positive again. Time of children that nobody waited for is lost to the counters: while new processes appear,
+ * those seen running count as well.
  *
  * Disk: see watch_disk.c.
  */
@@ -39,8 +39,8 @@
 #define LOOK_SECONDS 10
 #define LOOK_PAUSE_MS 1000	/* most that an acquittal delays the next close look */
 #define CPU_BURST_MS 100
-#define STORM_FORKS 4		/* new processes in a tick */
 #define PAGE 4096
+#define SETTLE_TRIES 250	/* of 2 ms */
 
 struct watch {
 	const struct plan *plan;
@@ -60,7 +60,7 @@ struct watch {
 	uint64_t ticks_per_second;
 	uint64_t cpu_ms;		/* at the last scan */
 	int64_t cpu_budget_us;
-	pid_t last_pid;			/* highest seen */
+	uint64_t scan_ticks;		/* when that was, since boot */
 	bool pause;
 	uint64_t memory_upper;
 	unsigned memory_strikes;
@@ -252,22 +252,28 @@ static void scan_pids(struct watch *w, struct usage *u)
 		u->hit[LIMIT_PIDS] = true;
 }
 
-/* How many new processes there were since the last scan, and how many run now. */
-static void count_running(struct watch *w, uint64_t *ret_forks, uint64_t *ret_running)
+/* How many processes run now, and whether any is new since the last scan. */
+static bool count_running(struct watch *w, uint64_t *ret_running)
 {
-	pid_t highest = w->table.len ? w->table.items[w->table.len - 1].pid : 0;
+	struct timespec now;
+	bool any_new = false;
 
-	*ret_forks = highest > w->last_pid ? (uint64_t)(highest - w->last_pid) : 0;
 	*ret_running = 0;
-	for (size_t i = 0; i < w->table.len; i++)
+	for (size_t i = 0; i < w->table.len; i++) {
 		*ret_running += w->table.items[i].state == 'R';
-	w->last_pid = highest;
+		any_new |= w->table.items[i].start_ticks >= w->scan_ticks;
+	}
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	w->scan_ticks = (uint64_t)now.tv_sec * w->ticks_per_second +
+			(uint64_t)now.tv_nsec / (1000000000 / w->ticks_per_second);
+	return any_new;
 }
 
 static void scan_cpu(struct watch *w, struct usage *u, uint64_t elapsed_ms)
 {
-	uint64_t ticks = 0, cpu_ms, used_ms, forks, running, limit = limit_of(w, LIMIT_CPU);
+	uint64_t ticks = 0, cpu_ms, used_ms, running, limit = limit_of(w, LIMIT_CPU);
 	int64_t burst;
+	bool any_new;
 
 	for (size_t i = 0; i < w->table.len; i++)
 		ticks += w->table.items[i].cpu_ticks;
@@ -276,12 +282,12 @@ static void scan_cpu(struct watch *w, struct usage *u, uint64_t elapsed_ms)
 	w->cpu_ms = cpu_ms;
 	if (cpu_ms > u->cpu_ms)
 		u->cpu_ms = cpu_ms;
-	count_running(w, &forks, &running);
+	any_new = count_running(w, &running);
 	if (!watched(w, LIMIT_CPU))
 		return;
 	if (running > w->plan->facts.cpus)
 		running = w->plan->facts.cpus;
-	if (forks >= STORM_FORKS && !w->pause && running * elapsed_ms > used_ms)
+	if (any_new && !w->pause && running * elapsed_ms > used_ms)
 		used_ms = running * elapsed_ms;
 	burst = (int64_t)(limit * CPU_BURST_MS);
 	w->cpu_budget_us += (int64_t)(elapsed_ms * limit) - (int64_t)(used_ms * 1000);
@@ -380,11 +386,11 @@ static void confirm_memory(struct watch *w, struct usage *u)
 	w->scan_ms = 0;	/* again at the next tick */
 }
 
-static void confirm_disk(struct watch *w, struct usage *u)
+static void confirm_disk(struct watch *w, struct usage *u, bool settled)
 {
 	uint64_t bytes_limit = watched(w, LIMIT_DISK) ? limit_of(w, LIMIT_DISK) : POLICY_NONE;
 	uint64_t files_limit = watched(w, LIMIT_INODES) ? limit_of(w, LIMIT_INODES) : POLICY_NONE;
-	struct disk_look look = { .since = start_now(w), .memory_devs = w->tmpfs_devs,
+	struct disk_look look = { .since = start_now(w), .hidden = !settled, .memory_devs = w->tmpfs_devs,
 				  .memory_dev_count = w->tmpfs_count };
 	uint64_t step;
 
@@ -392,10 +398,7 @@ static void confirm_disk(struct watch *w, struct usage *u)
 	look.deadline.tv_sec += LOOK_SECONDS;
 	for (size_t i = 0; i < w->tree_count; i++)
 		disk_look_tree(&look, w->tree_fds[i]);
-	if (w->table.len)
-		disk_look_open(&look, &w->view, &w->table);
-	else
-		look.hidden = true;	/* ward-init at least should be there */
+	disk_look_open(&look, &w->view, &w->table);
 	tick_disk(w, u);
 	if (u->disk_bytes > bytes_limit && (look.hidden || look.new_bytes + look.old_bytes > bytes_limit))
 		u->hit[LIMIT_DISK] = true;
@@ -412,12 +415,43 @@ static void confirm_disk(struct watch *w, struct usage *u)
 	w->disk_suspect = false;
 }
 
+/* Whether a cgroup does the stopping: it is done when it says so, and the processes do not show it. */
+static bool stopped_by_cgroup(const struct watch *w)
+{
+	for (unsigned i = 0; i < LIMITS; i++)
+		if (w->plan->limits[i].held_by == HELD_CGROUP1 || w->plan->limits[i].held_by == HELD_CGROUP2)
+			return true;
+	return false;
+}
+
+/* Reads the list again until every process stands still: a walk can be led round by one that moves files. ward-init
+ * (the first) does the stopping and goes on. False when some never do. */
+static bool settle(struct watch *w)
+{
+	const struct timespec moment = { .tv_nsec = 2000000 };
+
+	for (int i = 0; i < SETTLE_TRIES; i++) {
+		size_t moving = 0;
+
+		if (proc_list(&w->view, &w->table) < 0 || w->table.len == 0)
+			return false;
+		if (stopped_by_cgroup(w))
+			return true;
+		for (size_t k = 1; k < w->table.len; k++)
+			moving += !strchr("TtZXD", w->table.items[k].state);
+		if (!moving)
+			return true;
+		nanosleep(&moment, NULL);
+	}
+	return false;
+}
+
 void watch_confirm(struct watch *w, struct usage *u)
 {
-	if (proc_list(&w->view, &w->table) < 0)
-		w->table.len = 0;
+	bool settled = settle(w);
+
 	if (w->memory_suspect)
 		confirm_memory(w, u);
 	if (w->disk_suspect)
-		confirm_disk(w, u);
+		confirm_disk(w, u, settled);
 }

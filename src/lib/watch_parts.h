@@ -14,6 +14,7 @@ struct proc_info {
 	bool inside;		/* belongs to the sandbox */
 	uint32_t threads;
 	uint64_t cpu_ticks;	/* own, and of the children that it waited for */
+	uint64_t start_ticks;	/* since boot */
 	uint64_t virtual_bytes, resident_pages;
 };
 

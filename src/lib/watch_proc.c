@@ -34,7 +34,7 @@
 bool proc_parse_stat(const char *text, struct proc_info *info)
 {
 	const char *name_end = strrchr(text, ')');
-	unsigned long long user, system, child_user, child_system, virtual_bytes, resident;
+	unsigned long long user, system, child_user, child_system, start, virtual_bytes, resident;
 	unsigned long threads;
 	int pid, ppid;
 	char state;
@@ -44,9 +44,9 @@ bool proc_parse_stat(const char *text, struct proc_info *info)
 	/* state ppid pgrp session tty tpgid flags minflt cminflt majflt cmajflt utime stime cutime cstime prio nice threads
 	 * interval start vsize rss */
 	if (sscanf(name_end + 1,
-		   " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu %*d %*d %lu %*d %*u %llu %llu",
-		   &state, &ppid, &user, &system, &child_user, &child_system, &threads, &virtual_bytes,
-		   &resident) != 9)
+		   " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu %*d %*d %lu %*d %llu %llu %llu",
+		   &state, &ppid, &user, &system, &child_user, &child_system, &threads, &start,
+		   &virtual_bytes, &resident) != 10)
 		return false;
 	*info = (struct proc_info){
 		.pid = pid,
@@ -54,6 +54,7 @@ bool proc_parse_stat(const char *text, struct proc_info *info)
 		.state = state,
 		.threads = (uint32_t)threads,
 		.cpu_ticks = user + system + child_user + child_system,
+		.start_ticks = start,
 		.virtual_bytes = virtual_bytes,
 		.resident_pages = resident,
 	};
@@ -97,18 +98,15 @@ ssize_t proc_read(const struct proc_view *v, pid_t pid, const char *file, char *
 	return (ssize_t)len;
 }
 
-/* When the process began, in ticks since boot; 0: it is gone. Field 22, the 20th behind the name. */
+/* When the process began; 0: it is gone. */
 static uint64_t start_time(const struct proc_view *v, pid_t pid)
 {
+	struct proc_info info;
 	char text[1024];
-	const char *at;
 
-	if (proc_read(v, pid, "stat", text, sizeof(text)) <= 0)
+	if (proc_read(v, pid, "stat", text, sizeof(text)) <= 0 || !proc_parse_stat(text, &info))
 		return 0;
-	at = strrchr(text, ')');
-	for (int i = 0; at && i < 20; i++)
-		at = strchr(at + 1, ' ');
-	return at ? strtoull(at, NULL, 10) : 0;
+	return info.start_ticks;
 }
 
 int proc_view_open(struct proc_view *v, int proc_fd, pid_t init_pid, struct ward_err *e)

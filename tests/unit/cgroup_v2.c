@@ -1,0 +1,185 @@
+/*
+ * cgroup v2 for real, as far as a hybrid host goes: directories, cloning into them, freezing, killing, nesting, removal. Limits need
+ * controllers, which such a host has on v1; a guest with v2 alone tests those.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "base/io.h"
+#include "lib/cgroup_kind.h"
+
+static struct spec spec;
+
+static struct cgroup *make(bool nesting)
+{
+	static unsigned serial;
+	struct plan p = { .spec = &spec, .facts = { .cgroup = CGROUP_V2 } };
+	struct ward_err e = { 0 };
+	struct cgroup_map map;
+	struct cgroup *c = NULL;
+	bool usable;
+
+	spec.policy.proc_nesting = nesting;
+	snprintf(p.run_id, sizeof(p.run_id), "ut%d-%u", getpid(), serial++);
+	for (unsigned i = 0; i < LIMITS; i++)
+		p.limits[i].value = POLICY_NONE;
+	assert_int_equal(cgroup_map_read(&map, &e), 0);
+	usable = map.dir[CG_UNIFIED] && cgroup_may_create(map.dir[CG_UNIFIED]);
+	cgroup_map_clear(&map);
+	if (!usable) {
+		print_message("no cgroup v2 directory that this user may write\n");
+		skip();
+	}
+	if (cgroup_create(&p, &c, &e) < 0)
+		fail_msg("%s: %s", e.what, e.why);
+	return c;
+}
+
+static pid_t clone_into(int fd)
+{
+	struct clone_args a = { .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)fd };
+	pid_t pid = (pid_t)syscall(SYS_clone3, &a, sizeof(a));
+
+	if (pid == 0)
+		for (volatile unsigned n = 0;; n++)
+			;
+	assert_true(pid > 0);
+	return pid;
+}
+
+static void end(struct cgroup *c)
+{
+	auto_strv dirs = { 0 };
+	struct stat st;
+
+	cgroup_dirs(c, &dirs);
+	assert_true(dirs.len > 0);
+	cgroup_destroy(c);
+	for (size_t i = 0; i < dirs.len; i++)
+		assert_int_equal(stat(dirs.items[i], &st), -1);
+}
+
+static uint64_t cpu_of(pid_t pid)
+{
+	clockid_t clock;
+	struct timespec t;
+
+	assert_int_equal(clock_getcpuclockid(pid, &clock), 0);
+	assert_int_equal(clock_gettime(clock, &t), 0);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void test_freeze_and_kill(void **state)
+{
+	struct timespec some = { .tv_nsec = 50000000 };
+	struct cgroup *c = make(false);
+	struct usage u = { 0 };
+	int fds[4], status;
+	uint64_t before;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(cgroup_self_fds(c, fds, 4), 0);
+	pid = clone_into(cgroup_clone_fd(c));
+	nanosleep(&some, NULL);
+	assert_int_equal(cgroup_freeze(c, true), 0);
+	before = cpu_of(pid);
+	nanosleep(&some, NULL);
+	assert_int_equal(cpu_of(pid), before);
+	assert_int_equal(cgroup_freeze(c, false), 0);
+	nanosleep(&some, NULL);
+	assert_true(cpu_of(pid) > before);
+	assert_int_equal(cgroup_freeze(c, true), 0);
+	assert_int_equal(cgroup_kill(c), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(WTERMSIG(status), SIGKILL);
+	cgroup_usage(c, &u);
+	assert_true(u.cpu_ms > 0);
+	assert_false(u.hit[LIMIT_MEMORY]);
+	end(c);
+}
+
+/* Whose limits can be written from inside is one level above where the processes are. */
+static void test_nesting(void **state)
+{
+	struct cgroup *c = make(true);
+	auto_buf text = { 0 };
+	char path[64];
+	int status;
+	pid_t pid;
+
+	(void)state;
+	pid = clone_into(cgroup_clone_fd(c));
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	assert_int_equal(io_read_file(AT_FDCWD, path, 1u << 16, &text), 0);
+	assert_non_null(strstr(buf_text(&text), "/box\n"));
+	assert_int_equal(cgroup_freeze(c, true), 0);
+	assert_int_equal(cgroup_kill(c), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	end(c);
+}
+
+static void test_leftovers(void **state)
+{
+	struct cgroup *c = make(true);
+	auto_strv dirs = { 0 };
+	struct stat st;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	pid = clone_into(cgroup_clone_fd(c));
+	assert_int_equal(cgroup_freeze(c, true), 0);
+	cgroup_dirs(c, &dirs);
+	assert_int_equal(dirs.len, 2);
+	cgroup_remove_dirs(&dirs);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	for (size_t i = 0; i < dirs.len; i++)
+		assert_int_equal(stat(dirs.items[i], &st), -1);
+	cgroup_destroy(c);
+}
+
+/* Without controllers v2 cannot hold limits, and says so. */
+static void test_probe_is_honest(void **state)
+{
+	struct cgroup_info info;
+	struct cgroup_map map;
+	struct ward_err e = { 0 };
+
+	(void)state;
+	assert_int_equal(cgroup_map_read(&map, &e), 0);
+	memset(&info, 0, sizeof(info));
+	if (map.dir[CG_MEMORY]) {
+		assert_false(cgroup2_ops.probe(&map, &info));
+		assert_true(!map.dir[CG_UNIFIED] || info.why[0]);
+	}
+	cgroup_map_clear(&map);
+	cgroup_probe_info(&info);
+	assert_int_equal(info.kind, cgroup_probe());
+	assert_int_equal(info.kind == CGROUP_NONE, info.why[0] != '\0');
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_freeze_and_kill),
+		cmocka_unit_test(test_nesting),
+		cmocka_unit_test(test_leftovers),
+		cmocka_unit_test(test_probe_is_honest),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

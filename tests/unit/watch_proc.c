@@ -1,0 +1,64 @@
+/* What /proc says, partly in words that a sandbox chose. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/watch_parts.h"
+
+static void test_stat(void **state)
+{
+	static const char plain[] = "42 (sh) S 7 42 42 0 -1 4194560 1 2 3 4 100 20 3 1 20 0 6 0 999 4096000 250 18446744073709551615 1 1";
+	static const char forged[] =
+		"42 (a) R 1 (x) 9) T 7 42 42 0 -1 4194560 1 2 3 4 100 20 3 1 20 0 6 0 999 4096000 250 1844674407370955 1 1";
+	struct proc_info p;
+
+	(void)state;
+	assert_true(proc_parse_stat(plain, &p));
+	assert_int_equal(p.pid, 42);
+	assert_int_equal(p.ppid, 7);
+	assert_int_equal(p.state, 'S');
+	assert_int_equal(p.threads, 6);
+	assert_int_equal(p.cpu_ticks, 124);
+	assert_int_equal(p.virtual_bytes, 4096000);
+	assert_int_equal(p.resident_pages, 250);
+	assert_true(proc_parse_stat(forged, &p));
+	assert_int_equal(p.ppid, 7);
+	assert_int_equal(p.state, 'T');
+	assert_int_equal(p.cpu_ticks, 124);
+}
+
+static void test_broken_stat(void **state)
+{
+	static const char *const texts[] = { "", ")", "1 (x)", "x (y) S 1", "1 (x) S 1 2 3", "(", "1 x S 2)" };
+	struct proc_info p;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		assert_false(proc_parse_stat(texts[i], &p));
+}
+
+static void test_key(void **state)
+{
+	static const char text[] = "Name:\tRssAnon: 99\nRssAnon:\t  12 kB\nRssAnonX: 5\nVmPTE:\t7 kB\n";
+
+	(void)state;
+	assert_int_equal(proc_parse_key(text, "RssAnon"), 12);
+	assert_int_equal(proc_parse_key(text, "VmPTE"), 7);
+	assert_int_equal(proc_parse_key(text, "RssShmem"), 0);
+	assert_int_equal(proc_parse_key("", "x"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stat),
+		cmocka_unit_test(test_broken_stat),
+		cmocka_unit_test(test_key),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
