@@ -242,6 +242,23 @@ static void text_layers(const struct result *r, struct buf *out)
 	}
 }
 
+/* "layers: 14 of 15 in force; absent: cgroup" */
+static void text_layers_brief(const struct result *r, struct buf *out)
+{
+	const char *before = "; absent: ";
+	unsigned count = 0;
+
+	for (enum layer l = 0; l < LAYERS; l++)
+		count += r->layers[l] == LAYER_IN_FORCE;
+	buf_printf(out, "  layers: %u of %d in force", count, LAYERS);
+	for (enum layer l = 0; l < LAYERS; l++)
+		if (r->layers[l] != LAYER_IN_FORCE) {
+			buf_printf(out, "%s%s", before, layer_name(l));
+			before = ", ";
+		}
+	buf_puts(out, "\n");
+}
+
 static void text_limits(const struct result *r, const struct plan *p, struct buf *out)
 {
 	buf_puts(out, "  limits:\n");
@@ -325,8 +342,10 @@ void result_text(const struct result *r, const struct plan *p, bool verbose, boo
 	}
 	if (r->quarantine.len)
 		buf_printf(out, "    to bring them back: ward quarantine restore %s\n", r->run_id);
-	if (!verbose)
+	if (!verbose) {
+		text_layers_brief(r, out);
 		return;
+	}
 	buf_printf(out, "  run: %s, engine: %s\n", r->run_id, r->engine ? r->engine : "none");
 	text_notes(&r->notes, NULL, out);
 	if (p) {

@@ -81,7 +81,8 @@ static void test_text(unused_arg void **state)
 	check_has(&out, "landlock          absent: the kernel has none\n");
 	check_has(&out, "memory            64 MiB, held by cgroup1, reached\n");
 	result_text(&r, &p, false, false, &brief);
-	assert_null(strstr(brief.data, "layers"));
+	check_has(&brief, "  layers: 1 of 15 in force; absent: cgroup, user namespace");
+	assert_null(strstr(brief.data, "layers:\n"));
 	result_stopped_text(&r, &p, &stopped);
 	assert_string_equal(stopped.data, "ward: stopped: it used more memory than allowed (limit 64 MiB, "
 					  "held by cgroup1); remedy: --memory SIZE\n");
