@@ -19,12 +19,15 @@ void ask_print_errors(const struct policy_errors *errors)
 	say_err(&out);
 }
 
-static int fail_policy(const struct policy_errors *errors, struct ward_err *e)
+static int fail_policy(const struct policy_errors *errors, bool json, struct ward_err *e)
 {
 	size_t n = errors->lines.len;
 
 	ask_print_errors(errors);
-	ward_fail(e, EINVAL, "%zu error%s: %.400s", n, n == 1 ? "" : "s, the first", errors->lines.items[0]);
+	if (json)	/* who reads only the object must learn it too */
+		ward_fail(e, EINVAL, "%zu error%s: %.600s", n, n == 1 ? "" : "s, the first", errors->lines.items[0]);
+	else
+		ward_fail(e, EINVAL, "%zu error%s", n, n == 1 ? "" : "s");
 	ward_wrap(e, "policy file");
 	return ward_remedy(e, "mend the file; ward check FILE shows all of it");
 }
@@ -44,7 +47,7 @@ int ask_plan(const struct options *o, struct spec *ret_spec, struct plan **ret_p
 	int r = spec_build(&request, ret_spec, &errors, e);
 
 	if (r < 0 && errors.lines.len)
-		r = fail_policy(&errors, e);
+		r = fail_policy(&errors, o->json || o->report_file, e);
 	strv_free(&errors.lines);
 	if (r < 0)
 		return r;
