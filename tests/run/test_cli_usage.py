@@ -1,5 +1,6 @@
 """The command line: verbs, options, what is refused and with which exit code."""
 import os
+import shutil
 import subprocess
 
 VERBS = ["run", "plan", "check", "init", "trust", "doctor", "quarantine", "help", "version"]
@@ -64,6 +65,19 @@ def test_unknown_verb_is_not_looked_for_in_path(t):
     t.equal(r.out, "", "standard output")
     r = t.ward("../hijack", cwd=directory)
     t.equal(r.rc, 2, "exit code")
+
+
+def test_programs_beside_ward_are_verbs(t):
+    tree = t.fresh_dir()
+    script = "#!/bin/sh\necho $(basename \"$0\") \"$@\"\n"
+    t.write(tree, {"bin": None, "bin/ward-beside": script, "libexec/ward/ward-extra": script})
+    for name in ("bin/ward-beside", "libexec/ward/ward-extra"):
+        os.chmod(os.path.join(tree, name), 0o755)
+    shutil.copy(t.ward_path, os.path.join(tree, "bin/ward"))
+    for verb in ("beside", "extra"):
+        r = t.run(os.path.join(tree, "bin/ward"), verb, "--json", "a b")
+        t.equal((r.rc, r.out), (0, f"ward-{verb} --json a b\n"), verb)
+    t.equal(t.run(os.path.join(tree, "bin/ward"), "other").rc, 2, "exit code")
 
 
 def test_later_verbs(t):
