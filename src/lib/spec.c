@@ -364,42 +364,51 @@ static int check_workspace(const struct spec_request *r, const struct spec *s, s
 	return 0;
 }
 
-static int find_workspace(const struct spec_request *r, struct spec *s, const char *here, struct ward_err *e)
+/* What the workspace is without a word of the policy: -w, or where the caller stands. */
+static int default_workspace(const struct spec_request *r, const char *here, char **ret_path, struct ward_err *e)
 {
-	auto_free char *joined = NULL;
-	const char *path = r->workspace;
 	int result;
 
-	if (!path && s->policy.origin[POLICY_F_fs_workspace].source != POLICY_DEFAULT)
-		path = s->policy.fs_workspace;
-	if (!path)
-		path = here;
-	if (here && *path != '/') {
-		joined = absolute(here, path);
-		if (!joined)
-			return ward_fail(e, ENOMEM, "out of memory");
-		path = joined;
+	if (r->workspace)
+		return workspace_resolve(r->workspace, ret_path, e);
+	result = workspace_check(here, e);	/* the kernel's word needs no resolving */
+	if (result < 0)
+		return result;
+	*ret_path = strdup(here);
+	return *ret_path ? 0 : ward_fail(e, ENOMEM, "out of memory");
+}
+
+static int find_workspace(const struct spec_request *r, struct spec *s, const char *here, struct ward_err *e)
+{
+	bool named = !r->workspace && s->policy.origin[POLICY_F_fs_workspace].source != POLICY_DEFAULT;
+	auto_free char *path = NULL;
+	int result = 0;
+
+	if (named) {
+		free(take_ptr(s->workspace));
+		path = absolute(here, s->policy.fs_workspace);
+		result = path ? workspace_resolve(path, &s->workspace, e) : ward_fail(e, ENOMEM, "out of memory");
+	} else if (!s->workspace) {
+		result = default_workspace(r, here, &s->workspace, e);
 	}
-	result = workspace_resolve(path, &s->workspace, e);
 	if (result == 0)
 		result = check_workspace(r, s, e);
-	return result < 0 ? result : workspace_cwd(s->workspace, r->cwd, &s->cwd, e);
+	return result < 0 ? result : workspace_cwd(s->workspace, here, r->cwd, &s->cwd, e);
 }
 
 /* The policy file: the one named, or the one found where the workspace would be. */
 static int load_file(const struct spec_request *r, struct spec *s, const char *here, struct policy_errors *errors,
 		     struct ward_err *e)
 {
-	auto_free char *dir = NULL;
 	auto_source file = { 0 };
 	int result;
 
 	if (r->policy_file) {
 		result = source_open(r->policy_file, &file, e);
 	} else {
-		result = workspace_resolve(r->workspace ? r->workspace : here, &dir, e);
+		result = default_workspace(r, here, &s->workspace, e);
 		if (result == 0)
-			result = source_find(dir, r->workspace, &file, e);
+			result = source_find(s->workspace, r->workspace, &file, e);
 	}
 	if (result < 0 || !file.path)
 		return result;

@@ -46,11 +46,13 @@ must_check int spec_trust(const char *path, char *ret_hex, struct ward_err *e);
 must_check int spec_trust_content(const char *path, struct strv *wider, struct policy_errors *errors, char *ret_hex,
 				  struct ward_err *e);
 
-/* Resolves a directory that shall be the workspace: links resolved, a directory, and not one that holds the whole system or
- * home. The caller frees *ret_path. */
+/* Resolves a directory that shall be the workspace and checks it. The caller frees *ret_path. */
 must_check int workspace_resolve(const char *path, char **ret_path, struct ward_err *e);
-/* Where the command starts: -C (NULL: the caller's directory if it lies in the workspace, else the workspace). */
-must_check int workspace_cwd(const char *workspace, const char *wanted, char **ret_path, struct ward_err *e);
+/* Refuses a path (absolute, links resolved) that is no directory, or one that holds the whole system or home. */
+must_check int workspace_check(const char *resolved, struct ward_err *e);
+/* Where the command starts: -C (NULL: here, where the caller stands, if it lies in the workspace, else the workspace). */
+must_check int workspace_cwd(const char *workspace, const char *here, const char *wanted, char **ret_path,
+			     struct ward_err *e);
 /* The current directory, links resolved; one that was deleted is an error. The caller frees *ret_path. */
 must_check int workspace_here(char **ret_path, struct ward_err *e);
 

@@ -75,23 +75,32 @@ static int check_place(const char *path, struct ward_err *e)
 	return check_home(path, e);
 }
 
-int workspace_resolve(const char *path, char **ret_path, struct ward_err *e)
+int workspace_check(const char *resolved, struct ward_err *e)
 {
-	auto_free char *resolved = realpath(path, NULL);
 	auto_buf shown = { 0 };
 	struct stat st;
+
+	if (stat(resolved, &st) == 0 && S_ISDIR(st.st_mode))
+		return check_place(resolved, e);
+	text_escape(&shown, resolved);
+	if (ward_fail(e, ENOTDIR, "the workspace %s is not a directory", buf_text(&shown)) < 0)
+		return ward_remedy(e, "name a directory with -w DIR");
+	return 0;
+}
+
+int workspace_resolve(const char *path, char **ret_path, struct ward_err *e)
+{
+	auto_free char *resolved = NULL;
+	auto_buf shown = { 0 };
 	int r;
 
 	text_escape(&shown, path);
-	if (!resolved || stat(resolved, &st) < 0) {
+	resolved = realpath(path, NULL);
+	if (!resolved) {
 		r = ward_fail_errno(e, "the workspace %s cannot be used", buf_text(&shown));
 		return e->code == ENOENT ? ward_remedy(e, "mkdir -p %s, or name another with -w DIR", buf_text(&shown)) : r;
 	}
-	if (!S_ISDIR(st.st_mode)) {
-		if (ward_fail(e, ENOTDIR, "the workspace %s is not a directory", buf_text(&shown)) < 0)
-			return ward_remedy(e, "name a directory with -w DIR");
-	}
-	r = check_place(resolved, e);
+	r = workspace_check(resolved, e);
 	if (r < 0)
 		return r;
 	*ret_path = take_ptr(resolved);
@@ -124,13 +133,10 @@ static int named_cwd(const char *workspace, const char *wanted, char **ret_path,
 	return 0;
 }
 
-int workspace_cwd(const char *workspace, const char *wanted, char **ret_path, struct ward_err *e)
+int workspace_cwd(const char *workspace, const char *here, const char *wanted, char **ret_path, struct ward_err *e)
 {
-	auto_free char *here = NULL;
-
 	if (wanted)
 		return named_cwd(workspace, wanted, ret_path, e);
-	here = getcwd(NULL, 0);
-	*ret_path = here && *here == '/' && path_is_beneath(here, workspace) ? take_ptr(here) : strdup(workspace);
+	*ret_path = strdup(here && path_is_beneath(here, workspace) ? here : workspace);
 	return *ret_path ? 0 : ward_fail(e, ENOMEM, "out of memory");
 }
