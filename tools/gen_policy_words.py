@@ -8,7 +8,7 @@ import def_reader
 def main():
     table, out = sys.argv[1:]
     lines = ['/* Made from tables/policy.def by tools/gen_policy_words.py. */',
-             'static const char *const enum_words[POLICY_FIELDS][8] = {']
+             'static const char enum_words[POLICY_FIELDS][6][16] = {']
     for macro, arguments, _ in def_reader.read(table):
         if macro == 'FIELD' and arguments[2] == 'ENUM':
             words = ', '.join(f'"{word}"' for word in arguments[3].split('|'))

@@ -21,7 +21,7 @@
 
 #define POLICY_BYTES_MAX (1024 * 1024)
 
-static const char *const found_names[] = { "ward.yaml", "ward.json" };
+static const char found_names[][12] = { "ward.yaml", "ward.json" };
 static const char misspelt_name[] = "ward.yml";
 
 /* A policy file that was read. */

@@ -15,7 +15,7 @@
 #include "lib/spec.h"
 
 /* Directories that are nobody's project. */
-static const char *const system_dirs[] = {
+static const char system_dirs[][16] = {
 	"/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/libx32", "/media", "/mnt", "/opt",
 	"/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/usr/bin", "/usr/lib", "/usr/lib32",
 	"/usr/lib64", "/usr/libexec", "/usr/libx32", "/usr/local", "/usr/sbin", "/usr/share", "/var", "/var/cache",
@@ -23,7 +23,7 @@ static const char *const system_dirs[] = {
 };
 
 /* Trees of the kernel: nothing in them is a project. */
-static const char *const kernel_trees[] = { "/proc", "/sys", "/dev" };
+static const char kernel_trees[][8] = { "/proc", "/sys", "/dev" };
 
 int workspace_here(char **ret_path, struct ward_err *e)
 {

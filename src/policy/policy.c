@@ -183,7 +183,5 @@ int policy_copy(struct policy *dst, const struct policy *src, struct ward_err *e
 
 const char *policy_enum_name(enum policy_field field, unsigned index)
 {
-	const char *name = index < ARRAY_LEN(enum_words[0]) ? enum_words[field][index] : NULL;
-
-	return name ? name : "";
+	return index < ARRAY_LEN(enum_words[0]) ? enum_words[field][index] : "";
 }

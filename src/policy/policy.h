@@ -114,9 +114,10 @@ must_check int policy_copy(struct policy *dst, const struct policy *src, struct 
 /* A field's value as it would be written in a document, on one line; the caller frees. */
 must_check char *policy_text(const struct policy *p, enum policy_field field);
 
-/* A row of the table, for generators of help and for messages. */
+/* A row of the table, for generators of help and for messages. The texts lie in place: pointers in a table would have to
+ * be relocated at every start. */
 struct policy_row {
-	const char *path, *type, *values, *fallback, *narrow, *later, *help;
+	char path[28], type[12], values[36], fallback[52], narrow[8], later[24], help[120];
 };
 const struct policy_row *policy_row(enum policy_field field);
 /* The name of an ENUM row's value. Static text. */

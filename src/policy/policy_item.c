@@ -65,7 +65,7 @@ static void write_default(const struct schema_item *item, struct json *j)
 {
 	uint64_t value;
 
-	if (!item->fallback)
+	if (!*item->fallback)
 		return;
 	if (item->type == TYPE_BOOL)
 		json_bool(j, item->name, strcmp(item->fallback, "true") == 0);

@@ -25,7 +25,7 @@ static const struct schema_row rows[POLICY_FIELDS] = {
 };
 
 static const struct schema_group groups[] = {
-#define GROUP(name, help) { name, help },
+#define GROUP(name, help) { name },
 #define FIELD(...)
 #define ITEM(...)
 #include "policy.def"
@@ -35,8 +35,8 @@ static const struct schema_group groups[] = {
 };
 
 /* What stands in place of an item's default. */
-#define OPTIONAL NULL
-#define REQUIRED NULL, .required = true
+#define OPTIONAL ""
+#define REQUIRED "", .required = true
 
 static const struct schema_item items[] = {
 #define GROUP(name, help)
@@ -47,6 +47,24 @@ static const struct schema_item items[] = {
 #undef FIELD
 #undef ITEM
 };
+
+/* Each text has room for its NUL; longer ones do not compile at all. */
+#define FITS(text, type, member) _Static_assert(sizeof(text) <= sizeof(((type *)0)->member), "too long: " text)
+#define GROUP(n, h) FITS(n, struct schema_group, name);
+#define FIELD(p, m, t, v, d, w, l, h)                                                               \
+	FITS(p, struct policy_row, path);                                                           \
+	FITS(v, struct policy_row, values);                                                         \
+	FITS(d, struct policy_row, fallback);                                                       \
+	FITS(l, struct policy_row, later);                                                          \
+	FITS(h, struct policy_row, help);
+#define ITEM(o, n, t, v, d, h)                                                                      \
+	FITS(o, struct schema_item, object);                                                        \
+	FITS(n, struct schema_item, name);                                                          \
+	FITS(v, struct schema_item, values);
+#include "policy.def"
+#undef GROUP
+#undef FIELD
+#undef ITEM
 
 static const unsigned char held[SCHEMA_TYPES] = {
 	[TYPE_STRING] = HELD_TEXT,    [TYPE_ENUM] = HELD_INDEX,	   [TYPE_BOOL] = HELD_FLAG,

@@ -25,15 +25,14 @@ struct schema_row {
 
 /* A key of a map inside a list. */
 struct schema_item {
-	const char *object, *name;
 	enum schema_type type;
-	const char *values;
-	const char *fallback;	/* NULL: none */
 	bool required;
+	char object[12], name[12], values[28];
+	char fallback[12];	/* "": none */
 };
 
 struct schema_group {
-	const char *name, *help;
+	char name[16];
 };
 
 const struct schema_row *schema_row(enum policy_field field);
