@@ -18,8 +18,6 @@
 #include "base/raw.h"
 #include "guest/image.h"
 
-extern char **environ;
-
 struct guardian_child {
 	int fds[3];	/* become 3, 4, 5 */
 	int image_fd;
