@@ -128,6 +128,33 @@ long native_guards(struct native_child *c)
 	return r;
 }
 
+/* Whether something is mounted on it already: then the mount outlived the change, and one more would be stacked. */
+static bool is_covered(int root_fd, const char *path)
+{
+	struct statx self, above;
+	char parent[4096];
+	size_t n = raw_strlen(path), cut = n;
+	long at, up, r;
+
+	while (cut && path[cut - 1] != '/')
+		cut--;
+	if (n >= sizeof(parent))
+		return false;
+	for (size_t i = 0; i < cut; i++)
+		parent[i] = path[i];
+	parent[cut ? cut - 1 : 0] = '\0';
+	at = native_open_nolink(root_fd, path);
+	up = native_open_nolink(root_fd, cut ? parent : ".");
+	if (at < 0 || up < 0)
+		return false;
+	r = raw_call(SYS_statx, at, "", AT_EMPTY_PATH, STATX_MNT_ID, &self);
+	if (r == 0)
+		r = raw_call(SYS_statx, up, "", AT_EMPTY_PATH, STATX_MNT_ID, &above);
+	raw_call(SYS_close, at);
+	raw_call(SYS_close, up);
+	return r == 0 && self.stx_mnt_id != above.stx_mnt_id;
+}
+
 /* In a process of its own: joins the sandbox's namespaces and does the steps there. Its exit code is the errno. */
 static _Noreturn void remount_inside(const struct running *run, const struct guard_root *g,
 				     const size_t *steps, size_t count)
@@ -138,7 +165,8 @@ static _Noreturn void remount_inside(const struct running *run, const struct gua
 
 	r = root_fd < 0 ? root_fd : 0;
 	for (size_t i = 0; i < count && r == 0; i++)
-		r = do_step((int)root_fd, (int)top_fd, &g->steps[steps[i]]);
+		if (!is_covered((int)root_fd, g->steps[steps[i]].path))
+			r = do_step((int)root_fd, (int)top_fd, &g->steps[steps[i]]);
 	_exit(r < 0 ? (int)-r : 0);
 }
 
