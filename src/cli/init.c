@@ -54,13 +54,13 @@ static void find_kinds(int dir_fd, struct buf *names, bool *ret_compiles)
 /* Appends help as comment lines at an indent. */
 static void comment(struct buf *out, const char *indent, const char *help)
 {
-	size_t column = COLUMNS;
+	size_t column = 0;
 
 	while (*help) {
 		size_t n = strcspn(help, " ");
 
-		if (column + 1 + n > COLUMNS) {
-			buf_printf(out, "%s%s# ", column == COLUMNS ? "" : "\n", indent);
+		if (!column || column + 1 + n > COLUMNS) {
+			buf_printf(out, "%s%s# ", column ? "\n" : "", indent);
 			column = strlen(indent) + 2;
 		} else {
 			buf_puts(out, " ");
@@ -126,19 +126,18 @@ static void add_field(struct buf *out, bool compiles, const char *path, const ch
 
 	if (!is_shown(path, &set) || *later == '*')
 		return;
+	if (!set)
+		indent = "#  ";
 	comment(out, indent, help);
-	if (value)
-		buf_printf(out, "%s%s: %s\n", indent, dot ? dot + 1 : path, value);
-	else
-		buf_printf(out, "%s%s%s: %s\n", set ? indent : "#", set ? "#" : indent,
-			   dot ? dot + 1 : path, fallback);
+	buf_printf(out, "%s%s%s: %s\n", indent, value || !set ? "" : "#", dot ? dot + 1 : path,
+		   value ? value : fallback);
 }
 
 static void make_policy(struct buf *out, const char *names, bool compiles)
 {
 	buf_printf(out,
 		   "# What an agent may do in this %s%sproject. ward check validates this file, ward plan\n"
-		   "# shows what it comes to, ward trust accepts a change that grants more than the defaults.\n",
+		   "# shows what it comes to, ward trust accepts a change that grants more than the defaults.\n\n",
 		   names, *names ? " " : "");
 #define GROUP(name, help) add_group(out, name, help);
 #define FIELD(path, member, type, values, fallback, narrow, later, help) \
