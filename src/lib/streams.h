@@ -9,14 +9,16 @@
 struct relay {
 	int from_fd, to_fd;	/* -1: closed */
 	bool own_from, own_to;	/* ours to close */
+	bool from_file, to_file;	/* a regular file: always ready, and the kernel can move the bytes itself */
 	bool to_socket;
+	bool copied;		/* the kernel would not: through data */
 	size_t have, done;	/* bytes in data, and how many of them are written */
 	char data[4096];
 };
 
 struct streams {
 	int inside[3];		/* for the engine; ours until streams_started() */
-	int reopened[3];	/* a regular file's own description, -1: none */
+	int unread_fd;		/* the pipe that standard input's file is relayed into, to see what was not read; -1: none */
 	struct relay relays[3];
 	size_t relay_count;
 	uint64_t out_bytes;	/* that went through output relays */
@@ -31,7 +33,7 @@ size_t streams_poll(struct streams *s, struct pollfd *polled);
 void streams_move(struct streams *s, const struct pollfd *polled, size_t count);
 /* After the end: moves what is left in the pipes, for at most timeout_ms. */
 void streams_drain(struct streams *s, unsigned timeout_ms);
-/* Gives the caller's descriptors the offsets that the command has left, and closes everything. */
+/* Gives standard input's file back what the command did not read, and closes everything. */
 void streams_finish(struct streams *s);
 
 #endif
