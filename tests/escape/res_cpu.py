@@ -3,7 +3,7 @@
 layer: limits
 control: without a sandbox it takes what there is
 """
-OPTIONS = ["--cpus", "0.25"]
+OPTIONS = ["--cpus", "0.1"]
 SERIAL = True
 
 
@@ -21,4 +21,4 @@ def attack(a):
 
 
 def escaped(s, r):
-    return float(r.out.split("share:")[1]) > 0.5
+    return float(r.out.split("share:")[1]) > 0.25

@@ -6,7 +6,7 @@ control: without a sandbox it is switched off
 
 
 def attack(a):
-    for value in (0x0040000, 0x0400000, 0x0100000, 8, 4):
+    for value in (0x0040000, 0x0400000, 0x0100000, 0x0440000, 0x0040008):
         try:
             syscall("personality", value)
             print("changed:", hex(value))

@@ -390,7 +390,7 @@ class Test:
             except Exception as error:	# a cleanup that fails is a finding, and the others still have to run
                 problems.append(f"cleanup: {error!r}")
         problems += leaks.with_rights(leaks.find, self.directory, (self.state_dir, self.runtime_dir), self._cgroups,
-                                      os.getpid())
+                                      os.getpid(), self.person.pw_uid)
         os.chdir("/")
         problems += leaks.with_rights(self._remove)
         return problems

@@ -223,7 +223,7 @@ def judge(t, module, control):
     if not began:
         refused = r.rc == 125 and getattr(module, "REFUSED", False)
         t.check(refused, f"the attack never ran inside (exit {r.rc}), so nothing was shown")
-    t.check(NOT_CONTAINED not in r.err + r.out, "NOT CONTAINED: the attack ran in the host's own pid namespace")
+    t.check(NOT_CONTAINED not in (r.err + r.out).splitlines(), "NOT CONTAINED: the attack ran in the host's own pid namespace")
     t.check(not done, f"ESCAPED: {first_sentence(module)} (meant to be stopped by: {header(module)})")
 
 

@@ -3,7 +3,8 @@
 Processes: the test's process is a child subreaper, so whatever outlives its parent is a descendant of the test, whoever
 made it and in whatever namespace it lives. Mounts: a line of the host's mount table that names the test's directory.
 Control groups: a directory "ward-*" that was not there before and has no process; those of sandboxes that run beside
-this test have some. Files: what is still in the state and runtime directories.
+this test have some. Where root runs the tests they have control groups of their own (own_cgroups), below which ward makes
+its, so that other users of the machine are not taken for leaks. Files: what is still in the state and runtime directories.
 """
 import os
 import signal
@@ -60,17 +61,53 @@ def reap():
         pass
 
 
+OWN = []	# control groups of this run of the tests
+
+
+def own_cgroups():
+    """Moves this process into control groups of its own, one per hierarchy of version 1. Undone by leave_cgroups()."""
+    with open("/proc/self/cgroup") as f:
+        lines = [line.strip().split(":", 2) for line in f]
+    for _, controllers, path in lines:
+        name = controllers.removeprefix("name=")
+        if name not in ("memory", "cpu", "cpuacct", "pids", "freezer", "cpu,cpuacct"):
+            continue
+        group = f"/sys/fs/cgroup/{name}{path.rstrip('/')}/tests-{os.getpid()}"
+        try:
+            os.mkdir(group)
+            OWN.append(group)
+            with open(group + "/cgroup.procs", "w") as f:
+                f.write("0")
+        except OSError:
+            pass
+
+
+def leave_cgroups():
+    """Goes back to where own_cgroups() came from. Returns what cannot be removed."""
+    messages = []
+    for group in OWN:
+        try:
+            with open(os.path.dirname(group) + "/cgroup.procs", "w") as f:
+                f.write("0")
+            os.rmdir(group)
+        except OSError as error:
+            messages.append(f"{group}: {error}")
+    return messages
+
+
 def cgroups():
-    """Every control group of ward's on the host: path -> inode."""
+    """Every control group of ward's that can come from these tests: path -> (inode, owner)."""
     found = {}
-    for top, dirs, _ in os.walk("/sys/fs/cgroup"):
-        for name in dirs:
-            if name.startswith("ward-"):
-                path = os.path.join(top, name)
-                try:
-                    found[path] = os.stat(path).st_ino
-                except OSError:
-                    pass
+    for root in OWN or ["/sys/fs/cgroup"]:
+        for top, dirs, _ in os.walk(root):
+            for name in dirs:
+                if name.startswith("ward-"):
+                    path = os.path.join(top, name)
+                    try:
+                        status = os.stat(path)
+                        found[path] = (status.st_ino, status.st_uid)
+                    except OSError:
+                        pass
     return found
 
 
@@ -105,14 +142,22 @@ def _leaked_processes(pid):
     return messages
 
 
-def _leaked_cgroups(before):
+def _leaked_cgroups(before, uid):
     def suspects():
-        return {p for p, inode in cgroups().items() if before.get(p) != inode and not _populated(p)}
+        found = cgroups()
+        return {p for p, (inode, owner) in found.items()
+                if before.get(p) != found[p] and owner == uid and not _populated(p)}
     left = suspects()
     deadline = time.monotonic() + GRACE_S
     while left and time.monotonic() < deadline:
         time.sleep(0.05)
         left &= suspects()
+    for path in left:
+        for top, _, _ in os.walk(path, topdown=False):
+            try:
+                os.rmdir(top)
+            except OSError:
+                pass
     return [f"cgroup left behind: {p}" for p in sorted(left)]
 
 
@@ -131,10 +176,10 @@ def _leaked_state(directories):
     return messages
 
 
-def find(directory, state_dirs, cgroups_before, pid):
-    """All that the test in directory left; the processes among it are killed."""
+def find(directory, state_dirs, cgroups_before, pid, uid):
+    """All that the test of user uid in directory left; the processes and control groups among it are ended."""
     messages = _leaked_processes(pid)
-    messages += _leaked_cgroups(cgroups_before)
+    messages += _leaked_cgroups(cgroups_before, uid)
     messages += _leaked_mounts(directory)
     messages += _leaked_state(state_dirs)
     return messages

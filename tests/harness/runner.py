@@ -281,12 +281,16 @@ def main():
     person = users.ensure() if users.IS_ROOT and "user" in who else None
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     report = Report()
+    if users.IS_ROOT:
+        leaks.own_cgroups()
     with tempfile.TemporaryDirectory(prefix="ward-tests.") as top:
         os.chmod(top, 0o755)
         cache = os.path.join(top, "cache")
         os.mkdir(cache, 0o755)
         ward = stage(os.path.abspath(args.build), top, person)
         run_all(cases, ward, top, cache, max(1, args.width), report.show)
+    for message in leaks.leave_cgroups():
+        print(f"cgroup cannot be removed: {message}")
     if args.junit:
         report.junit(args.junit)
     failed = report.count("fail")
