@@ -98,9 +98,8 @@ static int open_found(int dir_fd, const char *name, struct ward_err *e)
 	fd = path_open_beneath(dir_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, e);
 	if (fd >= 0)
 		return fd;
-	if (ward_fail(e, EPERM, "the workspace's %s is a link that leads nowhere or out of the workspace", name) < 0)
-		return ward_remedy(e, "name the file itself: -p FILE");
-	return fd;
+	ward_fail(e, EPERM, "the workspace's %s is a link that leads nowhere or out of the workspace", name);
+	return ward_remedy(e, "name the file itself: -p FILE");
 }
 
 static int source_fill(struct source *s, const char *dir, const char *given_dir, const char *name)
@@ -131,8 +130,8 @@ static int source_find(const char *dir, const char *given_dir, struct source *s,
 		if (fd < 0)
 			return fd;
 		if (s->path) {
-			if (ward_fail(e, EEXIST, "the workspace has both a ward.yaml and a ward.json") < 0)
-				return ward_remedy(e, "remove one of them, or name one with -p FILE");
+			ward_fail(e, EEXIST, "the workspace has both a ward.yaml and a ward.json");
+			return ward_remedy(e, "remove one of them, or name one with -p FILE");
 		}
 		r = read_bytes(fd, found_names[i], &s->bytes, e);
 		if (r < 0)
@@ -141,8 +140,8 @@ static int source_find(const char *dir, const char *given_dir, struct source *s,
 			return ward_fail(e, ENOMEM, "out of memory");
 	}
 	if (!s->path && fstatat(dir_fd, misspelt_name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		if (ward_fail(e, EINVAL, "the workspace has a %s, which is not read", misspelt_name) < 0)
-			return ward_remedy(e, "rename it to ward.yaml, or name it with -p %s", misspelt_name);
+		ward_fail(e, EINVAL, "the workspace has a %s, which is not read", misspelt_name);
+		return ward_remedy(e, "rename it to ward.yaml, or name it with -p %s", misspelt_name);
 	}
 	return 0;
 }
@@ -196,10 +195,9 @@ static int check_trust(const struct source *s, const struct policy *p, struct wa
 		return 0;
 	join_lines(&wider, &list);
 	text_escape(&shown, s->path);
-	if (ward_fail(e, EACCES, "%.200s was found, not named, and widens the defaults: %s", buf_text(&shown),
-		      buf_text(&list)) < 0)
-		return ward_remedy(e, "read it, then: ward trust %s", buf_text(&shown));
-	return 0;
+	ward_fail(e, EACCES, "%.200s was found, not named, and widens the defaults: %s", buf_text(&shown),
+		  buf_text(&list));
+	return ward_remedy(e, "read it, then: ward trust %s", buf_text(&shown));
 }
 
 /* base/rest for what a file or an option names; "~/" is the home directory. */
@@ -296,9 +294,8 @@ static int check_narrowing(const struct spec_request *r, const struct policy *ba
 	if (!wider.len)
 		return 0;
 	join_lines(&wider, &list);
-	if (ward_fail(e, EACCES, "on top of a policy file options can only narrow, these widen: %s", buf_text(&list)) < 0)
-		return ward_remedy(e, "change the file, or add --widen");
-	return 0;
+	ward_fail(e, EACCES, "on top of a policy file options can only narrow, these widen: %s", buf_text(&list));
+	return ward_remedy(e, "change the file, or add --widen");
 }
 
 static int set_options(const struct spec_request *r, struct policy *p, struct ward_err *e)
@@ -359,9 +356,8 @@ static int check_workspace(const struct spec_request *r, const struct spec *s, s
 	if (path_is_beneath(s->workspace, resolved ? resolved : limit))
 		return 0;
 	text_escape(&shown, limit);
-	if (ward_fail(e, EACCES, "the policy file's workspace is %s, -w names another directory", buf_text(&shown)) < 0)
-		return ward_remedy(e, "change the file, or add --widen");
-	return 0;
+	ward_fail(e, EACCES, "the policy file's workspace is %s, -w names another directory", buf_text(&shown));
+	return ward_remedy(e, "change the file, or add --widen");
 }
 
 /* What the workspace is without a word of the policy: -w, or where the caller stands. */

@@ -36,9 +36,8 @@ int workspace_here(char **ret_path, struct ward_err *e)
 	free(here);
 	if (!here && errno != ENOENT)
 		return ward_fail_errno(e, "cannot tell the current directory");
-	if (ward_fail(e, ENOENT, "the current directory does not exist any more") < 0)
-		return ward_remedy(e, "cd to a directory that exists, or name the workspace with -w DIR");
-	return 0;
+	ward_fail(e, ENOENT, "the current directory does not exist any more");
+	return ward_remedy(e, "cd to a directory that exists, or name the workspace with -w DIR");
 }
 
 static int refuse(const char *path, const char *what, struct ward_err *e)
@@ -46,10 +45,9 @@ static int refuse(const char *path, const char *what, struct ward_err *e)
 	auto_buf shown = { 0 };
 
 	text_escape(&shown, path);
-	if (ward_fail(e, EPERM, "the workspace %s is %s: the sandbox would hold everything in it", buf_text(&shown),
-		      what) < 0)
-		return ward_remedy(e, "make a directory for the task and name it: -w DIR, or cd into it");
-	return 0;
+	ward_fail(e, EPERM, "the workspace %s is %s: the sandbox would hold everything in it", buf_text(&shown),
+		  what);
+	return ward_remedy(e, "make a directory for the task and name it: -w DIR, or cd into it");
 }
 
 static int check_home(const char *path, struct ward_err *e)
@@ -83,9 +81,8 @@ int workspace_check(const char *resolved, struct ward_err *e)
 	if (stat(resolved, &st) == 0 && S_ISDIR(st.st_mode))
 		return check_place(resolved, e);
 	text_escape(&shown, resolved);
-	if (ward_fail(e, ENOTDIR, "the workspace %s is not a directory", buf_text(&shown)) < 0)
-		return ward_remedy(e, "name a directory with -w DIR");
-	return 0;
+	ward_fail(e, ENOTDIR, "the workspace %s is not a directory", buf_text(&shown));
+	return ward_remedy(e, "name a directory with -w DIR");
 }
 
 int workspace_resolve(const char *path, char **ret_path, struct ward_err *e)

@@ -35,8 +35,9 @@ static void fill_error(struct reader *r, const char *hint, const char *message)
 {
 	if (r->count)
 		return;	/* the first one says it */
-	if (ward_fail(r->e, EINVAL, "%s", message) < 0 && hint && ward_remedy(r->e, "%s", hint) < 0)
-		return;
+	ward_fail(r->e, EINVAL, "%s", message);
+	if (hint)
+		ward_remedy(r->e, "%s", hint);
 }
 
 void reader_error(struct reader *r, struct place at, const char *hint, const char *format, ...)
