@@ -105,38 +105,68 @@ static int see_entry(struct walk *w, struct frame *f, const struct dirent64 *d)
 	return status < 0 ? status : 0;
 }
 
-static int list_dir(struct walk *w)
+/* Whether the entries that were read, n bytes, hold the name that the caller wants to know first. */
+static bool holds_peek(const struct walk *w, ssize_t n)
 {
-	struct frame *f = top(w);
-	struct walk_dir dir;
-	int status;
+	for (ssize_t at = 0; at < n;) {
+		const struct dirent64 *d = (const void *)(w->entries + at);
 
-	if (w->ops->opened) {
-		dir = dir_of(w);
-		status = w->ops->opened(w->ctx, &dir);
-		if (status < 0)
-			return status;
+		if (d->d_name[0] == w->ops->peek_name[0] && strcmp(d->d_name, w->ops->peek_name) == 0)
+			return true;
+		at += d->d_reclen;
 	}
+	return false;
+}
+
+/* Reads the whole directory. A name to peek at that turns up behind the first entries starts the reading anew. */
+static int read_dir(struct walk *w, struct frame *f)
+{
+	bool peeked = !w->ops->peek_name, first = true;
+
 	for (;;) {
 		ssize_t n = getdents64(f->fd, w->entries, ENTRIES_SIZE);
+		struct walk_dir dir = dir_of(w);
+		int status = 0;
 
-		if (n < 0 && errno == ENOENT)
-			break;	/* removed while it was read */
-		if (n < 0) {
-			dir = dir_of(w);
+		if (n == 0 || (n < 0 && errno == ENOENT))	/* the end, or removed while it was read */
+			return 0;
+		if (n < 0)
 			return ward_fail_errno(w->e, "cannot read directory %s", *dir.path ? dir.path : ".");
+		if (!peeked && holds_peek(w, n)) {
+			peeked = true;
+			status = w->ops->peek(w->ctx, &dir);
+			if (status < 0)
+				return status;
+			if (!first) {
+				w->names.len = f->names_from;
+				if (lseek(f->fd, 0, SEEK_SET) < 0)
+					return ward_fail_errno(w->e, "cannot read directory %s again", dir.path);
+				continue;
+			}
 		}
-		if (n == 0)
-			break;
-		for (ssize_t at = 0; at < n;) {
+		first = false;
+		for (ssize_t at = 0; at < n && status >= 0;) {
 			const struct dirent64 *d = (const void *)(w->entries + at);
 
 			at += d->d_reclen;
 			status = see_entry(w, f, d);
-			if (status < 0)
-				return status;
 		}
+		if (status < 0)
+			return status;
 	}
+}
+
+static int list_dir(struct walk *w)
+{
+	struct frame *f = top(w);
+	struct walk_dir dir = dir_of(w);
+	int status = w->ops->opened ? w->ops->opened(w->ctx, &dir) : 0;
+
+	f->mark = dir.mark;
+	if (status >= 0)
+		status = read_dir(w, f);
+	if (status < 0)
+		return status;
 	if (w->names.failed)
 		return ward_fail(w->e, ENOMEM, "out of memory");
 	if (!w->ops->listed)
@@ -317,19 +347,25 @@ static int walk_all(struct walk *w)
 
 int walk_tree(int root_fd, const struct walk_ops *ops, void *ctx, unsigned mark, struct ward_err *e)
 {
+	return walk_tree_at(root_fd, "", ops, ctx, mark, e);
+}
+
+int walk_tree_at(int root_fd, const char *prefix, const struct walk_ops *ops, void *ctx, unsigned mark,
+		 struct ward_err *e)
+{
 	struct walk w = { .ops = ops, .ctx = ctx, .e = e };
 	int fd = openat(root_fd, ".", DIR_FLAGS);
 	int status;
 
 	if (fd < 0)
 		return ward_fail_errno(e, "cannot open the tree");
-	buf_add(&w.path, "", 0);
+	buf_puts(&w.path, prefix);
 	w.entries = malloc(ENTRIES_SIZE);
 	if (!w.entries || w.path.failed) {
 		close(fd);
 		status = ward_fail(e, ENOMEM, "out of memory");
 	} else {
-		status = push(&w, fd, mark, 0, 0, false);
+		status = push(&w, fd, mark, strlen(prefix), 0, false);
 		if (status >= 0)
 			status = walk_all(&w);
 	}

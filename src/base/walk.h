@@ -25,8 +25,11 @@ struct walk_entry {
 
 /* What the caller does on the way. Each returns a negative number to stop the walk (with its *e filled). Any may be NULL. */
 struct walk_ops {
-	/* The directory d was opened, nothing of it was read yet. */
-	int (*opened)(void *ctx, const struct walk_dir *d);
+	/* The directory d was opened, nothing of it was read yet. d->mark may be changed. */
+	int (*opened)(void *ctx, struct walk_dir *d);
+	/* A name that the caller wants to know of before any other of its directory: peek is called before their entries. */
+	const char *peek_name;
+	int (*peek)(void *ctx, const struct walk_dir *d);
 	/* One entry of d, in the file system's order. Positive: descend into it later if it is a directory. */
 	int (*entry)(void *ctx, struct walk_dir *d, const struct walk_entry *entry);
 	/* All entries of d were seen, none of its directories was entered yet. d->mark may be changed. */
@@ -43,6 +46,9 @@ struct walk_ops {
 
 /* Walks what lies beneath root_fd, parents before children. Returns 0 or -errno with *e. */
 must_check int walk_tree(int root_fd, const struct walk_ops *ops, void *ctx, unsigned mark, struct ward_err *e);
+/* The same; paths begin with prefix (no slash at its end), as if the walk had come from further up. */
+must_check int walk_tree_at(int root_fd, const char *prefix, const struct walk_ops *ops, void *ctx, unsigned mark,
+			    struct ward_err *e);
 
 /* Opens the directory dir_fd/name for reading although its mode forbids that, for its owner: changes the mode, and sets
  * *ret_mode to the former one. Returns the descriptor or -errno. */

@@ -215,7 +215,7 @@ static int scan_enter(void *ctx, const struct walk_dir *d, const struct walk_ent
 }
 
 /* A directory may have a list of its own; it counts below that directory, and before the lists above it. */
-static int scan_opened(void *ctx, const struct walk_dir *d)
+static int scan_aiignore(void *ctx, const struct walk_dir *d)
 {
 	struct scan *s = ctx;
 	struct ignore *list = NULL;
@@ -283,7 +283,8 @@ static int scan_targets(struct scan *s)
 }
 
 static const struct walk_ops scan_ops = {
-	.opened = scan_opened,
+	.peek_name = ".aiignore",
+	.peek = scan_aiignore,
 	.entry = scan_entry,
 	.listed = scan_listed,
 	.enter = scan_enter,

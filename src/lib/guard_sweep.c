@@ -1,0 +1,326 @@
+/*
+ * The sweep. In: a tree that an agent has written to, and what was there before. Out: what was planted lies in the
+ * quarantine. Runs in the supervisor once the last process of the sandbox is dead, or later for a run that was killed.
+ *
+ * What is new and has a protected name is moved as a whole. Parts of git repositories are judged by content: samples and
+ * plain configuration stay, so that git init, clone and submodule work. A link is compared with what it was. Set-id files
+ * that are not older than the run lose their bits and are moved; seccomp forbids making them, this is the second
+ * wall. Directories without permissions are opened by their owner's right for the time of the look.
+ *
+ * A thing that cannot be moved does not end the sweep: the rest is still looked at, and the first failure is returned.
+ */
+#include "lib/guard_sweep.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "lib/guard_internal.h"
+#include "lib/guard_judge.h"
+#include "lib/guard_move.h"
+
+enum { IN_DATA = 1, GIT_DIR = 2 };
+
+struct sweep {
+	const struct guard_root *g;
+	int root_fd;
+	const struct guard_sink *sink;
+	struct strv *moved;
+	struct ward_err *e;
+	struct git_seen git;
+	uint64_t since_ns;
+	int failure;	/* the first thing that could not be moved; *e says what */
+};
+
+static int out_of_memory(struct sweep *s)
+{
+	return ward_fail(s->e, ENOMEM, "out of memory");
+}
+
+/* Moves under the first free name. */
+static int move_to_free_name(struct sweep *s, int dir_fd, const char *name, const char *path, const char *why,
+			     struct ward_err *e)
+{
+	auto_buf stored = { 0 };
+	int base = s->sink->open(s->sink->ctx, e);
+
+	if (base < 0)
+		return base;
+	for (unsigned i = 0; i < 1000; i++) {
+		const char *to_name;
+		auto_fd to = -1;
+		struct stat st;
+		int status;
+
+		stored.len = 0;
+		buf_puts(&stored, path);
+		if (i)
+			buf_printf(&stored, ".%u", i);
+		if (stored.failed)
+			return ward_fail(e, ENOMEM, "out of memory");
+		to = guard_open_parent(base, stored.data, 0700, &to_name, e);
+		if (to < 0)
+			return to;
+		if (fstatat(to, to_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			continue;
+		status = s->sink->note ? s->sink->note(s->sink->ctx, path, stored.data, why, e) : 0;
+		return status < 0 ? status : guard_move(dir_fd, name, to, to_name, e);
+	}
+	return ward_fail(e, EEXIST, "too many things of the name %s", path);
+}
+
+/* Puts dir_fd/name into the quarantine. A failure is kept for the end. */
+static int quarantine(struct sweep *s, int dir_fd, const char *name, const char *path, const char *why)
+{
+	struct ward_err e = { 0 };
+	int status = move_to_free_name(s, dir_fd, name, path, why, &e);
+
+	if (status == -ENOENT)
+		return 0;
+	strv_addf(s->moved, status < 0 ? "%s: NOT MOVED (%s%s%s)" : "%s: %s%s%s", path,
+		  status < 0 ? e.why : why, status < 0 ? "); " : "", status < 0 ? why : "");
+	if (status < 0 && !s->failure) {
+		*s->e = e;
+		s->failure = ward_wrap(s->e, "putting %s into the quarantine", path);
+	}
+	return s->moved->failed ? out_of_memory(s) : 0;
+}
+
+static int quarantine_entry(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry,
+			    const char *why)
+{
+	return quarantine(s, d->fd, entry->name, entry->path, why);
+}
+
+/* Whether a link is the one that was there before. */
+static bool is_old_link(const struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry)
+{
+	auto_buf text = { 0 };
+	struct ward_err ignored;
+
+	return guard_link_text(d->fd, entry, &text, &ignored) == 0 &&
+	       guard_list_has(&s->g->links, text.data, text.len, '\0');
+}
+
+static bool is_old(const struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry)
+{
+	if (entry->type == DT_LNK)
+		return is_old_link(s, d, entry);
+	return guard_list_has(&s->g->baseline, entry->path, entry->path_len, entry->type == DT_DIR ? '/' : '\0');
+}
+
+static int sweep_set_id(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry)
+{
+	char why[80];
+	struct stat st;
+
+	if (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+	    !(st.st_mode & 06000))
+		return 0;
+	if ((uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec < s->since_ns)
+		return 0;
+	snprintf(why, sizeof(why), "a set-%s file (mode %04o, owner %u)", st.st_mode & 04000 ? "user-id" : "group-id",
+		 st.st_mode & 07777, st.st_uid);
+	return quarantine_entry(s, d, entry, why);
+}
+
+/* The directory of d as text of its own: d->path goes on behind its length. */
+static char *dir_path(const struct walk_dir *d)
+{
+	return strndup(d->path, d->path_len);
+}
+
+static int sweep_judged(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry,
+			bool gitlink)
+{
+	auto_free char *dir = dir_path(d);
+	auto_buf why = { 0 };
+	int status;
+
+	if (!dir)
+		return out_of_memory(s);
+	if (gitlink)
+		status = judge_gitlink(s->g, s->root_fd, d->fd, dir, entry->name, &why);
+	else
+		status = judge_modules(s->g, d->fd, dir, entry->name, &why);
+	if (status < 0)
+		return out_of_memory(s);
+	return status ? quarantine_entry(s, d, entry, buf_text(&why)) : 0;
+}
+
+static int sweep_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
+{
+	struct sweep *s = ctx;
+	int status = 0;
+
+	guard_git_note(&s->git, entry);
+	if (!(d->mark & IN_DATA)) {
+		bool git = strcmp(entry->name, ".git") == 0 && (entry->type == DT_REG || entry->type == DT_LNK) &&
+			   !guard_is_released(s->g, entry->path, false);
+		bool is_protected = git || guard_is_protected(s->g, entry);
+
+		if (is_protected && is_old(s, d, entry))
+			return 0;
+		if (git || (is_protected && entry->type == DT_REG && strcmp(entry->name, ".gitmodules") == 0))
+			status = sweep_judged(s, d, entry, git);
+		else if (is_protected)
+			return quarantine_entry(s, d, entry, guard_reason(s->g, entry));
+	}
+	if (status < 0)
+		return status;
+	return entry->type == DT_REG ? sweep_set_id(s, d, entry) : 1;
+}
+
+/* Hooks that would run: whatever is not called a sample. */
+static int sweep_hooks(struct sweep *s, const struct walk_dir *d, const char *path)
+{
+	unsigned mode = 0;
+	auto_strv names = { 0 };
+	auto_dir list = NULL;
+	int fd = openat(d->fd, "hooks", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), status = 0;
+	bool forced = fd < 0 && errno == EACCES;
+
+	if (forced)
+		fd = walk_force_open(d->fd, "hooks", &mode);
+	list = fd >= 0 ? fdopendir(fd) : NULL;
+	if (!list)
+		return quarantine(s, d->fd, "hooks", path, "git hooks that cannot be read");
+	for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+		size_t n = strlen(entry->d_name);
+
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    (n > 7 && strcmp(entry->d_name + n - 7, ".sample") == 0))
+			continue;
+		strv_add(&names, entry->d_name);
+	}
+	for (size_t i = 0; i < names.len && status >= 0; i++) {
+		auto_buf hook = { 0 };
+
+		buf_printf(&hook, "%s/%s", path, names.items[i]);
+		status = hook.failed ? out_of_memory(s)
+				     : quarantine(s, fd, names.items[i], hook.data, "a git hook that would run");
+	}
+	if (forced && fchmod(fd, mode) < 0 && status >= 0)
+		status = ward_fail_errno(s->e, "cannot restore the mode of %s", path);
+	return names.failed ? out_of_memory(s) : status;
+}
+
+/* Judges one part of a git directory that was not there before. */
+static int sweep_part(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry,
+		      enum git_part part)
+{
+	auto_free char *dir = dir_path(d);
+	auto_buf why = { 0 };
+	int status;
+
+	if (!dir)
+		return out_of_memory(s);
+	if (entry->type == DT_LNK)
+		return quarantine_entry(s, d, entry, guard_git_why(part));
+	if (part == GIT_hooks)
+		return entry->type == DT_DIR ? sweep_hooks(s, d, entry->path) : 0;
+	if (part == GIT_commondir)
+		status = judge_commondir(s->g, s->root_fd, d->fd, dir, entry->name, &why);
+	else
+		status = judge_config(s->g, d->fd, dir, entry->name, &why);
+	if (status < 0)
+		return out_of_memory(s);
+	return status ? quarantine_entry(s, d, entry, buf_text(&why)) : 0;
+}
+
+static int sweep_git_dir(struct sweep *s, const struct walk_dir *d, const struct git_seen *seen)
+{
+	int status = 0;
+
+	for (size_t i = 0; status >= 0 && i < GIT_PROTECTED; i++) {
+		auto_buf path = { 0 };
+		struct walk_entry entry = { .name = guard_git_name((enum git_part)i), .type = seen->type[i] };
+
+		if (!entry.type)
+			continue;
+		buf_printf(&path, "%s%s%s", d->path, d->path_len ? "/" : "", entry.name);
+		if (path.failed)
+			return out_of_memory(s);
+		entry.path = path.data;
+		entry.path_len = path.len;
+		entry.name_at = path.len - strlen(entry.name);
+		if (!is_old(s, d, &entry) && !guard_is_released(s->g, entry.path, entry.type == DT_DIR))
+			status = sweep_part(s, d, &entry, (enum git_part)i);
+	}
+	return status;
+}
+
+static int sweep_listed(void *ctx, struct walk_dir *d)
+{
+	struct sweep *s = ctx;
+	struct git_seen seen = s->git;
+
+	if (s->git.any)
+		s->git = (struct git_seen){ 0 };
+	if (!guard_is_git_dir(&seen, d->path, d->path_len) || (d->path_len && guard_is_released(s->g, d->path, true)))
+		return 0;
+	d->mark |= GIT_DIR;
+	return sweep_git_dir(s, d, &seen);
+}
+
+static int sweep_enter(void *ctx, const struct walk_dir *d, const struct walk_entry *entry, unsigned *mark)
+{
+	struct sweep *s = ctx;
+
+	*mark = d->mark & IN_DATA;
+	if (d->mark & GIT_DIR && guard_is_git_data(entry->name))
+		*mark |= IN_DATA;
+	return !guard_list_has(&s->g->baseline, entry->path, entry->path_len, '/');
+}
+
+static int sweep_unreadable(void *ctx, const struct walk_dir *d unused_arg, const struct walk_entry *entry)
+{
+	struct sweep *s = ctx;
+
+	strv_addf(s->moved, "%s: NOT LOOKED INTO (it belongs to somebody else and cannot be read)", entry->path);
+	return s->moved->failed ? out_of_memory(s) : 0;
+}
+
+static const struct walk_ops sweep_ops = {
+	.entry = sweep_entry,
+	.listed = sweep_listed,
+	.enter = sweep_enter,
+	.unreadable = sweep_unreadable,
+	.force = true,
+};
+
+/* If the clock was set back since the scan, every set-id file counts as new. */
+static uint64_t set_id_since(const struct guard_root *g)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec < g->since_ns ? 0 : g->since_ns;
+}
+
+int guard_sweep_into(const struct guard_root *g, int root_fd, const struct guard_sink *sink,
+		     struct strv *moved, struct ward_err *e)
+{
+	struct sweep s = { .g = g, .root_fd = root_fd, .sink = sink, .moved = moved, .e = e,
+			   .since_ns = set_id_since(g) };
+	int status = walk_tree(root_fd, &sweep_ops, &s, 0, e);
+
+	if (status < 0)
+		return ward_wrap(e, "looking for planted files in %s", g->path);
+	return s.failure;
+}
+
+static int plain_open(void *ctx, struct ward_err *e unused_arg)
+{
+	return *(int *)ctx;
+}
+
+int guard_sweep(const struct guard_root *g, int root_fd, int quarantine_fd, struct strv *moved,
+		struct ward_err *e)
+{
+	struct guard_sink sink = { .open = plain_open, .ctx = &quarantine_fd };
+
+	return guard_sweep_into(g, root_fd, &sink, moved, e);
+}

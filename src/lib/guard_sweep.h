@@ -1,0 +1,19 @@
+/* The sweep, with a quarantine that is made only when something goes there. */
+#ifndef WARD_LIB_GUARD_SWEEP_H
+#define WARD_LIB_GUARD_SWEEP_H
+
+#include "lib/guard.h"
+
+/* Where the sweep puts things. */
+struct guard_sink {
+	/* The directory of this root's quarantine; called before each move. Borrowed. */
+	int (*open)(void *ctx, struct ward_err *e);
+	/* Told before each move: the path of the thing in the tree, its path in the quarantine, why. */
+	int (*note)(void *ctx, const char *path, const char *stored, const char *why, struct ward_err *e);
+	void *ctx;
+};
+
+must_check int guard_sweep_into(const struct guard_root *g, int root_fd, const struct guard_sink *sink,
+				struct strv *moved, struct ward_err *e);
+
+#endif
