@@ -86,6 +86,15 @@ int guard_add_rules(struct guard_root *g, const char *text, size_t n, struct war
 	return status < 0 ? ward_fail(e, -status, "out of memory") : 0;
 }
 
+int guard_restore_rules(struct guard_root *g, struct ward_err *e)
+{
+	int status = guard_add_rules(g, builtin, sizeof(builtin) - 1, e);
+
+	for (size_t i = 0; status >= 0 && i < g->rules.len; i++)
+		status = guard_add_rules(g, g->rules.items[i], strlen(g->rules.items[i]), e);
+	return status;
+}
+
 int guard_add_path_rule(struct guard_root *g, const char *path, bool is_dir, struct ward_err *e)
 {
 	auto_buf rule = { 0 };
@@ -139,20 +148,15 @@ int guard_compile(struct guard_root *g, const struct strv *hide, const struct st
 
 	if (root < 0)
 		return ward_fail_errno(e, "cannot open %s", g->path);
-	for (size_t i = 0; i < hide->len; i++)
+	for (size_t i = 0; hide && i < hide->len; i++)
 		if (ignore_add(&g->hide, hide->items[i], strlen(hide->items[i])) < 0)
 			return ward_fail(e, ENOMEM, "out of memory");
 	status = guard_read_aiignore(root, g->path, &g->aiignore, e);
 	if (status < 0)
 		return status;
-	status = guard_add_rules(g, builtin, sizeof(builtin) - 1, e);
-	for (size_t i = 0; status >= 0 && i < protect->len; i++) {
+	for (size_t i = 0; protect && i < protect->len; i++)
 		strv_add(&g->rules, protect->items[i]);
-		status = guard_add_rules(g, protect->items[i], strlen(protect->items[i]), e);
-	}
-	if (status >= 0 && g->rules.failed)
-		return ward_fail(e, ENOMEM, "out of memory");
-	return status;
+	return g->rules.failed ? ward_fail(e, ENOMEM, "out of memory") : guard_restore_rules(g, e);
 }
 
 void guard_clear(struct guard_root *g)
@@ -291,7 +295,7 @@ static int pin_ancestors(struct guard_root *g, size_t n, size_t i, bool *ret_cov
 			return 0;
 		}
 		*slash = '\0';
-		if (!above)
+		if (!above && g->writable)
 			status = guard_add_step(g, GUARD_PIN, path, true, e);
 		*slash = '/';
 		if (status < 0)
@@ -352,8 +356,10 @@ bool guard_list_has(const struct strv *sorted, const char *text, size_t n, char 
 void guard_escape(struct buf *out, const char *s)
 {
 	for (; *s; s++)
-		if (*s == '\\' || *s == '\n')
-			buf_puts(out, *s == '\n' ? "\\n" : "\\\\");
+		if (*s == '\\')
+			buf_puts(out, "\\\\");
+		else if (*s == '\n' || *s == '\t')
+			buf_puts(out, *s == '\n' ? "\\n" : "\\t");
 		else
 			buf_add(out, s, 1);
 }
@@ -365,7 +371,7 @@ void guard_unescape(char *s)
 	while (*s) {
 		if (*s == '\\' && s[1]) {
 			s++;
-			*out++ = *s == 'n' ? '\n' : *s;
+			*out++ = *s == 'n' ? '\n' : *s == 't' ? '\t' : *s;
 			s++;
 		} else {
 			*out++ = *s++;

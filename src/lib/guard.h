@@ -39,7 +39,7 @@ struct guard_root {
 	uint64_t since_ns;		/* when the scan began, by the clock that stamps files */
 };
 
-/* Compiles the patterns of a root from the policy's lists and its .aiignore. */
+/* Compiles the patterns of a root from the policy's lists (NULL: empty) and its .aiignore. */
 must_check int guard_compile(struct guard_root *g, const struct strv *hide, const struct strv *protect,
 			     struct ward_err *e);
 /* Walks the tree at root_fd once, fills steps and baseline. */

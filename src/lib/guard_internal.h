@@ -44,6 +44,8 @@ const char *guard_reason(const struct guard_root *g, const struct walk_entry *en
 
 /* Adds patterns to the protected ones, with the links that could stand for their parents. */
 must_check int guard_add_rules(struct guard_root *g, const char *text, size_t n, struct ward_err *e);
+/* The built-in rules, and those that a record kept. */
+must_check int guard_restore_rules(struct guard_root *g, struct ward_err *e);
 /* Adds a literal path as a rule of the root. */
 must_check int guard_add_path_rule(struct guard_root *g, const char *path, bool is_dir, struct ward_err *e);
 must_check int guard_add_step(struct guard_root *g, enum guard_action action, const char *path, bool is_dir,
@@ -53,7 +55,7 @@ must_check int guard_finish_steps(struct guard_root *g, struct ward_err *e);
 /* Whether the sorted list holds text of length n with suffix (0: none) behind it. */
 bool guard_list_has(const struct strv *sorted, const char *text, size_t n, char suffix);
 
-/* Appends s with "\\" and newlines escaped, so that it is one line. */
+/* Appends s with "\\", newlines and tabs escaped, so that it is one field of a line. */
 void guard_escape(struct buf *out, const char *s);
 /* Undoes that, in place. */
 void guard_unescape(char *s);

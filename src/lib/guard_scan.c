@@ -259,7 +259,9 @@ static int scan_leave(void *ctx, const struct walk_dir *d, const char *name)
 
 static int scan_unreadable(void *ctx, const struct walk_dir *d unused_arg, const struct walk_entry *entry)
 {
-	return protect_path(ctx, entry->path, true);
+	struct scan *s = ctx;
+
+	return s->g->writable ? protect_path(s, entry->path, true) : 0;
 }
 
 /* Hides or protects what links lead to inside the root. */
@@ -301,7 +303,7 @@ int guard_scan(struct guard_root *g, int root_fd, struct ward_err *e)
 	s.hides = !ignore_is_empty(g->hide) || !ignore_is_empty(g->aiignore);
 	clock_gettime(CLOCK_REALTIME_COARSE, &now);
 	g->since_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	status = walk_tree(root_fd, &scan_ops, &s, 0, e);
+	status = walk_tree(root_fd, &scan_ops, &s, g->writable ? 0 : IN_READONLY, e);
 	if (status >= 0)
 		status = scan_targets(&s);
 	while (s.nested_count)

@@ -79,8 +79,10 @@ static int quarantine(struct sweep *s, int dir_fd, const char *name, const char 
 
 	if (status == -ENOENT)
 		return 0;
-	strv_addf(s->moved, status < 0 ? "%s: NOT MOVED (%s%s%s)" : "%s: %s%s%s", path,
-		  status < 0 ? e.why : why, status < 0 ? "); " : "", status < 0 ? why : "");
+	if (status < 0)
+		strv_addf(s->moved, "%s: STILL THERE, %s; it is %s", path, e.why, why);
+	else
+		strv_addf(s->moved, "%s: %s", path, why);
 	if (status < 0 && !s->failure) {
 		*s->e = e;
 		s->failure = ward_wrap(s->e, "putting %s into the quarantine", path);

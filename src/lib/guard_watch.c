@@ -1,135 +1,146 @@
 /*
- * Watching over-mounted files. In: the steps of the roots. Out: which of them the host undid. A mount on a file or
- * directory dies when somebody outside puts another one in its place, as every editor does on saving; the supervisor
- * then has them mounted again. Runs in the supervisor. Only names that appear matter (created, or renamed to), and
- * only where a step covers that very name: what the agent itself does in the same directories is read and forgotten.
+ * Watching what the guard's mounts lie on. In: the steps of all roots. Out: which of them the host undid. Runs in the
+ * supervisor while the sandbox runs.
+ *
+ * A mount on a name dies in every namespace when somebody outside renames another thing over that name or removes it, as every
+ * editor does when it saves. So the directory above each step is watched with inotify, opened through a descriptor and without
+ * links; an event for a step's name makes the step, and all steps beneath it, due again. When the kernel's queue
+ * overflows everything is due. Directories that were replaced are watched anew.
+ *
+ * The sandbox itself cannot create or remove these names, they are mount points to it; what else it does in those directories makes
+ * events that are read and dropped.
  */
 #include "lib/guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 
 #include "base/path.h"
 
-#define WATCHED_MAX 65536	/* entries: replacing directories for ever must not fill memory */
+#define WATCHES_MAX 4096
+#define EVENTS (IN_CREATE | IN_MOVED_TO | IN_ONLYDIR)
 
+/* A directory that is watched: the parent of some steps of one root. */
 struct watched {
-	int wd;
+	int wd;		/* -1: not watched at the moment */
 	size_t root;
-	const char *path;	/* a step's path: its parent is what is watched */
-	size_t parent_len;
+	char *dir;	/* relative to the root, "" is the root itself */
 };
 
 struct guard_watch {
 	int fd;
 	const struct guard_root *roots;	/* borrowed */
 	size_t root_count;
-	struct watched *watched;
-	size_t count, cap;
+	struct watched *dirs;
+	size_t dir_count, dir_cap;
+	bool **due;			/* one flag for each step of each root */
 };
 
-static size_t parent_length(const char *path)
+static size_t parent_len(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
 	return slash ? (size_t)(slash - path) : 0;
 }
 
-/* inotify takes names only: the directory is opened through no link, and the name is that of our descriptor. */
-static int watch_dir(struct guard_watch *w, const struct guard_root *g, const char *path, size_t n)
+/* Watches dirs[i], or says why not: -errno. */
+static int add_watch(struct guard_watch *w, struct watched *d)
 {
-	struct ward_err ignored = { 0 };
-	auto_fd root = open(g->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	auto_free char *parent = strndup(path, n);
-	auto_fd dir = -1;
-	char name[32];
-	int wd;
+	const char *root = w->roots[d->root].path;
+	auto_fd top = open(root, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct ward_err e;
+	auto_fd fd = top < 0 ? -1 : path_open_nolink(top, *d->dir ? d->dir : ".", O_PATH | O_DIRECTORY, &e);
+	char link[32];
 
-	if (root < 0 || !parent)
-		return root < 0 ? -errno : -ENOMEM;
-	dir = path_open_nolink(root, n ? parent : ".", O_PATH | O_DIRECTORY, &ignored);
-	if (dir < 0)
-		return dir;
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", dir);
-	wd = inotify_add_watch(w->fd, name, IN_MOVED_TO | IN_CREATE | IN_ONLYDIR);
-	return wd < 0 ? -errno : wd;
+	if (fd < 0)
+		return -ENOENT;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	d->wd = inotify_add_watch(w->fd, link, EVENTS);
+	return d->wd < 0 ? -errno : 0;
 }
 
-static int remember(struct guard_watch *w, int wd, size_t root, const char *path, size_t n)
+static int add_dir(struct guard_watch *w, size_t root, const char *path)
 {
-	if (w->count == w->cap) {
-		size_t cap = w->cap ? w->cap * 2 : 16;
-		struct watched *grown = reallocarray(w->watched, cap, sizeof(*grown));
+	size_t n = parent_len(path);
+
+	for (size_t i = w->dir_count; i-- > 0;)
+		if (w->dirs[i].root == root && strlen(w->dirs[i].dir) == n && memcmp(w->dirs[i].dir, path, n) == 0)
+			return 0;
+	if (w->dir_count >= WATCHES_MAX)
+		return -ENOSPC;
+	if (w->dir_count == w->dir_cap) {
+		size_t cap = w->dir_cap ? w->dir_cap * 2 : 8;
+		struct watched *grown = reallocarray(w->dirs, cap, sizeof(*grown));
 
 		if (!grown)
 			return -ENOMEM;
-		w->watched = grown;
-		w->cap = cap;
+		w->dirs = grown;
+		w->dir_cap = cap;
 	}
-	w->watched[w->count++] = (struct watched){ wd, root, path, n };
-	return 0;
+	w->dirs[w->dir_count] = (struct watched){ -1, root, strndup(path, n) };
+	if (!w->dirs[w->dir_count].dir)
+		return -ENOMEM;
+	return add_watch(w, &w->dirs[w->dir_count++]);
 }
 
-/* Steps come in the order of the walk, so those of one directory mostly stand together. */
-static bool same_parent(const struct guard_watch *w, size_t root, const char *path, size_t n)
+static int add_roots(struct guard_watch *w)
 {
-	const struct watched *last = w->count ? &w->watched[w->count - 1] : NULL;
+	int failure = 0;
 
-	return last && last->root == root && last->parent_len == n && strncmp(last->path, path, n) == 0;
-}
+	w->due = calloc(w->root_count, sizeof(*w->due));
+	if (!w->due)
+		return -ENOMEM;
+	for (size_t r = 0; r < w->root_count; r++) {
+		w->due[r] = calloc(w->roots[r].step_count + 1, sizeof(**w->due));
+		if (!w->due[r])
+			return -ENOMEM;
+		for (size_t i = 0; i < w->roots[r].step_count; i++) {
+			int status = add_dir(w, r, w->roots[r].steps[i].path);
 
-/* Watches the parents of the steps first to last. */
-static void watch_steps(struct guard_watch *w, size_t root, size_t first, size_t last, size_t *unwatched)
-{
-	const struct guard_root *g = &w->roots[root];
-
-	for (size_t i = first; i <= last && i < g->step_count; i++) {
-		const char *path = g->steps[i].path;
-		size_t n = parent_length(path);
-		int r;
-
-		if (same_parent(w, root, path, n))
-			continue;
-		r = watch_dir(w, g, path, n);
-		if (r >= 0)
-			r = remember(w, r, root, path, n);
-		if (r == -ENOENT || r == -ENOTDIR)
-			continue;	/* gone meanwhile: nothing to watch */
-		if (r < 0)
-			++*unwatched;
+			if (status == -ENOMEM)
+				return status;
+			if (status < 0 && status != -ENOENT && !failure)
+				failure = status;
+		}
 	}
+	return failure;
 }
 
 int guard_watch_create(const struct guard_root *roots, size_t count, struct guard_watch **ret_watch,
 		       struct strv *notes, struct ward_err *e)
 {
-	size_t steps = 0, unwatched = 0;
 	struct guard_watch *w;
+	size_t steps = 0;
+	int status;
 
 	*ret_watch = NULL;
 	for (size_t i = 0; i < count; i++)
 		steps += roots[i].step_count;
-	if (steps == 0)
+	if (!steps)
 		return 0;
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return ward_fail(e, ENOMEM, "out of memory");
 	w->roots = roots;
 	w->root_count = count;
-	w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	w->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	status = w->fd < 0 ? -errno : add_roots(w);
+	if (status == -ENOMEM) {
+		guard_watch_destroy(w);
+		return ward_fail(e, ENOMEM, "out of memory");
+	}
+	if (status < 0)
+		strv_addf(notes, "some protected or hidden files are not watched (%s): one that is replaced from outside during "
+			  "the run is no longer covered; raise fs.inotify.max_user_%s", strerror(-status),
+			  w->fd < 0 ? "instances" : "watches");
 	if (w->fd < 0) {
-		strv_addf(notes, "protected files are not watched for replacement from outside: %s",
-			  strerror(errno));
-		free(w);
+		guard_watch_destroy(w);
 		return 0;
 	}
-	for (size_t i = 0; i < count; i++)
-		watch_steps(w, i, 0, SIZE_MAX, &unwatched);
-	if (unwatched)
-		strv_addf(notes, "%zu directories with protected files are not watched for replacement from outside "
-				 "(raise fs.inotify.max_user_watches)", unwatched);
 	*ret_watch = w;
 	return 0;
 }
@@ -139,79 +150,107 @@ int guard_watch_fd(const struct guard_watch *w)
 	return w->fd;
 }
 
-/* Adds the step and everything beneath it: the mounts there went with it. */
-static void undo_steps(const struct guard_root *g, size_t first, struct guard_undone *u)
+/* Marks the step of that path and all beneath it. */
+static void mark_due(struct guard_watch *w, size_t root, const char *dir, const char *name)
 {
-	size_t n = strlen(g->steps[first].path);
+	const struct guard_root *g = &w->roots[root];
+	size_t dir_len = strlen(dir), name_len = strlen(name), n = dir_len + (dir_len ? 1 : 0) + name_len;
 
-	for (size_t i = first; i < g->step_count && u->count < ARRAY_LEN(u->steps); i++) {
+	for (size_t i = 0; i < g->step_count; i++) {
 		const char *path = g->steps[i].path;
-		bool there = false;
 
-		if (i != first && !(strncmp(path, g->steps[first].path, n) == 0 && path[n] == '/'))
-			continue;
-		for (size_t k = 0; k < u->count; k++)
-			there |= u->steps[k] == i;
-		if (!there)
-			u->steps[u->count++] = i;
+		if (strncmp(path, dir, dir_len) == 0 && (!dir_len || path[dir_len] == '/') && strlen(path) >= n &&
+		    memcmp(path + n - name_len, name, name_len) == 0 && (path[n] == '\0' || path[n] == '/'))
+			w->due[root][i] = true;
 	}
 }
 
-static struct guard_undone *entry_for(struct guard_undone *undone, size_t *count, size_t cap, size_t root)
+static void handle_event(struct guard_watch *w, const struct inotify_event *event)
 {
-	for (size_t i = 0; i < *count; i++)
-		if (undone[i].root == root && undone[i].count < ARRAY_LEN(undone[i].steps))
-			return &undone[i];
-	if (*count == cap)
-		return NULL;
-	undone[*count] = (struct guard_undone){ .root = root };
-	return &undone[(*count)++];
+	if (event->mask & IN_Q_OVERFLOW)
+		for (size_t r = 0; r < w->root_count; r++)
+			memset(w->due[r], true, w->roots[r].step_count * sizeof(**w->due));
+	for (size_t i = 0; i < w->dir_count; i++) {
+		if (w->dirs[i].wd != event->wd)
+			continue;
+		if (event->mask & IN_IGNORED)
+			w->dirs[i].wd = -1;
+		else if (event->len)
+			mark_due(w, w->dirs[i].root, w->dirs[i].dir, event->name);
+	}
 }
 
-/* What appeared as name in the directory wd; NULL: anything anywhere (the kernel's queue overflowed). */
-static void match(const struct guard_watch *w, int wd, const char *name, struct guard_undone *undone,
-		  size_t *count, size_t cap)
+static void read_events(struct guard_watch *w)
 {
-	for (size_t i = 0; i < w->count; i++) {
-		const struct watched *at = &w->watched[i];
-		const struct guard_root *g = &w->roots[at->root];
+	char buffer[16384] __attribute__((aligned(__alignof__(struct inotify_event))));
 
-		if (name && at->wd != wd)
-			continue;
-		for (size_t s = 0; s < g->step_count; s++) {
-			const char *path = g->steps[s].path;
-			struct guard_undone *u;
+	for (int rounds = 0; rounds < 64; rounds++) {	/* a storm must not hold up the supervisor */
+		ssize_t n = read(w->fd, buffer, sizeof(buffer));
 
-			if (parent_length(path) != at->parent_len || strncmp(path, at->path, at->parent_len) != 0)
-				continue;
-			if (name && strcmp(path + at->parent_len + (at->parent_len > 0), name) != 0)
-				continue;
-			u = entry_for(undone, count, cap, at->root);
-			if (u)
-				undo_steps(g, s, u);
+		if (n <= 0)
+			return;
+		for (ssize_t at = 0; at < n;) {
+			const struct inotify_event *event = (const void *)(buffer + at);
+
+			at += (ssize_t)(sizeof(*event) + event->len);
+			handle_event(w, event);
 		}
 	}
 }
 
+/* Watches the directories anew that are, or lie in, something that is due. */
+static void watch_again(struct guard_watch *w)
+{
+	for (size_t d = 0; d < w->dir_count; d++) {
+		const struct guard_root *g = &w->roots[w->dirs[d].root];
+		bool again = w->dirs[d].wd < 0;
+
+		for (size_t i = 0; i < g->step_count && !again; i++) {
+			size_t n = strlen(g->steps[i].path);
+
+			again = w->due[w->dirs[d].root][i] && strncmp(w->dirs[d].dir, g->steps[i].path, n) == 0 &&
+				(w->dirs[d].dir[n] == '\0' || w->dirs[d].dir[n] == '/');
+		}
+		if (again && add_watch(w, &w->dirs[d]) < 0)
+			w->dirs[d].wd = -1;
+	}
+}
+
+static bool is_there(const struct guard_root *g, const char *path)
+{
+	auto_fd top = open(g->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct ward_err e;
+	auto_fd fd = top < 0 ? -1 : path_open_nolink(top, path, O_PATH | O_NOFOLLOW, &e);
+
+	return fd >= 0;
+}
+
 size_t guard_watch_read(struct guard_watch *w, struct guard_undone *undone, size_t cap)
 {
-	char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
-	size_t count = 0, unwatched = 0;
-	ssize_t n = read(w->fd, events, sizeof(events));
+	size_t count = 0;
 
-	for (ssize_t at = 0; at + (ssize_t)sizeof(struct inotify_event) <= n;) {
-		const struct inotify_event *event = (const void *)(events + at);
+	read_events(w);
+	watch_again(w);
+	for (size_t r = 0; r < w->root_count; r++) {
+		for (size_t i = 0; i < w->roots[r].step_count && count < cap; i++) {
+			struct guard_undone *u = count ? &undone[count - 1] : NULL;
 
-		if (event->mask & IN_Q_OVERFLOW)
-			match(w, -1, NULL, undone, &count, cap);
-		else if (event->len)
-			match(w, event->wd, event->name, undone, &count, cap);
-		at += (ssize_t)(sizeof(*event) + event->len);
+			if (!w->due[r][i])
+				continue;
+			if (!is_there(&w->roots[r], w->roots[r].steps[i].path)) {
+				w->due[r][i] = false;	/* it is due again once it is made */
+				continue;
+			}
+			if (!u || u->root != r || u->count == ARRAY_LEN(u->steps)) {
+				if (count == cap)
+					break;
+				u = &undone[count++];
+				*u = (struct guard_undone){ .root = r };
+			}
+			u->steps[u->count++] = i;
+			w->due[r][i] = false;
+		}
 	}
-	/* a directory that was replaced has to be watched under its new inode */
-	for (size_t i = 0; i < count; i++)
-		for (size_t s = 1; s < undone[i].count && w->count < WATCHED_MAX; s++)
-			watch_steps(w, undone[i].root, undone[i].steps[s], undone[i].steps[s], &unwatched);
 	return count;
 }
 
@@ -219,7 +258,13 @@ void guard_watch_destroy(struct guard_watch *w)
 {
 	if (!w)
 		return;
-	close(w->fd);
-	free(w->watched);
+	for (size_t i = 0; i < w->dir_count; i++)
+		free(w->dirs[i].dir);
+	for (size_t r = 0; w->due && r < w->root_count; r++)
+		free(w->due[r]);
+	free(w->due);
+	free(w->dirs);
+	if (w->fd >= 0)
+		close(w->fd);
 	free(w);
 }

@@ -12,16 +12,42 @@ must_check int store_open(struct ward_err *e);
 /* A fresh run id: time and randomness, sorts by time. */
 void store_new_id(char *ret_id, size_t n);
 
-/* Writes and locks the record of a run: its roots with baselines, its cgroup directories. One file, no fsync. */
+/* Writes and locks the record of a run: its roots with baselines, its cgroup directories. One file, no fsync. Refuses a state
+ * directory that lies in a writable root. */
 must_check int store_begin(const char *run_id, const char *workspace, const struct guard_root *roots, size_t root_count,
 			   const struct strv *cgroup_dirs, struct store_run **ret_run, struct ward_err *e);
-/* Sweeps the roots into the run's quarantine. Appends to *moved. The sandbox must be dead. */
+/* Adds the sandbox's first process to the record, so that whoever finishes a killed run can be sure that it is dead. */
+must_check int store_started(struct store_run *r, pid_t init_pid, struct ward_err *e);
+/* Sweeps the roots into the run's quarantine. Appends to *moved. The sandbox must be dead. After a failure the record
+ * outlives store_end(), and the next store_recover() tries again. */
 must_check int store_sweep(struct store_run *r, const struct guard_root *roots, size_t root_count,
 			   struct strv *moved, struct ward_err *e);
-/* Ends the run: the record goes, the directory stays only if it has a quarantine. Frees r; NULL is fine. */
+/* Ends the run: the record goes, only a quarantine stays. Frees r; NULL is fine. */
 void store_end(struct store_run *r);
 
-/* Finishes what dead runs (their records are unlocked) left: cgroup directories, sweep, record. Returns how many. */
+/* Finishes what dead runs (their records are unlocked) left: processes, cgroup directories, sweep, record. Returns how many. */
 must_check int store_recover(struct ward_err *e);
+
+/* One thing in the quarantine. */
+struct store_item {
+	char *run;		/* id of the run that it was moved after */
+	char *workspace;	/* of that run */
+	char *root;		/* the tree it was in, absolute */
+	char *path;		/* where it was, relative to root */
+	char *stored;		/* where it is, relative to the run's quarantine */
+	char *why;
+};
+
+struct store_items {
+	struct store_item *items;
+	size_t len;
+};
+
+/* Lists what is in the quarantine, oldest run first. The caller frees with store_items_clear(). */
+must_check int store_list(struct store_items *ret_items, struct ward_err *e);
+void store_items_clear(struct store_items *v);
+/* Moves an item back to where it was, or beneath the directory `to` (NULL: where it was). Nothing is overwritten, no link is
+ * followed. *ret_where is where it lies now; the caller frees. */
+must_check int store_restore(const struct store_item *item, const char *to, char **ret_where, struct ward_err *e);
 
 #endif

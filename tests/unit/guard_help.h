@@ -96,7 +96,7 @@ static inline void tree_scan(struct tree *t, struct guard_root *g, struct strv h
 {
 	struct ward_err e = { 0 };
 
-	*g = (struct guard_root){ .path = strdup(t->path), .target = strdup(t->path) };
+	*g = (struct guard_root){ .path = strdup(t->path), .target = strdup(t->path), .writable = true };
 	if (guard_compile(g, &hide, &protect, &e) < 0 || guard_scan(g, t->fd, &e) < 0)
 		fail_msg("%s: %s", e.what, e.why);
 	strv_free(&hide);

@@ -113,7 +113,7 @@ static void bad_aiignore_is_an_error(void **state unused_arg)
 {
 	struct strv none = { 0 };
 	struct ward_err e = { 0 };
-	struct guard_root g = { 0 };
+	struct guard_root g = { .writable = true };
 	struct tree t;
 
 	tree_make(&t);
@@ -220,7 +220,7 @@ static void many_names_are_an_error(void **state unused_arg)
 {
 	struct strv hide = list_of("*", NULL), none = { 0 };
 	struct ward_err e = { 0 };
-	struct guard_root g = { 0 };
+	struct guard_root g = { .writable = true };
 	struct tree t;
 	char name[32];
 

@@ -1,0 +1,154 @@
+/*
+ * The state directory and run ids. In: the environment. Out: an open directory that only the caller's user can change. Runs in
+ * the supervisor and in the verbs, on the start path: two system calls when all is there already.
+ *
+ *	STATE/live/ID		the record of a run that has not ended; locked while its supervisor lives
+ *	STATE/quarantine/ID/	what was moved out of its trees: index, and 0/ 1/ ... for each tree
+ *	STATE/trusted/		see trust.c
+ */
+#include "lib/store_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+
+static int state_path(struct buf *path, struct ward_err *e)
+{
+	const char *own = getenv("WARD_STATE_DIR"), *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+	if (own && *own)
+		buf_puts(path, own);
+	else if (geteuid() == 0)
+		buf_puts(path, "/var/lib/ward");
+	else if (xdg && *xdg == '/')
+		buf_printf(path, "%s/ward", xdg);
+	else if (home && *home == '/')
+		buf_printf(path, "%s/.local/state/ward", home);
+	if (path->failed)
+		return ward_fail(e, ENOMEM, "out of memory");
+	if (path->len && path->data[0] == '/')
+		return 0;
+	ward_fail(e, EINVAL, path->len ? "WARD_STATE_DIR is not an absolute path: %s"
+				       : "there is no place for ward's state: HOME is not set%s", buf_text(path));
+	return ward_remedy(e, "set WARD_STATE_DIR to an absolute path of a directory of your own");
+}
+
+/* Makes the directory and those above it that are missing. */
+static int make_path(const char *path, struct ward_err *e)
+{
+	auto_free char *copy = strdup(path);
+
+	if (!copy)
+		return ward_fail(e, ENOMEM, "out of memory");
+	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(copy, 0700) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
+			break;
+		*slash = '/';
+	}
+	if (mkdir(path, 0700) == 0 || errno == EEXIST)
+		return 0;
+	ward_fail_errno(e, "cannot make the state directory %s", path);
+	return ward_remedy(e, "make it yourself, free some space, or set WARD_STATE_DIR to a directory that you can write");
+}
+
+static int check_owner(int fd, const char *path, struct ward_err *e)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return ward_fail_errno(e, "cannot look at the state directory %s", path);
+	if (st.st_uid != geteuid()) {
+		ward_fail(e, EPERM, "the state directory %s belongs to uid %u, not to uid %u", path, st.st_uid, geteuid());
+		return ward_remedy(e, "set WARD_STATE_DIR to a directory of your own");
+	}
+	if (st.st_mode & 022) {
+		ward_fail(e, EPERM, "the state directory %s can be written by others (mode %04o)", path, st.st_mode & 07777);
+		return ward_remedy(e, "chmod go-w %s", path);
+	}
+	return 0;
+}
+
+/* A link may stand for the directory if nobody else can turn it elsewhere. */
+static bool is_own_link(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && (st.st_uid == 0 || st.st_uid == geteuid());
+}
+
+int store_open(struct ward_err *e)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+	auto_buf path = { 0 };
+	auto_fd fd = -1;
+	int status = state_path(&path, e);
+
+	if (status < 0)
+		return status;
+	fd = open(path.data, flags | O_NOFOLLOW);
+	if (fd < 0 && errno == ENOENT) {
+		status = make_path(path.data, e);
+		if (status < 0)
+			return status;
+		fd = open(path.data, flags | O_NOFOLLOW);
+	}
+	if (fd < 0 && (errno == ELOOP || errno == ENOTDIR) && is_own_link(path.data))
+		fd = open(path.data, flags);
+	if (fd < 0) {
+		ward_fail_errno(e, "cannot open the state directory %s", path.data);
+		return ward_remedy(e, "make it a directory of your own, or set WARD_STATE_DIR to another");
+	}
+	status = check_owner(fd, path.data, e);
+	return status < 0 ? status : take_fd(&fd);
+}
+
+int store_open_dir(int dir_fd, const char *name, struct ward_err *e)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(dir_fd, name, flags);
+
+	if (fd < 0 && errno == ENOENT && (mkdirat(dir_fd, name, 0700) == 0 || errno == EEXIST))
+		fd = openat(dir_fd, name, flags);
+	if (fd >= 0)
+		return fd;
+	ward_fail_errno(e, "cannot make %s in the state directory", name);
+	return ward_remedy(e, "free some space, make the state directory writable, or set WARD_STATE_DIR to another one");
+}
+
+/* Days since 1970 as a date; gmtime() would read the time zone's files first. */
+static void civil_date(int64_t days, unsigned *year, unsigned *month, unsigned *day)
+{
+	int64_t z = days + 719468, era = z / 146097;
+	unsigned of_era = (unsigned)(z - era * 146097);
+	unsigned y = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+	unsigned of_year = of_era - (365 * y + y / 4 - y / 100);
+	unsigned m = (5 * of_year + 2) / 153;
+
+	*day = of_year - (153 * m + 2) / 5 + 1;
+	*month = m < 10 ? m + 3 : m - 9;
+	*year = (unsigned)(y + era * 400) + (*month <= 2);
+}
+
+void store_new_id(char *ret_id, size_t n)
+{
+	static const char letters[] = "0123456789abcdefghjkmnpqrstvwxyz";
+	unsigned char random[6] = { 0 };
+	unsigned year, month, day, second;
+	struct timespec now;
+	char tail[7] = { 0 };
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		for (size_t i = 0; i < sizeof(random); i++)	/* only names must differ: O_EXCL refuses a double */
+			random[i] = (unsigned char)(now.tv_nsec >> (5 * i));
+	for (size_t i = 0; i < sizeof(random); i++)
+		tail[i] = letters[random[i] % 32];
+	civil_date(now.tv_sec / 86400, &year, &month, &day);
+	second = (unsigned)(now.tv_sec % 86400);
+	snprintf(ret_id, n, "%04u%02u%02u-%02u%02u%02u-%s", year % 10000, month, day, second / 3600, second / 60 % 60,
+		 second % 60, tail);
+}

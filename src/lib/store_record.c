@@ -1,0 +1,385 @@
+/*
+ * Records of runs. In: what a run may leave behind (trees with their baselines, cgroup directories, its first process). Out: one
+ * text file that is locked as long as the supervisor lives. Whoever finds it unlocked finishes the run: the guardian
+ * that survives a killed supervisor, or the next start after a crash of the machine.
+ *
+ * The record is complete before the sandbox starts; one without its last line belongs to a run that never began. It is not
+ * synced: after a power failure the kernel may have lost it together with what the run wrote last.
+ */
+#include "lib/store_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/io.h"
+#include "base/path.h"
+#include "lib/guard_internal.h"
+#include "lib/limits.h"
+
+#define RECORD_MAX (64u << 20)
+#define HEADER "ward-run 1"
+#define DYING_MS 5000
+
+struct store_run {
+	int state_fd, live_fd, record_fd;
+	char id[32];
+	char *workspace;
+	bool keep;	/* the sweep failed: the record stays */
+};
+
+static void put_line(struct buf *b, const char *key, const char *value)
+{
+	buf_printf(b, "%s ", key);
+	guard_escape(b, value);
+	buf_puts(b, "\n");
+}
+
+static void put_list(struct buf *b, const char *key, const struct strv *v)
+{
+	for (size_t i = 0; i < v->len; i++)
+		put_line(b, key, v->items[i]);
+}
+
+static void put_root(struct buf *b, const struct guard_root *g)
+{
+	put_line(b, "root", g->path);
+	buf_printf(b, "since %" PRIu64 "\n", g->since_ns);
+	put_list(b, "rule", &g->rules);
+	put_list(b, "base", &g->baseline);
+	put_list(b, "repo", &g->repositories);
+	put_list(b, "link", &g->links);
+}
+
+/* An agent that could write the state directory could forge records and quarantines. */
+static int check_outside(int state_fd, const struct guard_root *roots, size_t count, struct ward_err *e)
+{
+	char link[32], path[4096];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", state_fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n < 0)
+		return ward_fail_errno(e, "cannot tell where the state directory is");
+	path[n] = '\0';
+	for (size_t i = 0; i < count; i++)
+		if (roots[i].writable && path_is_beneath(path, roots[i].path)) {
+			ward_fail(e, EINVAL, "ward's state directory %s lies in %s, which the sandbox may write", path,
+				  roots[i].path);
+			return ward_remedy(e, "use a smaller workspace, or set WARD_STATE_DIR to a directory elsewhere");
+		}
+	return 0;
+}
+
+static int write_record(struct store_run *r, const struct buf *text, struct ward_err *e)
+{
+	int status;
+
+	r->record_fd = openat(r->live_fd, r->id, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_APPEND, 0600);
+	if (r->record_fd < 0) {
+		ward_fail_errno(e, "cannot make the run's record");
+		return ward_remedy(e, "make the state directory writable, or set WARD_STATE_DIR to another one");
+	}
+	if (flock(r->record_fd, LOCK_EX | LOCK_NB) < 0)
+		return ward_fail_errno(e, "cannot lock the run's record");
+	status = io_write_all(r->record_fd, text->data, text->len);
+	if (status < 0) {
+		ward_fail(e, -status, "cannot write the run's record: %s", strerror(-status));
+		return ward_remedy(e, "free some space in the state directory, or set WARD_STATE_DIR to another one");
+	}
+	return 0;
+}
+
+int store_begin(const char *run_id, const char *workspace, const struct guard_root *roots, size_t root_count,
+		const struct strv *cgroup_dirs, struct store_run **ret_run, struct ward_err *e)
+{
+	struct store_run *r = calloc(1, sizeof(*r));
+	auto_buf text = { 0 };
+	int status;
+
+	if (!r)
+		return ward_fail(e, ENOMEM, "out of memory");
+	r->live_fd = r->record_fd = -1;
+	snprintf(r->id, sizeof(r->id), "%s", run_id);
+	r->workspace = strdup(workspace);
+	buf_puts(&text, HEADER "\n");
+	put_line(&text, "workspace", workspace);
+	if (cgroup_dirs)
+		put_list(&text, "cgroup", cgroup_dirs);
+	for (size_t i = 0; i < root_count; i++)
+		if (roots[i].writable)
+			put_root(&text, &roots[i]);
+	buf_puts(&text, "complete\n");
+	status = r->state_fd = store_open(e);
+	if (status >= 0)
+		status = check_outside(r->state_fd, roots, root_count, e);
+	if (status >= 0)
+		status = r->live_fd = store_open_dir(r->state_fd, STORE_LIVE, e);
+	if (status >= 0)
+		status = text.failed || !r->workspace ? ward_fail(e, ENOMEM, "out of memory") : write_record(r, &text, e);
+	if (status < 0) {
+		store_end(r);
+		return status;
+	}
+	*ret_run = r;
+	return 0;
+}
+
+/* When a process was started, in ticks since boot; 0: there is none. */
+static uint64_t start_time(pid_t pid)
+{
+	auto_buf stat = { 0 };
+	uint64_t ticks = 0;
+	char path[32];
+	const char *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (io_read_file(AT_FDCWD, path, 65536, &stat) < 0)
+		return 0;
+	at = strrchr(stat.data, ')');	/* the name may hold anything */
+	for (int field = 2; at && field < 22; field++) {
+		at = strchr(at, ' ');
+		at = at ? at + 1 : NULL;
+	}
+	if (!at || sscanf(at, "%" SCNu64, &ticks) != 1)
+		return 0;
+	return ticks;
+}
+
+static void read_boot_id(struct buf *id)
+{
+	if (io_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 64, id) < 0)
+		buf_free(id);
+	while (id->len && id->data[id->len - 1] == '\n')
+		id->data[--id->len] = '\0';
+}
+
+int store_started(struct store_run *r, pid_t init_pid, struct ward_err *e)
+{
+	auto_buf boot = { 0 };
+	auto_buf line = { 0 };
+	int status;
+
+	read_boot_id(&boot);
+	buf_printf(&line, "init %d %" PRIu64 " %s\n", init_pid, start_time(init_pid), buf_text(&boot));
+	status = line.failed ? -ENOMEM : io_write_all(r->record_fd, line.data, line.len);
+	return status < 0 ? ward_fail(e, -status, "cannot write the run's record: %s", strerror(-status)) : 0;
+}
+
+int store_sweep(struct store_run *r, const struct guard_root *roots, size_t root_count,
+		struct strv *moved, struct ward_err *e)
+{
+	int failure = 0;
+
+	for (size_t i = 0; i < root_count; i++) {
+		struct ward_err own = { 0 };
+
+		if (!roots[i].writable)
+			continue;
+		if (store_sweep_root(r->state_fd, r->id, r->workspace, &roots[i], i, moved, &own) < 0 && !failure) {
+			*e = own;
+			failure = -own.code;
+		}
+	}
+	r->keep = failure < 0;
+	return failure;
+}
+
+void store_end(struct store_run *r)
+{
+	if (!r)
+		return;
+	if (!r->keep && r->record_fd >= 0)
+		unlinkat(r->live_fd, r->id, 0);
+	own_close_fd(&r->record_fd);
+	own_close_fd(&r->live_fd);
+	own_close_fd(&r->state_fd);
+	free(r->workspace);
+	free(r);
+}
+
+/* A record that was read again. */
+struct dead_run {
+	char *workspace;
+	struct strv cgroups;
+	struct guard_root *roots;
+	size_t root_count;
+	pid_t init_pid;
+	uint64_t init_start;
+	char init_boot[64];
+	bool complete;
+};
+
+static void dead_run_clear(struct dead_run *d)
+{
+	for (size_t i = 0; i < d->root_count; i++)
+		guard_clear(&d->roots[i]);
+	free(d->roots);
+	free(d->workspace);
+	strv_free(&d->cgroups);
+}
+
+static int add_root(struct dead_run *d, const char *path)
+{
+	struct guard_root *grown = reallocarray(d->roots, d->root_count + 1, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	d->roots = grown;
+	d->roots[d->root_count] = (struct guard_root){ .path = strdup(path), .writable = true };
+	return d->roots[d->root_count++].path ? 0 : -ENOMEM;
+}
+
+static int read_line(struct dead_run *d, const char *key, char *value)
+{
+	struct guard_root *g = d->root_count ? &d->roots[d->root_count - 1] : NULL;
+
+	if (strcmp(key, "complete") == 0)
+		d->complete = true;
+	if (strcmp(key, "init") == 0)
+		return sscanf(value, "%d %" SCNu64 " %63s", &d->init_pid, &d->init_start, d->init_boot) < 2 ? -EINVAL : 0;
+	guard_unescape(value);
+	if (strcmp(key, "workspace") == 0) {
+		free(d->workspace);
+		d->workspace = strdup(value);
+	} else if (strcmp(key, "cgroup") == 0) {
+		strv_add(&d->cgroups, value);
+	} else if (strcmp(key, "root") == 0) {
+		return add_root(d, value);
+	} else if (g && strcmp(key, "since") == 0) {
+		g->since_ns = strtoull(value, NULL, 10);
+	} else if (g && strcmp(key, "rule") == 0) {
+		strv_add(&g->rules, value);
+	} else if (g && strcmp(key, "base") == 0) {
+		strv_add(&g->baseline, value);
+	} else if (g && strcmp(key, "repo") == 0) {
+		strv_add(&g->repositories, value);
+	} else if (g && strcmp(key, "link") == 0) {
+		strv_add(&g->links, value);
+	}
+	return 0;
+}
+
+static int read_record(int fd, struct dead_run *d)
+{
+	auto_buf text = { 0 };
+	int status = io_read_all(fd, RECORD_MAX, &text);
+	char *line, *rest;
+
+	if (status < 0)
+		return status;
+	rest = text.data;
+	line = strsep(&rest, "\n");
+	if (!line || strcmp(line, HEADER) != 0)
+		return text.len ? -EINVAL : 0;
+	while (status >= 0 && (line = strsep(&rest, "\n"))) {
+		char *key = strsep(&line, " ");
+
+		if (*key)
+			status = read_line(d, key, line ? line : key + strlen(key));
+	}
+	for (size_t i = 0; i < d->root_count; i++) {
+		strv_sort(&d->roots[i].baseline);
+		strv_sort(&d->roots[i].repositories);
+		strv_sort(&d->roots[i].links);
+	}
+	return status;
+}
+
+/* Makes sure that the sandbox's first process, and with it all others, is dead. */
+static int wait_dead(const struct dead_run *d, struct ward_err *e)
+{
+	auto_buf boot = { 0 };
+	auto_fd fd = -1;
+	struct pollfd p = { .events = POLLIN };
+
+	read_boot_id(&boot);
+	if (d->init_pid <= 1 || strcmp(buf_text(&boot), d->init_boot) != 0)
+		return 0;
+	fd = (int)syscall(SYS_pidfd_open, d->init_pid, 0);
+	if (fd < 0 || start_time(d->init_pid) != d->init_start)
+		return 0;
+	p.fd = fd;
+	if (poll(&p, 1, DYING_MS / 2) > 0)
+		return 0;
+	syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
+	if (poll(&p, 1, DYING_MS / 2) > 0)
+		return 0;
+	return ward_fail(e, ETIMEDOUT, "process %d of a dead run does not end", d->init_pid);
+}
+
+static int finish_run(int state_fd, const char *id, struct dead_run *d, struct ward_err *e)
+{
+	auto_strv moved = { 0 };
+	int status = wait_dead(d, e);
+
+	if (status < 0)
+		return status;
+	cgroup_remove_dirs(&d->cgroups);
+	for (size_t i = 0; status >= 0 && i < d->root_count; i++) {
+		status = guard_restore_rules(&d->roots[i], e);
+		if (status >= 0)
+			status = store_sweep_root(state_fd, id, d->workspace ? d->workspace : "", &d->roots[i], i, &moved, e);
+	}
+	return status;
+}
+
+/* Finishes the run of one record if nobody holds its lock. Returns 1 when there was something to finish. */
+static int recover_one(int state_fd, int live_fd, const char *id, struct ward_err *e)
+{
+	auto_fd fd = openat(live_fd, id, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct dead_run d = { 0 };
+	struct stat st;
+	int status;
+
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0)
+		return 0;	/* alive, or finished by somebody else just now */
+	status = read_record(fd, &d);
+	if (status < 0)
+		ward_fail(e, -status, "the record cannot be read: %s", strerror(-status));
+	else if (d.complete)
+		status = finish_run(state_fd, id, &d, e);
+	if (status >= 0 && unlinkat(live_fd, id, 0) < 0 && errno != ENOENT)
+		status = ward_fail_errno(e, "cannot remove the record");
+	dead_run_clear(&d);
+	return status < 0 ? ward_wrap(e, "finishing the run %s, which was killed", id) : 1;
+}
+
+int store_recover(struct ward_err *e)
+{
+	auto_fd state = store_open(e);
+	auto_dir list = NULL;
+	int live, finished = 0, failure = 0;
+
+	if (state < 0)
+		return state;
+	live = openat(state, STORE_LIVE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (live < 0)
+		return errno == ENOENT ? 0 : ward_fail_errno(e, "cannot open the records of runs");
+	list = fdopendir(live);
+	if (!list) {
+		close(live);
+		return ward_fail(e, ENOMEM, "out of memory");
+	}
+	for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+		struct ward_err own = { 0 };
+		int status;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		status = recover_one(state, live, entry->d_name, &own);
+		finished += status > 0;
+		if (status < 0 && !failure) {
+			*e = own;
+			failure = status;
+		}
+	}
+	return failure ? failure : finished;
+}
