@@ -29,7 +29,7 @@ enum verb_set {
 /* The command line of one verb, read. Strings are argv's own unless `made` holds them. */
 struct options {
 	enum verb verb;
-	const char *policy_file, *workspace, *cwd, *report_file;
+	const char *policy_file, *workspace, *cwd, *report_file, *to;
 	bool widen, verbose, json, force, help;
 	struct spec_option *fields;	/* owned */
 	size_t field_count, field_cap;

@@ -184,7 +184,7 @@ static void read_events(struct guard_watch *w)
 {
 	char buffer[16384] __attribute__((aligned(__alignof__(struct inotify_event))));
 
-	for (int rounds = 0; rounds < 64; rounds++) {	/* a storm must not hold up the supervisor */
+	for (int rounds = 0; rounds < 8; rounds++) {	/* a storm must not hold up the supervisor */
 		ssize_t n = read(w->fd, buffer, sizeof(buffer));
 
 		if (n <= 0)
