@@ -39,9 +39,9 @@ _ward_options() {
 		other=""
 		;;
 	quarantine)
-		options="--json --help -h"
+		options="--json --to --help -h"
 		file=""
-		directory=""
+		directory="--to"
 		other=""
 		;;
 	help)

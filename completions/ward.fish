@@ -64,6 +64,7 @@ complete -c ward -n '__fish_seen_subcommand_from trust' -F
 complete -c ward -n '__fish_seen_subcommand_from doctor' -l json -d 'print one JSON object instead of text'
 complete -c ward -n '__fish_seen_subcommand_from doctor' -s h -l help -d 'explain this verb'
 complete -c ward -n '__fish_seen_subcommand_from quarantine' -l json -d 'print one JSON object instead of text'
+complete -c ward -n '__fish_seen_subcommand_from quarantine' -l to -x -a '(__fish_complete_directories)' -d 'restore beneath DIR instead of the place that a thing came from'
 complete -c ward -n '__fish_seen_subcommand_from quarantine' -s h -l help -d 'explain this verb'
 complete -c ward -n '__fish_seen_subcommand_from quarantine' -x -a 'ls restore'
 complete -c ward -n '__fish_seen_subcommand_from help' -s h -l help -d 'explain this verb'
