@@ -137,7 +137,11 @@ static void look_at_limits(struct box *b)
 	if (b->watch && watch_tick(b->watch, u)) {
 		stop_all(b, true);
 		watch_confirm(b->watch, u);
+		if (limits_stop(b->plan, u, &l))
+			kill_sandbox(b);	/* before it goes on */
 		stop_all(b, false);
+		if (b->paused)
+			tell_init(b, GUEST_STOP, 0);
 	}
 	if (limits_stop(b->plan, u, &l)) {
 		end_by_limit(b, l);
@@ -334,15 +338,16 @@ static void bury(struct box *b)
 {
 	struct rusage used = { 0 };
 	struct usage *u = &b->result->usage;
+	uint64_t cpu_ms;
 	int status;
 
 	if (b->run.init_pid <= 0)
 		return;
 	kill_sandbox(b);
-	if (b->watch)
-		(void)watch_tick(b->watch, u);
 	while (wait4(b->run.init_pid, &status, 0, &used) < 0 && errno == EINTR)
 		;
+	if (b->watch && watch_tick(b->watch, u))
+		watch_confirm(b->watch, u);	/* it may have ended by itself, or by SIGXFSZ, within a tick */
 	while (b->run.control_fd >= 0 && !b->exited) {
 		bool dead = b->dead;
 
@@ -354,9 +359,10 @@ static void bury(struct box *b)
 	}
 	if (b->run.cgroup)
 		cgroup_usage(b->run.cgroup, u);
-	if (u->cpu_ms == 0)
-		u->cpu_ms = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 +
-			    (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000;
+	cpu_ms = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 +
+		 (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000;
+	if (u->cpu_ms < cpu_ms)	/* who counted last counted most */
+		u->cpu_ms = cpu_ms;
 	if (u->memory_peak_bytes < (uint64_t)used.ru_maxrss * 1024)
 		u->memory_peak_bytes = (uint64_t)used.ru_maxrss * 1024;
 }

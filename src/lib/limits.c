@@ -11,7 +11,8 @@
  *
  * RLIMIT_NPROC does not bind uid 0 of the host, so there processes are counted by the watch. RLIMIT_DATA stops the one process
  * that takes too much with ENOMEM before the watch has to kill; the `build` set goes without, for sanitizers
- * reserve terabytes of shadow. RLIMIT_FSIZE is the disk limit: no file can be larger than what all files together may be.
+ * reserve terabytes of shadow. RLIMIT_FSIZE is the disk limit and a little more, so that the watch sees which limit it was: no file can be
+ * larger than what all files together may be, and one fallocate() cannot fill the disk between two ticks.
  */
 #include "lib/limits.h"
 
@@ -21,6 +22,7 @@
 #include <sys/statfs.h>
 
 #define MEMLOCK_BYTES (8ULL << 20)
+#define FSIZE_MARGIN (1u << 20)
 #define STORM_REFUSED 256	/* refused forks that end a sandbox */
 
 /* Who could hold a limit here: asked for in the order of the table. */
@@ -228,7 +230,7 @@ size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t ca
 	if (l[LIMIT_MEMORY].held_by == HELD_WATCH && p->spec->policy.proc_syscalls != SYSCALLS_BUILD)
 		add_rlimit(out, &n, cap, RLIMIT_DATA, l[LIMIT_MEMORY].value);
 	if (l[LIMIT_DISK].held_by == HELD_WATCH)
-		add_rlimit(out, &n, cap, RLIMIT_FSIZE, l[LIMIT_DISK].value);
+		add_rlimit(out, &n, cap, RLIMIT_FSIZE, l[LIMIT_DISK].value + FSIZE_MARGIN);
 	return n;
 }
 

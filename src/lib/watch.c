@@ -433,10 +433,10 @@ static bool settle(struct watch *w)
 	for (int i = 0; i < SETTLE_TRIES; i++) {
 		size_t moving = 0;
 
-		if (proc_list(&w->view, &w->table) < 0 || w->table.len == 0)
+		if (proc_list(&w->view, &w->table) < 0)
 			return false;
-		if (stopped_by_cgroup(w))
-			return true;
+		if (w->table.len == 0 || stopped_by_cgroup(w))
+			return true;	/* dead, or stopped */
 		for (size_t k = 1; k < w->table.len; k++)
 			moving += !strchr("TtZXD", w->table.items[k].state);
 		if (!moving)
