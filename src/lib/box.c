@@ -240,7 +240,10 @@ static void watch_once(struct box *b)
 	now = io_now_ms();
 	if (b->notify_at_ms && now >= b->notify_at_ms)
 		b->notify_at_ms = 0;
-	if (polled[POLL_NOTIFY].revents) {
+	if (polled[POLL_NOTIFY].revents & ~POLLIN) {
+		notify_destroy(b->notify);	/* every process under the filter is gone: nobody will ask again */
+		b->notify = NULL;
+	} else if (polled[POLL_NOTIFY].revents) {
 		unsigned wait_ms = notify_handle(b->notify, b->result);
 
 		b->notify_at_ms = wait_ms ? now + wait_ms : 0;
