@@ -440,10 +440,13 @@ static int unlinked_file(int fd)
 }
 
 /* Open in a thread's own table only, while the leader has none. */
+static volatile int table_is_own;
+
 static int thread_table(void *file)
 {
 	if (unshare(CLONE_FILES) < 0)
 		return 1;
+	table_is_own = 1;
 	return ready(*(int *)file);
 }
 
@@ -458,7 +461,8 @@ static int file_of_a_thread(int fd)
 	    clone(thread_table, stack + sizeof(stack),
 		  CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD, &ready_fd) < 0)
 		return 1;
-	usleep(20000);
+	while (!table_is_own)
+		usleep(1000);
 	close(file);
 	while (pause() < 0)
 		;
