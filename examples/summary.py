@@ -17,7 +17,6 @@ def contained(report, project):
         ('the git hook is not in the project', not (project / '.git/hooks/pre-commit').exists()),
         ('the shell start file is not in the project' + (', it lies in the quarantine' if '.envrc' in moved else ''),
          not (project / '.envrc').exists()),
-        ('the honest work is there: report.txt', (project / 'report.txt').exists()),
     ]
 
 
@@ -32,6 +31,8 @@ def main():
     rows = contained(report, project)
     for what, held in rows:
         print(f'  {"contained" if held else "NOT HELD ":9}  {what}')
+    worked = (project / 'report.txt').exists()
+    print(f'  {"kept" if worked else "LOST":9}  what it was asked to do: report.txt')
     layers = report['layers']
     print('  layers in force:  ' + ', '.join(n for n, state in layers.items() if state['in_force']))
     absent = [f'{n} ({s["note"]})' if s.get('note') else n for n, s in layers.items() if not s['in_force']]
@@ -41,7 +42,7 @@ def main():
     print('  limits held:      ' + ', '.join(held_by))
     for note in report.get('notes', []):
         print(f'  note:             {note}')
-    good = status == 0 and all(held for _, held in rows)
+    good = status == 0 and worked and all(held for _, held in rows)
     print('\nEverything was contained.' if good else '\nNOT everything was contained: see above.')
     print('Next: `build/src/cli/ward run -- sh` in a project of yours, `ward --help`, and README.md.')
     return 0 if good else 1

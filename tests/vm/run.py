@@ -100,7 +100,7 @@ def boot(vmlinux, cpio):
     # Without the early TSC rate the kernel measures it against an emulated timer, and hangs when the host is busy.
     words = ('console=ttyS0 panic=-1 quiet loglevel=1 tsc=reliable no_timer_check nokaslr lpj=5000000 mitigations=off reboot=t '
              f'random.trust_cpu=on apparmor=1 security=apparmor tsc_early_khz={int(float(mhz.group(1)) * 1000) if mhz else 2000000}')
-    command = ['qemu-system-x86_64', '-M', 'microvm,pcie=on', '-accel', 'tcg', '-cpu', 'qemu64', '-smp', '2', '-m', '768', '-nodefaults',
+    command = ['qemu-system-x86_64', '-M', 'microvm,pcie=on', '-accel', 'tcg', '-cpu', 'qemu64', '-smp', '1', '-m', '768', '-nodefaults',
                '-no-user-config', '-display', 'none', '-serial', 'stdio', '-no-reboot', '-kernel', vmlinux, '-initrd', cpio, '-append', words]
     try:
         run = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=BOOT_SECONDS)
