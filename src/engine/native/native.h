@@ -39,7 +39,10 @@ struct native_child {
 	struct sock_filter filter[NATIVE_FILTER_MAX];
 	size_t filter_len;
 
-	/* written by the child */
+	/* written by the child and its helper */
+	long net_pid;
+	int net_fd;			/* the network namespace, or -errno */
+	uint32_t net_done;		/* a futex */
 	int base_fd;
 	int listener_fd;		/* seccomp's, -1: none */
 	int passed_fds[8];		/* for the supervisor: proc, then under the watch the tmpfs mounts */
@@ -50,6 +53,7 @@ struct native_child {
 	const char *failed_path;	/* NULL: none */
 	long failed_error;		/* negative errno */
 
+	char net_stack[4096] __attribute__((aligned(16)));
 	char stack[NATIVE_STACK_BYTES] __attribute__((aligned(16)));
 };
 
@@ -63,7 +67,8 @@ long native_dev(struct native_child *c);
 long native_late_mounts(struct native_child *c);
 long native_guards(struct native_child *c);
 long native_pivot(struct native_child *c);
-long native_loopback(struct native_child *c);
+long native_net_begin(struct native_child *c);
+long native_net_enter(struct native_child *c);
 long native_rlimits(struct native_child *c);
 long native_capabilities(struct native_child *c);
 long native_no_new_privs(struct native_child *c);

@@ -34,7 +34,8 @@ struct native_stage {
 
 static const struct native_stage native_stages[] = {
 	{ "cgroup", NULL, "make the run's cgroup and write its limits" },
-	{ "clone", NULL, "user, mount, pid, net, ipc and uts namespaces in one call" },
+	{ "clone", NULL, "user, mount, pid, ipc and uts namespaces in one call" },
+	{ "net", native_net_begin, "a helper makes the network namespace meanwhile" },
 	{ "join", native_join_cgroup, "enter the cgroup (v1), then a cgroup namespace of its own" },
 	{ "ids", native_maps, "map the ids; as root become an unprivileged one" },
 	{ "name", native_host_name, "a host name of its own" },
@@ -43,8 +44,8 @@ static const struct native_stage native_stages[] = {
 	{ "dev", native_dev, "six devices, own terminals, limited shared memory" },
 	{ "mounts", native_late_mounts, "private file systems, the workspace, writable mounts" },
 	{ "guards", native_guards, "hidden and protected files, ancestors pinned" },
+	{ "enter", native_net_enter, "enter it: its own loopback is up, there is no other interface" },
 	{ "pivot", native_pivot, "enter the new root, drop the old one" },
-	{ "net", native_loopback, "bring the own loopback up; there is no other interface" },
 	{ "rlimits", native_rlimits, "limits per process" },
 	{ "caps", native_capabilities, "drop every capability for good" },
 	{ "nnp", native_no_new_privs, "set-id programs give nothing" },
@@ -344,8 +345,8 @@ static int clone_sandbox(const struct plan *p, struct native_child *c, struct ru
 {
 	int into = run->cgroup ? cgroup_clone_fd(run->cgroup) : -1;
 	struct clone_child child = {
-		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
-			 CLONE_NEWUTS | CLONE_VM | CLONE_PIDFD | (into >= 0 ? CLONE_INTO_CGROUP : 0),
+		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+			 CLONE_VM | CLONE_PIDFD | (into >= 0 ? CLONE_INTO_CGROUP : 0),
 		.cgroup_fd = into,
 		.pid_fd = -1,
 		.stack = c->stack,
