@@ -1,0 +1,92 @@
+"""The policy at the command line: what is refused before anything starts, and who may widen what."""
+import json
+import os
+import pathlib
+
+DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
+SAMPLES = ("sample.yaml", "sample.json", "sample-dict.yaml")
+
+
+def sample(t, name):
+    """A copy that an ordinary user can read."""
+    directory = t.workspace({name: (DATA / name).read_text()})
+    return os.path.join(directory, name)
+
+
+def refused(t, r, *parts):
+    t.equal(r.rc, 125, "exit code")
+    for part in parts:
+        t.contains(r.err, part, "message")
+
+
+def test_sample_is_valid_and_named_where_unsupported(t):
+    for name in SAMPLES:
+        path = sample(t, name)
+        r = t.ward("check", path)
+        t.equal(r.rc, 0, "exit code of check")
+        r = t.ward("run", "-p", path, "--", "/bin/true", cwd=t.workspace())
+        refused(t, r, "isolation: gvisor is not yet supported by this build", "network.mode: restricted is not yet supported")
+
+
+def test_all_errors_before_anything_runs(t):
+    workspace = t.workspace({"ward.yaml": "filesystem:\n  mode: readonly\nresources: {memory: 4Gi}\nnetwrok: {}\n"})
+    r = t.ward("run", "--", "/bin/touch", "ran", cwd=workspace)
+    refused(t, r, "ward.yaml:2:9: filesystem.mode: expected read_only, review or read_write, found \"readonly\"; did you mean \"read_only\"?",
+            "ward.yaml:3:13: resources.memory: unknown key", "ward.yaml:4:1: netwrok: unknown key; did you mean \"network\"?")
+    t.check(not os.path.exists(os.path.join(workspace, "ran")), "the command ran")
+
+
+def test_found_policy_that_widens_needs_trust(t):
+    workspace = t.workspace({"ward.yaml": "resources: {pids_limit: 2048}\n"})
+    r = t.ward("run", "--", "/bin/true", cwd=workspace)
+    refused(t, r, "resources.pids_limit: 1024 -> 2048", "ward trust")
+    t.equal(t.ward("run", "-p", "ward.yaml", "--", "/bin/true", cwd=workspace).rc, 0, "exit code with -p")
+    t.equal(t.ward("trust", "ward.yaml", cwd=workspace).rc, 0, "exit code of trust")
+    t.equal(t.ward("run", "--", "/bin/true", cwd=workspace).rc, 0, "exit code when trusted")
+    t.write(workspace, {"ward.yaml": "resources: {pids_limit: 2049}\n"})
+    refused(t, t.ward("run", "--", "/bin/true", cwd=workspace), "1024 -> 2049")
+
+
+def test_found_policy_that_narrows_is_used(t):
+    workspace = t.workspace({"ward.yaml": "filesystem: {mode: read_only}\n"})
+    r = t.ward("run", "--", "/bin/sh", "-c", "touch planted 2>/dev/null; test ! -e planted", cwd=workspace)
+    t.equal(r.rc, 0, "exit code")
+
+
+def test_options_only_narrow_on_top_of_a_file(t):
+    workspace = t.workspace({"p.yaml": "resources: {pids_limit: 64, timeout_seconds: 60}\n"})
+    run = ("run", "-p", "p.yaml")
+    refused(t, t.ward(*run, "--pids", "65", "--timeout", "61", "--", "/bin/true", cwd=workspace),
+            "resources.pids_limit: 64 -> 65 (--pids)", "resources.timeout_seconds: 60 -> 61 (--timeout)", "--widen")
+    t.equal(t.ward(*run, "--pids", "32", "--", "/bin/true", cwd=workspace).rc, 0, "exit code of a narrower one")
+    t.equal(t.ward(*run, "--pids", "65", "--widen", "--", "/bin/true", cwd=workspace).rc, 0, "exit code with --widen")
+
+
+def test_where_values_come_from(t):
+    workspace = t.workspace({"p.json": json.dumps({"resources": {"pids_limit": 64}})})
+    r = t.ward("plan", "-p", "p.json", "--timeout", "5m", "--json", cwd=workspace)
+    t.equal(r.rc, 0, "exit code")
+    policy = json.loads(r.out)["policy"]
+    t.equal(policy["resources.pids_limit"]["value"], "64", "pids")
+    t.equal(policy["resources.timeout_seconds"]["value"], "300", "timeout")
+    t.equal(policy["resources.timeout_seconds"]["from"], "command line", "origin")
+
+
+def test_strange_policy_files(t):
+    workspace = t.workspace({"dir.yaml": None})
+    os.mkfifo(os.path.join(workspace, "fifo.yaml"))
+    for name, part in (("dir.yaml", "not a regular file"), ("fifo.yaml", "not a regular file"),
+                       ("/dev/zero", "not a regular file"), ("none.yaml", "cannot open the policy file")):
+        refused(t, t.ward("run", "-p", name, "--", "/bin/true", cwd=workspace, timeout=10), part)
+    os.symlink("../outside.yaml", os.path.join(workspace, "ward.yaml"))
+    refused(t, t.ward("run", "--", "/bin/true", cwd=workspace), "out of the workspace")
+
+
+def test_workspaces_that_are_none(t):
+    home = t.fresh_dir("home")
+    for path, part in (("/", "a system directory"), ("/etc", "a system directory"), ("/tmp", "a system directory"),
+                       ("/proc/self", "a kernel file system"), ("/nonexistent", "No such file or directory"),
+                       ("/etc/passwd", "not a directory"), (home, "the home directory"),
+                       (os.path.dirname(home), "above the home directory")):
+        refused(t, t.ward("run", "-w", path, "--", "/bin/true", cwd=t.workspace(), env={"HOME": home}), part)
+    refused(t, t.ward("run", "--", "/bin/true", cwd="/"), "a system directory", "-w DIR")
