@@ -1,7 +1,8 @@
 /*
  * Lists of maps: host mounts, egress rules, grants, sinks; and the map of commands. In: nodes. Out: what struct policy
- * holds; rules, grants and sinks as one line of canonical JSON each, keys in the order of the table and defaults filled in,
- * so that two ways of writing the same thing compare equal. The keys come from the ITEM rows. Pure functions, no rights.
+ * holds; rules, grants and sinks as one line of canonical JSON each, keys in the order of the table, defaults left out
+ * (ports excepted), so that two ways of writing the same thing compare equal. The keys come from the ITEM rows. Pure
+ * functions, no rights.
  */
 #include <errno.h>
 #include <string.h>
@@ -61,24 +62,35 @@ static void write_strings(struct reader *r, const char *path, const struct schem
 		reader_out_of_memory(r);
 }
 
+/* Only the ports are written where nothing is said: everything else that has its default is left out. */
 static void write_default(const struct schema_item *item, struct json *j)
 {
 	uint64_t value;
 
-	if (!*item->fallback)
+	if (item->type != TYPE_UINTS || schema_number(item->type, item->values, item->fallback, &value) < 0)
 		return;
-	if (item->type == TYPE_BOOL)
-		json_bool(j, item->name, strcmp(item->fallback, "true") == 0);
-	else if (item->type == TYPE_SECONDS && !schema_number(item->type, item->values, item->fallback, &value))
-		json_uint(j, item->name, value / 1000);
-	else if (item->type == TYPE_UINTS) {
-		json_begin_array(j, item->name);
-		if (!schema_number(item->type, item->values, item->fallback, &value))
-			json_uint(j, NULL, value);
-		json_end_array(j);
-	} else {
-		json_string(j, item->name, item->fallback);
-	}
+	json_begin_array(j, item->name);
+	json_uint(j, NULL, value);
+	json_end_array(j);
+}
+
+static bool is_default(const struct schema_item *item, uint64_t value)
+{
+	uint64_t fallback;
+
+	return *item->fallback && schema_number(item->type, item->values, item->fallback, &fallback) == 0 &&
+	       fallback == value;
+}
+
+static void write_seconds(const struct schema_item *item, uint64_t ms, struct json *j)
+{
+	auto_buf text = { 0 };
+
+	schema_number_text(TYPE_SECONDS, ms, &text);
+	if (ms % 1000)
+		json_string(j, item->name, buf_text(&text));
+	else
+		json_uint(j, item->name, ms / 1000);
 }
 
 static void write_member(struct reader *r, const char *path, const struct schema_item *item, const struct node *n,
@@ -95,14 +107,14 @@ static void write_member(struct reader *r, const char *path, const struct schema
 	} else if (item->type == TYPE_STRINGS) {
 		write_strings(r, path, item, n, j);
 	} else if (item->type == TYPE_BOOL) {
-		if (value_bool(r, path, n, &flag))
+		if (value_bool(r, path, n, &flag) && strcmp(item->fallback, n->text) != 0)
 			json_bool(j, item->name, flag);
 	} else if (item->type == TYPE_ENUM) {
-		if (value_enum(r, path, item->values, n, &index))
+		if (value_enum(r, path, item->values, n, &index) && strcmp(item->fallback, n->text) != 0)
 			json_string(j, item->name, n->text);
 	} else if (item->type == TYPE_SECONDS) {
-		if (value_number(r, path, item->type, item->values, n, &value))
-			json_uint(j, item->name, value / 1000);
+		if (value_number(r, path, item->type, item->values, n, &value) && !is_default(item, value))
+			write_seconds(item, value, j);
 	} else if (value_string(r, path, item->values, n, &text)) {
 		if (strcmp(item->values, "host") == 0 && !host_parse(text, false, host, &index))
 			text = host;	/* its canonical form */

@@ -67,7 +67,7 @@ static void check_sample(const char *file)
 	assert_string_equal(policy_enum_name(POLICY_F_net_mode, p.net_mode), "restricted");
 	assert_int_equal(p.net_egress.len, 2);
 	assert_string_equal(p.net_egress.items[1],
-			    "{\"host\":\"github.com\",\"ports\":[443],\"private\":false,\"waf\":\"off\"}");
+			    "{\"host\":\"github.com\",\"ports\":[443]}");
 	assert_int_equal(p.net_ingress.len, 0);
 	assert_string_equal(p.fs_workspace, "/tmp/agent");
 	assert_int_equal(p.fs_host_mounts.len, 0);

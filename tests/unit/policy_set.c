@@ -37,7 +37,7 @@ static const struct {
 	{ "network.ingress", "8080", true, "[8080]" },
 	{ "network.ingress", "deny_all", false, "deny_all" },
 	{ "network.egress_allowlist", "a.example:80", true,
-	  "[{\"host\":\"a.example\",\"ports\":[80],\"private\":false,\"waf\":\"off\"}]" },
+	  "[{\"host\":\"a.example\",\"ports\":[80]}]" },
 	{ "network.upstream_proxy", "null", false, "null" },
 };
 
