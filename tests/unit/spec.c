@@ -12,16 +12,6 @@
 #include "lib/sha256.h"
 #include "lib/spec.h"
 
-int store_open(struct ward_err *e);
-
-/* Stands in for the state directory where the test is linked without it. */
-__attribute__((weak)) int store_open(struct ward_err *e)
-{
-	int fd = open(getenv("WARD_STATE_DIR"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	return fd < 0 ? ward_fail_errno(e, "state directory") : fd;
-}
-
 static char root[] = "/tmp/ward-test-spec-XXXXXX";
 
 static void write_text(const char *path, const char *text)
