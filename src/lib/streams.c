@@ -1,7 +1,8 @@
 /*
  * The three descriptors of the command. In: the caller's 0-2. Out: descriptors that may go inside, or a relay.
  *
- * A pipe, a socket and /dev/null go inside as they are. A regular file does not: whoever holds it could open it again
+ * A pipe and /dev/null go inside as they are. A socket does not: it belongs to the host's network, and whoever holds it
+ * could connect it to somewhere else, or accept from it. A regular file or named pipe does not: whoever holds it could open it again
  * through /proc with another mode, truncate it, or change its mode and times; the supervisor moves its bytes through a
  * pipe (the kernel does the copying) and leaves the caller's offset where the command's reading or writing ended. A
  * terminal never goes inside either. A directory is a way out (`< /`) and a device is a device: both are refused before
@@ -11,11 +12,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 
 #include "base/io.h"
 
@@ -72,6 +75,14 @@ static int give_relay(struct streams *s, int i, const struct stat *st, struct wa
 	return 0;
 }
 
+/* Whether a pipe lies in the host's files, where its mode and times could be changed through the descriptor. */
+static bool has_name(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) < 0 || fs.f_type != PIPEFS_MAGIC;
+}
+
 static int prepare_one(struct streams *s, const struct plan *p, int i, struct ward_err *e)
 {
 	bool limited = i != 0 && p->limits[LIMIT_OUTPUT].value != POLICY_NONE;
@@ -82,11 +93,12 @@ static int prepare_one(struct streams *s, const struct plan *p, int i, struct wa
 		return ward_fail_errno(e, "%s is not open", stream_names[i]);
 	if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3))
 		return give_itself(s, i, e);
-	if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))
+	if (S_ISFIFO(st.st_mode) && !has_name(i))
 		return limited ? give_relay(s, i, &st, e) : give_itself(s, i, e);
 	if (S_ISREG(st.st_mode) && mode == (i == 0 ? O_WRONLY : O_RDONLY))
 		return ward_fail(e, EBADF, "%s is not open for %s", stream_names[i], i ? "writing" : "reading");
-	if (S_ISREG(st.st_mode) || (S_ISCHR(st.st_mode) && isatty(i)))
+	if (S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) ||
+	    (S_ISCHR(st.st_mode) && isatty(i)))
 		return give_relay(s, i, &st, e);
 	ward_fail(e, EINVAL, "%s is a %s, which would be a way out of the sandbox", stream_names[i],
 		  S_ISDIR(st.st_mode) ? "directory" : "device");

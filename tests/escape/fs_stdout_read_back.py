@@ -15,7 +15,7 @@ def attack(a):
     for name in ("/proc/self/fd/1", "/dev/stdout"):
         for flags in (os.O_RDONLY, os.O_RDWR):
             try:
-                fd = os.open(name, flags)
+                fd = os.open(name, flags | os.O_NONBLOCK)
                 os.write(2, b"read back: " + os.read(fd, 100))
             except OSError as error:
                 os.write(2, repr(error).encode() + b"\n")
