@@ -7,6 +7,7 @@
 #include "cli/report.h"
 #include "engine/native/native.h"
 #include "lib/engine.h"
+#include "lib/store.h"
 
 #include <errno.h>
 
@@ -61,6 +62,15 @@ static int finish(const struct options *o, const struct report *report, const st
 	return code;
 }
 
+/* Before the workspace is looked at: what a killed run planted there must not count as having been there. */
+static void finish_killed_runs(void)
+{
+	struct ward_err e = { 0 };
+
+	if (store_recover(&e) < 0)
+		say_error(&e, false, 0);
+}
+
 int verb_run(struct options *o)
 {
 	struct ward_err e = { 0 };
@@ -72,6 +82,7 @@ int verb_run(struct options *o)
 
 	if (report_open(&report, o->report_file, &e) < 0)
 		return refuse(o, &report, &e);
+	finish_killed_runs();
 	if (ask_plan(o, &spec, &plan, &e) < 0) {
 		code = refuse(o, &report, &e);
 	} else {

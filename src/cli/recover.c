@@ -1,0 +1,19 @@
+/*
+ * ward recover: finishes the runs whose supervisor was killed. In: the records in the state directory that nobody holds. Out: how many were finished.
+ * The guardian becomes this program when it finds its supervisor dead; it prints nothing when there was nothing to do.
+ */
+#include "cli/ask.h"
+#include "lib/store.h"
+
+int verb_recover(struct options *o)
+{
+	struct ward_err e = { 0 };
+	auto_buf out = { 0 };
+	int finished = store_recover(&e);
+
+	if (finished < 0)
+		return say_error(&e, o->json, EXIT_REFUSED);
+	if (finished > 0)
+		buf_printf(&out, "finished %d killed run%s; see: ward quarantine ls\n", finished, finished == 1 ? "" : "s");
+	return say_out(&out, EXIT_FINE);
+}
