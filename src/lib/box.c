@@ -284,13 +284,15 @@ static int block_signals(struct box *b, struct ward_err *e)
 static int put_on_record(struct box *b, struct ward_err *e)
 {
 	auto_strv dirs = { 0 };
+	int r;
 
 	if (b->run.cgroup)
 		cgroup_dirs(b->run.cgroup, &dirs);
 	if (dirs.len == 0 && b->plan->root_count == 0)
 		return 0;
-	return store_begin(b->plan->run_id, b->plan->workspace, b->plan->roots, b->plan->root_count, &dirs,
-			   &b->record, e);
+	r = store_begin(b->plan->run_id, b->plan->workspace, b->plan->roots, b->plan->root_count, &dirs,
+			&b->record, e);
+	return r < 0 ? r : store_started(b->record, b->run.init_pid, e);
 }
 
 static int begin_watching(struct box *b, struct ward_err *e)
