@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	text = policy_text(&p, field);
 	assert(text);
 	free(text);
-	if (policy_set(&p, value, "1", false, POLICY_CLI, &e) < 0)
+	/* as a name too; the search for the nearest one is slow for long ones */
+	if (n < 32 && policy_set(&p, value, "1", false, POLICY_CLI, &e) < 0)
 		assert(e.code && e.why[0]);
 	policy_clear(&p);
 	free(value);
