@@ -6,7 +6,7 @@
  * through /proc with another mode, truncate it, or change its mode and times; the supervisor moves its bytes through a
  * pipe (the kernel does the copying) and leaves the caller's offset where the command's reading or writing ended. A
  * terminal never goes inside either. A directory is a way out (`< /`) and a device is a device: both are refused before
- * anything starts. Runs in the supervisor; ward itself never reads standard input but to pass it on.
+ * anything starts. What goes to the operator's terminal passes the terminal filter. Runs in the supervisor; ward itself never reads standard input but to pass it on.
  */
 #include "lib/streams.h"
 
@@ -69,8 +69,10 @@ static int give_relay(struct streams *s, int i, const struct stat *st, struct wa
 			     .own_from = !input, .own_to = input, .from_file = input && file,
 			     .to_file = !input && file, .to_socket = !input && S_ISSOCK(st->st_mode),
 			     .copied = !file };
-	if (!input && S_ISCHR(st->st_mode))
+	if (!input && S_ISCHR(st->st_mode)) {
+		r->clean = true;
 		use_own_terminal(r, i);
+	}
 	s->relay_count++;
 	return 0;
 }
@@ -134,7 +136,8 @@ static void close_relay(struct relay *r)
 {
 	close_side(&r->from_fd, r->own_from);
 	close_side(&r->to_fd, r->own_to);
-	r->have = r->done = 0;
+	buf_free(&r->pending);
+	r->done = 0;
 }
 
 size_t streams_poll(struct streams *s, struct pollfd *polled)
@@ -142,7 +145,7 @@ size_t streams_poll(struct streams *s, struct pollfd *polled)
 	for (size_t i = 0; i < s->relay_count; i++) {
 		struct relay *r = &s->relays[i];
 
-		if (r->done < r->have || r->from_file)
+		if (r->done < r->pending.len || r->from_file)
 			polled[i] = (struct pollfd){ .fd = r->to_fd, .events = POLLOUT };
 		else
 			polled[i] = (struct pollfd){ .fd = r->from_fd, .events = POLLIN };
@@ -168,7 +171,8 @@ static bool relay_splice(struct streams *s, struct relay *r)
 
 static void relay_read(struct streams *s, struct relay *r)
 {
-	ssize_t n = read(r->from_fd, r->data, sizeof(r->data));
+	char data[4096];	/* what a pipe takes at once when poll says that it is ready */
+	ssize_t n = read(r->from_fd, data, sizeof(data));
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -176,16 +180,21 @@ static void relay_read(struct streams *s, struct relay *r)
 		close_relay(r);
 		return;
 	}
-	r->have = (size_t)n;
-	r->done = 0;
+	r->pending.len = r->done = 0;
+	if (r->clean)
+		terminal_filter(&r->terminal, data, (size_t)n, &r->pending);
+	else
+		buf_add(&r->pending, data, (size_t)n);
 	if (r->own_from)
 		s->out_bytes += (size_t)n;
+	if (r->pending.failed)
+		close_relay(r);
 }
 
 static void relay_write(struct relay *r)
 {
-	const char *at = r->data + r->done;
-	size_t left = r->have - r->done;
+	const char *at = r->pending.data + r->done;
+	size_t left = r->pending.len - r->done;
 	ssize_t n = r->to_socket ? send(r->to_fd, at, left, MSG_NOSIGNAL | MSG_DONTWAIT)
 				 : write(r->to_fd, at, left);
 
@@ -204,14 +213,14 @@ void streams_move(struct streams *s, const struct pollfd *polled, size_t count)
 
 		if (!polled[i].revents || r->to_fd < 0)
 			continue;
-		if (r->done < r->have) {
+		if (r->done < r->pending.len) {
 			relay_write(r);
 			continue;
 		}
 		if (!r->copied && relay_splice(s, r))
 			continue;
 		relay_read(s, r);
-		if (r->done < r->have)
+		if (r->done < r->pending.len)
 			relay_write(r);
 	}
 }
@@ -247,7 +256,7 @@ static void give_back(struct streams *s)
 		unread = 0;
 	for (size_t i = 0; i < s->relay_count; i++)
 		if (s->relays[i].from_file)
-			unread += (int)(s->relays[i].have - s->relays[i].done);
+			unread += (int)(s->relays[i].pending.len - s->relays[i].done);
 	if (unread > 0)
 		(void)!lseek(STDIN_FILENO, -unread, SEEK_CUR);
 	close(s->unread_fd);

@@ -4,6 +4,7 @@
 
 #include <poll.h>
 
+#include "base/terminal.h"
 #include "lib/plan.h"
 
 struct relay {
@@ -11,9 +12,11 @@ struct relay {
 	bool own_from, own_to;	/* ours to close */
 	bool from_file, to_file;	/* a regular file: always ready, and the kernel can move the bytes itself */
 	bool to_socket;
-	bool copied;		/* the kernel would not: through data */
-	size_t have, done;	/* bytes in data, and how many of them are written */
-	char data[4096];
+	bool copied;		/* the kernel would not: through pending */
+	bool clean;		/* to the operator's terminal: only what may pass */
+	struct terminal terminal;
+	struct buf pending;	/* read, and not yet written but for the first `done` bytes */
+	size_t done;
 };
 
 struct streams {
