@@ -229,8 +229,8 @@ static void probe_kernel(struct probe *p)
 	remedy(p, "install a newer kernel");
 }
 
-/* Why a user namespace, or what needs its rights, was refused. */
-static void explain_user(struct probe *p, int err)
+/* Or why what needs its rights was. */
+void probe_explain_user(struct probe *p, int err)
 {
 	if (read_number("/proc/sys/user/max_user_namespaces") == 0) {
 		absent(p, "user.max_user_namespaces is 0");
@@ -263,7 +263,7 @@ static void probe_user(struct probe *p)
 	int err = in_child(try_user);
 
 	if (err)
-		explain_user(p, err);
+		probe_explain_user(p, err);
 	else
 		found(p, "made one");
 }
@@ -273,7 +273,7 @@ static void probe_spaces(struct probe *p)
 	int err = in_child(try_spaces);
 
 	if (err)
-		explain_user(p, err);
+		probe_explain_user(p, err);
 	else
 		found(p, "made them");
 }
@@ -283,7 +283,7 @@ static void probe_mounts(struct probe *p)
 	int err = in_child(try_mounts);
 
 	if (err)
-		explain_user(p, err);
+		probe_explain_user(p, err);
 	else
 		found(p, "mounted a tmpfs");
 }

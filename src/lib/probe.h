@@ -27,6 +27,8 @@ struct probe {
 
 /* Tries everything; probes[PROBES] is filled. Takes some milliseconds and changes nothing. */
 void probe_host(struct probe *probes);
+/* Fills *p for a host that refused a user namespace with err: why, and the command that grants it. */
+void probe_explain_user(struct probe *p, int err);
 /* Text of the table's row. Static. */
 const char *probe_name(enum probe_id id);
 const char *probe_help(enum probe_id id);

@@ -109,10 +109,10 @@ def ladder_cases(take_away):
         (f'landlock-{take_away[0]}', 'user', f'ward run {landlock} --report $REPORT -- sh -c "echo inside; echo x > file; cat file"',
          lambda r: r.code == 0 and 'inside' in r.out and in_force(r, 'landlock') and not in_force(r, 'user namespace')),
         (f'landlock-files-{take_away[0]}', 'user',
-         f'echo key > ~/.secret; ward run {landlock} -- sh -c "cat /home/user/.secret; echo x > /home/user/planted"; ls /home/user/planted',
-         lambda r: r.code != 0 and 'key\n' not in r.out),
-        (f'landlock-net-{take_away[0]}', 'user', f'ward run {landlock} -- nc -w 2 127.0.0.1 1',
-         lambda r: r.code != 0 and 'refused' not in r.out.lower()),
+         f'echo key > ~/.secret; ward run {landlock} -- sh -c "echo ran; cat /home/user/.secret; echo x > /home/user/planted"; ls /home/user/planted',
+         lambda r: r.code != 0 and 'ran\n' in r.out and 'key\n' not in r.out),
+        (f'landlock-net-{take_away[0]}', 'user', f'ward run {landlock} -- sh -c "echo ran; exec nc -w 2 127.0.0.1 1"',
+         lambda r: r.code != 0 and 'ran\n' in r.out and 'refused' not in r.out.lower()),
     ]
 
 

@@ -25,6 +25,7 @@
 #include "engine/native/native.h"
 #include "engine/native/seccomp.h"
 #include "guest/protocol.h"
+#include "lib/probe.h"
 
 struct native_stage {
 	const char *name;
@@ -314,11 +315,16 @@ static int prepare(const struct plan *p, const int stdio_fds[3], const struct ru
 	return r < 0 ? r : prepare_filter(&m->child, p, e);
 }
 
-static int explain_clone(long error, struct ward_err *e)
+static int explain_clone(int error, struct ward_err *e)
 {
-	ward_fail(e, (int)-error, "cannot make the sandbox's namespaces: %s", strerror((int)-error));
-	return ward_remedy(e, "`ward doctor` shows what is missing and the command that grants it; with "
-			      "require.isolation: landlock a weaker sandbox is accepted");
+	struct probe found = { 0 };
+
+	if (error == EAGAIN || error == ENOMEM)
+		return ward_fail(e, error, "cannot start another process: %s", strerror(error));
+	probe_explain_user(&found, error);
+	ward_fail(e, error, "cannot make a user namespace: %s", found.why);
+	return ward_remedy(e, "%s; or accept a weaker sandbox: require: {isolation: landlock, limits: none}",
+			   found.remedy);
 }
 
 static int write_maps(const struct plan *p, const struct running *run, struct ward_err *e)
@@ -358,7 +364,7 @@ static int clone_sandbox(const struct plan *p, struct native_child *c, struct ru
 	int r = 0;
 
 	if (pid < 0)
-		return explain_clone(pid, e);
+		return explain_clone((int)-pid, e);
 	run->init_pid = (pid_t)pid;
 	run->pid_fd = child.pid_fd;
 	if (!c->uid_map)
