@@ -3,7 +3,7 @@
  * and nothing on the host is changed; what ward run would refuse is refused here in the same words.
  */
 #include "cli/ask.h"
-#include "engine/native/native.h"
+#include "engine/engines.h"
 #include "lib/engine.h"
 
 int verb_plan(struct options *o)
@@ -15,7 +15,7 @@ int verb_plan(struct options *o)
 
 	if (ask_plan(o, &spec, &plan, &e) < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);
-	plan_print(plan, engine_native.stages(), o->json, &out);
+	plan_print(plan, engine_choose(plan)->stages(), o->json, &out);
 	plan_free(plan);
 	spec_clear(&spec);
 	return say_out(&out, EXIT_FINE);

@@ -5,7 +5,7 @@
  */
 #include "cli/ask.h"
 #include "cli/report.h"
-#include "engine/native/native.h"
+#include "engine/engines.h"
 #include "lib/engine.h"
 #include "lib/store.h"
 
@@ -86,7 +86,7 @@ int verb_run(struct options *o)
 	if (ask_plan(o, &spec, &plan, &e) < 0) {
 		code = refuse(o, &report, &e);
 	} else {
-		box_run(&engine_native, plan, &result);
+		box_run(engine_choose(plan), plan, &result);
 		code = finish(o, &report, plan, &result);
 		result_clear(&result);
 		plan_free(plan);

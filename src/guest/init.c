@@ -7,6 +7,10 @@
  * command has ended, it exits, and the kernel kills everything else in the pid namespace. It is not dumpable: the
  * command, which has the same uid, can neither trace it nor reach its descriptors.
  *
+ * As "ward-rung" it does the same where there is no pid namespace (the Landlock rung). It is no pid 1 there, so the
+ * kernel would not kill what it leaves behind; but its Landlock domain scopes signals, and kill(-1) reaches exactly
+ * the processes of that domain. The command gets a domain of its own inside, from which ward-init is out of reach.
+ *
  * As "ward-guardian" it sits outside, beside the supervisor, in a session of its own: descriptor 3 is the end of a
  * pipe that the supervisor holds, 4 the sandbox's pidfd, 5 ward's binary. One byte means that all is well and it ends.
  * The pipe closing without one means that the supervisor was killed: it makes sure that the sandbox is dead and
@@ -116,7 +120,21 @@ static long exec_command(char **argv, size_t argc, char **envp)
 	return result;
 }
 
-static long start_command(char **argv, size_t argc, char **envp, unsigned long old_mask)
+/* A domain for the command inside our own: it cannot signal or trace us any more. */
+static long enter_inner_domain(void)
+{
+	const struct {
+		uint64_t files, net, scoped;
+	} attr = { 0, 0, 3 /* abstract sockets, signals */ };
+	long fd = raw_call(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+	long err = fd < 0 ? fd : raw_call(SYS_landlock_restrict_self, fd, 0);
+
+	if (fd >= 0)
+		raw_call(SYS_close, fd);
+	return err;
+}
+
+static long start_command(char **argv, size_t argc, char **envp, unsigned long old_mask, bool rung)
 {
 	long pid = raw_call(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	long err;
@@ -125,7 +143,8 @@ static long start_command(char **argv, size_t argc, char **envp, unsigned long o
 		return pid;
 	raw_call(SYS_setsid);
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &old_mask, 0, SIGNAL_SET_BYTES);
-	err = exec_command(argv, argc, envp);
+	err = rung ? enter_inner_domain() : 0;
+	err = err < 0 ? -err : exec_command(argv, argc, envp);
 	say(GUEST_FAILED, (int32_t)err, err == ENOENT || err == ENOTDIR ? 127 : 126);
 	guest_exit(err == ENOENT || err == ENOTDIR ? 127 : 126);
 }
@@ -158,10 +177,22 @@ static bool obey(long command)
 		raw_call(SYS_kill, -1, SIGSTOP);
 	else if (m.op == GUEST_CONTINUE)
 		raw_call(SYS_kill, -1, SIGCONT);
-	return true;
+	return m.op != GUEST_END;
 }
 
-static _Noreturn void run_init(char **argv, size_t argc, char **envp)
+/* The end of everything: as pid 1 by leaving, on the rung by hand. */
+static _Noreturn void end_all(bool rung)
+{
+	long r = 0;
+
+	if (rung)
+		raw_call(SYS_kill, -1, SIGKILL);
+	while (rung && (r >= 0 || r == -EINTR))
+		r = raw_call(SYS_wait4, -1, 0, 0, 0);
+	guest_exit(0);
+}
+
+static _Noreturn void run_init(char **argv, size_t argc, char **envp, bool rung)
 {
 	unsigned long all = ~0UL, old_mask = 0, child = SIGNAL_BIT(SIGCHLD);
 	long command, signal_fd;
@@ -172,7 +203,11 @@ static _Noreturn void run_init(char **argv, size_t argc, char **envp)
 	signal_fd = raw_call(SYS_signalfd4, -1, &child, SIGNAL_SET_BYTES, O_CLOEXEC | O_NONBLOCK);
 	if (argc < 1 || signal_fd < 0)
 		guest_exit(125);
-	command = start_command(argv, argc, envp, old_mask);
+	/* kill(-1) is ours only where the engine has confined us; a filter is the last thing it puts on */
+	if (rung && (raw_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) != 2 ||
+		     raw_call(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0))
+		guest_exit(125);
+	command = start_command(argv, argc, envp, old_mask, rung);
 	if (command < 0) {
 		say(GUEST_FAILED, (int32_t)-command, 126);
 		guest_exit(126);
@@ -186,10 +221,10 @@ static _Noreturn void run_init(char **argv, size_t argc, char **envp)
 		if (polled[1].revents) {
 			raw_call(SYS_read, signal_fd, drain, sizeof(drain));
 			if (reap(command))
-				guest_exit(0);
+				end_all(rung);
 		}
 		if (polled[0].revents && !obey(command))
-			guest_exit(0);
+			end_all(rung);
 	}
 }
 
@@ -206,6 +241,8 @@ static _Noreturn void run_guardian(char **argv, char **envp)
 	while (n == -EINTR);
 	if (n == 1)
 		guest_exit(0);
+	/* ward-init lost its supervisor too and ends by itself, on the rung with all the others: a second is plenty */
+	raw_call(SYS_poll, &dead, 1, 1000);
 	raw_call(SYS_pidfd_send_signal, 4, SIGKILL, 0, 0);
 	while (raw_call(SYS_poll, &dead, 1, -1) == -EINTR)
 		;
@@ -221,8 +258,10 @@ _Noreturn void guest_main(long *stack)
 
 	if (argc < 1)
 		guest_exit(125);
-	/* "ward-init" or "ward-guardian": the sixth letter tells */
-	if (raw_strlen(argv[0]) > 5 && argv[0][5] == 'g')
+	/* "ward-init", "ward-rung" or "ward-guardian": the sixth letter tells */
+	char role = raw_strlen(argv[0]) > 5 ? argv[0][5] : 'i';
+
+	if (role == 'g')
 		run_guardian(argv + 1, envp);
-	run_init(argv + 1, argc - 1, envp);
+	run_init(argv + 1, argc - 1, envp, role == 'r');
 }

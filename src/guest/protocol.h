@@ -10,7 +10,8 @@ enum guest_op {
 	GUEST_EXITED,		/* a = wait status of the command */
 	GUEST_SIGNAL = 64,	/* supervisor -> init: send signal a to the command's process group */
 	GUEST_STOP,		/* stop every process */
-	GUEST_CONTINUE		/* let them go on */
+	GUEST_CONTINUE,		/* let them go on */
+	GUEST_END		/* kill every process and end */
 };
 
 struct guest_message {

@@ -29,6 +29,7 @@
 #include <utime.h>
 
 #include "base/path.h"
+#include "lib/rung.h"
 
 #define PAGE_BYTES     4096
 #define XATTR_NAME_LEN 256
@@ -111,6 +112,7 @@ static int add_tree(struct behalf *b, const char *path, struct ward_err *e)
 int behalf_create(const struct plan *p, struct behalf **ret_behalf, struct ward_err *e)
 {
 	struct behalf *b = calloc(1, sizeof(*b));
+	char tmp[64];
 	int r = 0;
 
 	if (!b)
@@ -122,6 +124,9 @@ int behalf_create(const struct plan *p, struct behalf **ret_behalf, struct ward_
 	for (size_t i = 0; i < p->mount_count && r == 0; i++)
 		if (p->mounts[i].kind == MOUNT_BIND && p->mounts[i].writable && !p->mounts[i].is_file)
 			r = add_tree(b, p->mounts[i].source, e);
+	rung_tmp_path(p, tmp, sizeof(tmp));
+	if (r == 0 && access(tmp, F_OK) == 0)
+		r = add_tree(b, tmp, e);
 	if (r < 0) {
 		behalf_destroy(b);
 		return r;

@@ -64,7 +64,9 @@ static void tell_init(struct box *b, enum guest_op op, int argument)
 /* Every process of the sandbox at once; the pid namespace dies with its first process. */
 static void kill_sandbox(struct box *b)
 {
-	if (b->run.pid_fd >= 0)
+	if (b->engine->kill)
+		b->engine->kill(&b->run);
+	else if (b->run.pid_fd >= 0)
 		(void)!syscall(SYS_pidfd_send_signal, b->run.pid_fd, SIGKILL, NULL, 0);
 }
 
@@ -351,7 +353,7 @@ static void bury(struct box *b)
 	kill_sandbox(b);
 	while (wait4(b->run.init_pid, &status, 0, &used) < 0 && errno == EINTR)
 		;
-	if (b->watch && watch_tick(b->watch, u) && !b->limited)
+	if (b->watch && watch_tick(b->watch, u))
 		watch_confirm(b->watch, u);	/* it may have ended by itself, or by SIGXFSZ, within a tick */
 	while (b->run.control_fd >= 0 && !b->exited) {
 		bool dead = b->dead;

@@ -31,6 +31,8 @@ struct engine {
 	/* Mounts the steps of root that the host's change undid (indices into its steps) again. NULL: cannot. */
 	int (*remount)(const struct plan *p, struct running *run, const struct guard_root *g,
 		       const size_t *steps, size_t count, struct ward_err *e);
+	/* Kills every process of the sandbox, as often as asked. NULL: SIGKILL to pid_fd does it. */
+	void (*kill)(struct running *run);
 	/* Frees what the engine itself keeps in *run, when every process of the sandbox is dead. */
 	void (*finish)(struct running *run);
 	/* "name", "help" pairs, NULL-terminated, in the order in which they happen. */

@@ -17,6 +17,7 @@
 #include "lib/idmap.h"
 #include "lib/limits.h"
 #include "lib/plan_root.h"
+#include "lib/rung.h"
 #include "lib/store.h"
 
 static int do_nothing(void *unused)
@@ -129,7 +130,11 @@ int plan_compile(const struct spec *s, struct plan **ret_plan, struct ward_err *
 	if (any_limit(&s->policy))
 		p->facts.cgroup = cgroup_probe();
 	choose_rung(p);
-	r = p->workspace ? fill_plan(p, e) : ward_fail(e, ENOMEM, "out of memory");
+	r = p->workspace ? 0 : ward_fail(e, ENOMEM, "out of memory");
+	if (r == 0 && p->rung == RUNG_LANDLOCK)
+		r = rung_check(p, e);
+	if (r == 0)
+		r = fill_plan(p, e);
 	if (r < 0) {
 		plan_free(p);
 		return r;

@@ -1,0 +1,442 @@
+/*
+ * The Landlock rung, outside. In: a const plan for a host that gives no user namespaces. Out: a running sandbox, as far
+ * as one can be had: files, network, system calls, signals and tracing are confined; the rest is absent, said in the
+ * result, and refused where the policy asks for it (lib/rung.c). Runs in the supervisor with the user's rights. The
+ * order of everything is rung_stages[] in child.c.
+ *
+ * ward-init is in the sandbox's Landlock domain and kills exactly that domain when it ends, when it is told to, and
+ * when the supervisor is gone (guest/init.c). So the sandbox is ended by a word, not by a signal to ward-init.
+ */
+#include "engine/landlock/rung.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/clone.h"
+#include "base/io.h"
+#include "base/path.h"
+#include "engine/landlock/leftovers.h"
+#include "guest/image.h"
+#include "guest/protocol.h"
+#include "lib/rung.h"
+
+/* What the supervisor keeps for as long as the run lasts. */
+struct rung_memory {
+	struct rung_child child;
+	struct strv texts;
+	char **argv, **envp;
+};
+
+static const struct {
+	const char *path;
+	unsigned rights;
+} fixed_paths[] = {
+#define RUNG_PATH(path, rights) { path, rights },
+#include "rung.def"
+#undef RUNG_PATH
+};
+
+/* ---- what must not be tried ---- */
+
+static int check_nested_mounts(const struct plan *p, struct ward_err *e)
+{
+	for (size_t i = 0; i < p->mount_count; i++)
+		for (size_t k = 0; k < p->mount_count; k++) {
+			const struct plan_mount *inner = &p->mounts[i], *outer = &p->mounts[k];
+
+			if (inner->kind != MOUNT_BIND || outer->kind != MOUNT_BIND || inner->writable ||
+			    !outer->writable || !path_is_beneath(inner->source, outer->source))
+				continue;
+			(void)ward_fail(e, ENOTSUP, "%s cannot be read-only inside the writable %s: Landlock only adds rights",
+					inner->source, outer->source);
+			return ward_remedy(e, "take one of them out; with user namespaces it works (`ward doctor`)");
+		}
+	return 0;
+}
+
+static int check_hidden(const struct plan *p, struct ward_err *e)
+{
+	for (size_t i = 0; i < p->root_count; i++)
+		if (p->roots[i].hide && !ignore_is_empty(p->roots[i].hide)) {
+			(void)ward_fail(e, ENOTSUP, "%s has files to hide (.aiignore), which the landlock rung cannot",
+					p->roots[i].path);
+			return ward_remedy(e, "enable user namespaces (`ward doctor` tells how), or remove .aiignore");
+		}
+	return 0;
+}
+
+/* A datagram socket could be sent on to any address behind a pointer that no filter sees. */
+static int check_stdio(const int stdio_fds[3], struct ward_err *e)
+{
+	for (int i = 0; i < 3; i++) {
+		int type = 0;
+		socklen_t len = sizeof(type);
+
+		if (getsockopt(stdio_fds[i], SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type != SOCK_STREAM &&
+		    type != SOCK_SEQPACKET) {
+			(void)ward_fail(e, EINVAL, "descriptor %d is a datagram socket: on the landlock rung it would reach "
+						   "any address", i);
+			return ward_remedy(e, "use a pipe or a stream socket");
+		}
+	}
+	return 0;
+}
+
+static int check_plan(const struct plan *p, const int stdio_fds[3], struct ward_err *e)
+{
+	int r = rung_check(p, e);
+
+	if (r == 0)
+		r = check_nested_mounts(p, e);
+	if (r == 0)
+		r = check_hidden(p, e);
+	return r < 0 ? r : check_stdio(stdio_fds, e);
+}
+
+/* ---- what the child needs ---- */
+
+static void add_path(struct rung_child *c, const char *path, unsigned rights)
+{
+	if (c->path_count < RUNG_PATHS_MAX)
+		c->paths[c->path_count] = (struct landlock_path){ .path = path, .rights = rights };
+	c->path_count++;
+}
+
+static int prepare_paths(struct rung_child *c, const struct plan *p, struct ward_err *e)
+{
+	for (size_t i = 0; i < p->mount_count; i++) {
+		const struct plan_mount *m = &p->mounts[i];
+		unsigned rights = m->writable ? LANDLOCK_FULL : LANDLOCK_READ | LANDLOCK_EXECUTE;
+
+		if (m->noexec)
+			rights &= ~(unsigned)LANDLOCK_EXECUTE;
+		if (m->kind == MOUNT_BIND)
+			add_path(c, m->source, rights);
+		else if (m->kind == MOUNT_FILE)
+			add_path(c, m->target, LANDLOCK_READ);	/* the host's own: passwd, hosts and the like */
+	}
+	for (size_t i = 0; i < ARRAY_LEN(fixed_paths); i++)
+		add_path(c, fixed_paths[i].path, fixed_paths[i].rights);
+	add_path(c, c->tmp_path, LANDLOCK_FULL);
+	if (c->path_count > RUNG_PATHS_MAX)
+		return ward_fail(e, E2BIG, "too many paths for one sandbox: %zu, at most %d", c->path_count,
+				 RUNG_PATHS_MAX);
+	return 0;
+}
+
+static int make_tmp(struct rung_child *c, const struct plan *p, struct ward_err *e)
+{
+	char path[sizeof(c->tmp_path)];
+
+	rung_tmp_path(p, path, sizeof(path));
+	if (mkdir(path, 0700) < 0)
+		return ward_fail_errno(e, "cannot make the run's temporary directory %s", path);
+	memcpy(c->tmp_path, path, sizeof(path));
+	if (p->facts.uid == 0 && lchown(path, p->ids.host_uid, p->ids.host_gid) < 0)
+		return ward_fail_errno(e, "cannot give %s to uid %u", path, p->ids.host_uid);
+	return 0;
+}
+
+static bool names(const char *line, const char *name)
+{
+	size_t n = strlen(name);
+
+	return strncmp(line, name, n) == 0 && line[n] == '=';
+}
+
+/* There is no /tmp and no /home/agent here. */
+static int prepare_env(struct rung_memory *m, const struct plan *p, struct ward_err *e)
+{
+	static const char *const moved[] = { "TMPDIR", "HOME" };
+
+	m->envp = calloc(p->env.len + 1, sizeof(*m->envp));
+	if (!m->envp)
+		return ward_fail(e, ENOMEM, "out of memory");
+	for (size_t i = 0; i < p->env.len; i++) {
+		m->envp[i] = p->env.items[i];
+		for (size_t k = 0; k < ARRAY_LEN(moved); k++)
+			if (names(p->env.items[i], moved[k])) {
+				strv_addf(&m->texts, "%s=%s", moved[k], m->child.tmp_path);
+				if (m->texts.failed)
+					return ward_fail(e, ENOMEM, "out of memory");
+				m->envp[i] = m->texts.items[m->texts.len - 1];
+			}
+	}
+	m->child.envp = m->envp;
+	return 0;
+}
+
+static int prepare_argv(struct rung_memory *m, const struct plan *p, struct ward_err *e)
+{
+	size_t argc = 0;
+
+	while (p->spec->argv[argc])
+		argc++;
+	m->argv = calloc(argc + 2, sizeof(*m->argv));
+	strv_add(&m->texts, "ward-rung");
+	if (!m->argv || m->texts.failed)
+		return ward_fail(e, ENOMEM, "out of memory");
+	m->argv[0] = m->texts.items[m->texts.len - 1];
+	memcpy(m->argv + 1, p->spec->argv, argc * sizeof(*m->argv));
+	m->child.argv = m->argv;
+	return 0;
+}
+
+/* Where memfd_create is closed (an outer sandbox that watches memory): a file that has no name any more. */
+static int make_image_file(const struct rung_child *c)
+{
+	char path[sizeof(c->tmp_path) + 8];
+	auto_fd fd = -1;
+	int opened;
+
+	snprintf(path, sizeof(path), "%s/.init", c->tmp_path);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+	if (fd < 0 || fchmod(fd, 0755) < 0 ||
+	    io_write_all(fd, guest_init_begin, (size_t)(guest_init_end - guest_init_begin)) < 0)
+		return -1;
+	opened = open(path, O_RDONLY | O_CLOEXEC);
+	unlink(path);
+	return opened;
+}
+
+static int prepare_image(struct rung_child *c, struct ward_err *e)
+{
+	auto_fd fd = memfd_create("ward-init", MFD_CLOEXEC);
+
+	if (fd < 0)
+		fd = make_image_file(c);
+	else if (io_write_all(fd, guest_init_begin, (size_t)(guest_init_end - guest_init_begin)) < 0)
+		return ward_fail(e, EIO, "cannot keep ward-init in memory");
+	c->image_fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 10);	/* above 0-3, which the child overwrites */
+	return c->image_fd < 0 ? ward_fail_errno(e, "cannot keep ward-init in memory") : 0;
+}
+
+static int prepare(struct rung_memory *m, const struct plan *p, const int stdio_fds[3],
+		   const struct running *run, struct ward_err *e)
+{
+	struct rung_child *c = &m->child;
+	int r;
+
+	c->plan = p;
+	c->supervisor_fd = run->control_fd;
+	memcpy(&c->signal_mask, &run->caller_mask, sizeof(c->signal_mask));
+	memcpy(c->stdio_fds, stdio_fds, sizeof(c->stdio_fds));
+	if (run->cgroup)
+		c->cgroup_count = cgroup_self_fds(run->cgroup, c->cgroup_fds, RUNG_CGROUPS_MAX);
+	c->rlimit_count = limits_rlimits(p, c->rlimits, LIMITS_RLIMITS);
+	r = seccomp_program(p->spec->policy.proc_syscalls, SECCOMP_RUNG, c->filter, SECCOMP_PROGRAM_MAX,
+			    &c->filter_len);
+	if (r < 0)
+		return ward_fail(e, -r, "cannot make the system call filter");
+	r = make_tmp(c, p, e);
+	if (r == 0)
+		r = prepare_paths(c, p, e);
+	if (r == 0)
+		r = prepare_argv(m, p, e);
+	if (r == 0)
+		r = prepare_env(m, p, e);
+	return r < 0 ? r : prepare_image(c, e);
+}
+
+/* ---- the engine ---- */
+
+static int make_control(struct running *run, struct rung_child *c, struct ward_err *e)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return ward_fail_errno(e, "cannot make the control socket");
+	run->control_fd = pair[0];
+	c->control_fd = fcntl(pair[1], F_DUPFD_CLOEXEC, 10);
+	close(pair[1]);
+	return c->control_fd < 0 ? ward_fail_errno(e, "cannot make the control socket") : 0;
+}
+
+static int clone_sandbox(struct rung_child *c, struct running *run, struct ward_err *e)
+{
+	int into = run->cgroup ? cgroup_clone_fd(run->cgroup) : -1;
+	struct clone_child child = {
+		.flags = CLONE_VM | CLONE_PIDFD | (into >= 0 ? CLONE_INTO_CGROUP : 0),
+		.cgroup_fd = into,
+		.pid_fd = -1,
+		.stack = c->stack,
+		.stack_bytes = sizeof(c->stack),
+		.main = rung_child_main,
+		.argument = c,
+	};
+	long pid = clone_start(&child);
+
+	if (pid < 0)
+		return ward_fail(e, (int)-pid, "cannot start the sandbox's first process: %s", strerror((int)-pid));
+	run->init_pid = (pid_t)pid;
+	run->pid_fd = child.pid_fd;
+	return 0;
+}
+
+static bool uses_cgroup(const struct plan *p)
+{
+	for (int i = 0; i < LIMITS; i++)
+		if (p->limits[i].held_by == HELD_CGROUP1 || p->limits[i].held_by == HELD_CGROUP2)
+			return true;
+	return false;
+}
+
+/* The child has copies of its own, and reads the numbers from the memory that we share: those stay. */
+static void close_childs(const struct rung_child *c)
+{
+	if (c->control_fd >= 0)
+		close(c->control_fd);
+	if (c->image_fd >= 0)
+		close(c->image_fd);
+}
+
+static int rung_start(const struct plan *p, const int stdio_fds[3], struct running *run, struct ward_err *e)
+{
+	struct rung_memory *m;
+	int r = check_plan(p, stdio_fds, e);
+
+	if (r == 0 && uses_cgroup(p))
+		r = cgroup_create(p, &run->cgroup, e);
+	if (r < 0)
+		return r;
+	m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (m == MAP_FAILED)
+		return ward_fail_errno(e, "out of memory");
+	run->child = m;
+	m->child.control_fd = m->child.image_fd = m->child.listener_fd = -1;
+	r = make_control(run, &m->child, e);
+	if (r == 0)
+		r = prepare(m, p, stdio_fds, run, e);
+	/* if ward-init is killed from outside, its orphans come to us */
+	if (r == 0 && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		r = ward_fail_errno(e, "cannot become the parent of orphans");
+	if (r == 0)
+		r = clone_sandbox(&m->child, run, e);
+	close_childs(&m->child);
+	return r;
+}
+
+/* The child ended before it could say hello: its last words are in its memory. */
+static int explain_child(const struct running *run, const struct rung_child *c, struct ward_err *e)
+{
+	siginfo_t info;
+	int code;
+
+	while (waitid(P_PIDFD, (id_t)run->pid_fd, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+		;
+	code = c->failed_error < 0 ? (int)-c->failed_error : EIO;
+	(void)ward_fail(e, code, "%s", c->failed_error < 0 ? strerror(code) : "the sandbox's first process was killed");
+	(void)ward_wrap(e, "building the sandbox (landlock rung, stage %s)", c->failed_stage ? c->failed_stage : "clone");
+	return ward_remedy(e, "`ward doctor` shows what this host can give");
+}
+
+static void tell_layers(const struct plan *p, const struct running *run, struct result *r)
+{
+	static const enum layer in_force[] = { LAYER_RLIMITS, LAYER_CAPS, LAYER_NNP, LAYER_LANDLOCK, LAYER_SECCOMP };
+
+	for (int i = 0; i < LAYERS; i++)
+		result_layer_note(r, (enum layer)i, LAYER_ABSENT, "the landlock rung has none");
+	for (size_t i = 0; i < ARRAY_LEN(in_force); i++)
+		result_layer_note(r, in_force[i], LAYER_IN_FORCE, NULL);
+	if (run->cgroup)
+		result_layer_note(r, LAYER_CGROUP, LAYER_IN_FORCE, NULL);
+	if (run->notify_fd < 0)
+		result_layer_note(r, LAYER_SECCOMP, LAYER_IN_FORCE,
+				  "inside another sandbox: denied calls are not on record, and chmod, touch and "
+				  "attributes are refused everywhere");
+	rung_add_notes(p, &r->notes);
+}
+
+static int rung_release(const struct plan *p, struct running *run, struct result *r, struct ward_err *e)
+{
+	struct rung_memory *m = run->child;
+	int fd = -1;
+	size_t count = 0;
+	char word;
+
+	if (io_recv_fds(run->control_fd, &word, 1, &fd, 1, &count) != 1)
+		return explain_child(run, &m->child, e);
+	if (count)
+		run->notify_fd = fd;
+	tell_layers(p, run, r);
+	if (io_write_all(run->control_fd, "g", 1) < 0)
+		return ward_fail_errno(e, "the sandbox went away while it was starting");
+	m->child.released = true;
+	return 0;
+}
+
+/* There are no mounts that the host could undo. */
+static int rung_remount(const struct plan *p, struct running *run, const struct guard_root *g, const size_t *steps,
+			size_t count, struct ward_err *e)
+{
+	(void)p, (void)run, (void)g, (void)steps, (void)count, (void)e;
+	return 0;
+}
+
+static void rung_kill(struct running *run)
+{
+	const struct rung_memory *m = run->child;
+	struct pollfd dead = { .fd = run->pid_fd, .events = POLLIN };
+	struct guest_message end = { .op = GUEST_END };
+
+	if (run->pid_fd < 0)
+		return;
+	if (poll(&dead, 1, 0) == 1) {
+		leftovers_kill(run->init_pid);
+		return;
+	}
+	/* before the word there is one process; after it, ward-init ends the whole domain. Without room for a message, the
+	 * end of the socket says the same. */
+	if (!m->child.released)
+		(void)!syscall(SYS_pidfd_send_signal, run->pid_fd, SIGKILL, NULL, 0);
+	else if (send(run->control_fd, &end, sizeof(end), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		shutdown(run->control_fd, SHUT_WR);
+}
+
+static void rung_finish(struct running *run)
+{
+	struct rung_memory *m = run->child;
+
+	if (!m)
+		return;
+	leftovers_kill(run->init_pid);
+	prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+	if (m->child.tmp_path[0])
+		(void)!leftovers_remove(m->child.tmp_path);
+	strv_free(&m->texts);
+	free(m->argv);
+	free(m->envp);
+	munmap(m, sizeof(*m));
+	run->child = NULL;
+}
+
+static const char *const *rung_stage_names(void)
+{
+	static const char *names_and_helps[2 * 16 + 1];
+
+	for (size_t i = 0; i < rung_stage_count && i < 16; i++) {
+		names_and_helps[2 * i] = rung_stages[i].name;
+		names_and_helps[2 * i + 1] = rung_stages[i].help;
+	}
+	return names_and_helps;
+}
+
+const struct engine engine_landlock = {
+	.name = "native",
+	.start = rung_start,
+	.release = rung_release,
+	.remount = rung_remount,
+	.kill = rung_kill,
+	.finish = rung_finish,
+	.stages = rung_stage_names,
+};
