@@ -235,7 +235,7 @@ static int count_words(const struct options *o, struct ward_err *e)
 		ward_fail(e, EINVAL, "%s", o->verb == VERB_RUN ? "no command was given" : "a word is missing");
 		return ward_remedy(e, "see ward %s --help", verb_name(o->verb));
 	}
-	if (o->verb == VERB_RUN && !*o->words[0])
+	if (o->verb == VERB_RUN && o->words[0] && !*o->words[0])
 		return ward_fail(e, EINVAL, "the name of the command is empty");
 	if (o->word_count > bounds[o->verb].max)
 		return ward_fail(e, EINVAL, "%.200s: one word too many", o->words[bounds[o->verb].max]);

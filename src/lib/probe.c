@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/netfilter/nf_tables.h>
@@ -25,6 +26,7 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "base/path.h"
 #include "lib/idmap.h"
 #include "lib/limits.h"
 
@@ -229,6 +231,21 @@ static void probe_kernel(struct probe *p)
 	remedy(p, "install a newer kernel");
 }
 
+/* The AppArmor profile as it was installed with this program; NULL if it was not. The caller frees. */
+static char *find_profile(void)
+{
+	char self[PATH_MAX - 64];
+	auto_free char *path = NULL;
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n <= 0)
+		return NULL;
+	self[n] = '\0';
+	*strrchr(self, '/') = '\0';
+	path = path_join(self, "../share/doc/ward/apparmor/ward");
+	return path && access(path, R_OK) == 0 ? take_ptr(path) : NULL;
+}
+
 /* Or why what needs its rights was. */
 void probe_explain_user(struct probe *p, int err)
 {
@@ -240,10 +257,11 @@ void probe_explain_user(struct probe *p, int err)
 		remedy(p, "sudo sysctl -w kernel.unprivileged_userns_clone=1");
 	} else if (read_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == 1 &&
 		   geteuid() != 0) {
+		auto_free char *profile = find_profile();
+
 		absent(p, "AppArmor lets only programs with a profile use user namespaces");
-		remedy(p, "sudo cp packaging/apparmor/ward /etc/apparmor.d/ && "
-			  "sudo apparmor_parser -r /etc/apparmor.d/ward (or, for every program: "
-			  "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0)");
+		remedy(p, "sudo install -m 644 %s /etc/apparmor.d/ward && sudo apparmor_parser -r /etc/apparmor.d/ward",
+		       profile ? profile : "packaging/apparmor/ward");
 	} else if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == SECCOMP_MODE_FILTER) {
 		absent(p, "%s: a system call filter around ward forbids it", strerror(err));
 		remedy(p, "in a container: --security-opt seccomp=unconfined; inside ward: --set process.nesting=true "

@@ -22,7 +22,7 @@ enum probe_id {
 struct probe {
 	enum probe_state state;
 	char why[256];		/* what was found, or why it is absent */
-	char remedy[320];	/* the command that grants it; "" where there is none */
+	char remedy[512];	/* the command that grants it; "" where there is none */
 };
 
 /* Tries everything; probes[PROBES] is filled. Takes some milliseconds and changes nothing. */
