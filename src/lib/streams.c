@@ -17,6 +17,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
@@ -107,13 +108,28 @@ static int prepare_one(struct streams *s, const struct plan *p, int i, struct wa
 	return ward_remedy(e, "give a file, a pipe, a terminal or /dev/null");
 }
 
+/* Output and error that are one open file (2>&1) share one relay: their lines stay in order. */
+static bool shares_output(const struct streams *s)
+{
+	pid_t self = getpid();
+
+	return s->relay_count && s->relays[s->relay_count - 1].from_fd != STDIN_FILENO &&
+	       syscall(SYS_kcmp, self, self, 0 /* KCMP_FILE */, STDOUT_FILENO, STDERR_FILENO) == 0;
+}
+
 int streams_prepare(struct streams *s, const struct plan *p, struct ward_err *e)
 {
 	int r = 0;
 
 	*s = (struct streams){ .inside = { -1, -1, -1 }, .unread_fd = -1 };
-	for (int i = 0; i < 3 && r == 0; i++)
-		r = prepare_one(s, p, i, e);
+	for (int i = 0; i < 3 && r == 0; i++) {
+		if (i == STDERR_FILENO && shares_output(s))
+			s->inside[i] = fcntl(s->inside[STDOUT_FILENO], F_DUPFD_CLOEXEC, 10);
+		else
+			r = prepare_one(s, p, i, e);
+	}
+	if (r == 0 && s->inside[STDERR_FILENO] < 0)
+		r = ward_fail_errno(e, "cannot pass %s on", stream_names[STDERR_FILENO]);
 	return r;
 }
 
