@@ -33,8 +33,6 @@ size_t landlock_rung_refusals(const struct policy *p, struct strv *refusals)
 		  "files cannot be protected without mounts" },
 		{ p->fs_mode == FS_MODE_REVIEW, POLICY_F_fs_mode, "changes cannot be kept aside without mounts" },
 		{ moves_a_mount(p), POLICY_F_fs_host_mounts, "a path can only be given where it is (no `at`)" },
-		{ is_set(p, POLICY_F_res_pids) && p->res_pids != POLICY_NONE, POLICY_F_res_pids,
-		  "processes cannot be counted without a pid namespace" },
 		{ is_set(p, POLICY_F_net_mode) && p->net_mode != 0, POLICY_F_net_mode,
 		  "there is no network without a namespace for it" },
 		{ p->proc_nesting, POLICY_F_proc_nesting, "there are no namespaces to nest" },
@@ -68,21 +66,18 @@ int rung_check(const struct plan *p, struct ward_err *e)
 	return ward_remedy(e, "enable user namespaces (`ward doctor` tells how), or take it out of the policy");
 }
 
-void rung_add_notes(const struct plan *p, struct strv *notes)
+void rung_add_notes(struct strv *notes)
 {
 	static const char *const absent[] = {
 		"the landlock rung has no namespaces: names, sizes and times of the host's files can be seen, their "
 		"content only where the plan grants it; other processes exist but cannot be signalled, traced or changed",
-		"absent on this rung: hide, protect, a private /tmp and /dev/shm, the pids limit, /proc/self, terminals, "
+		"absent on this rung: hide, protect, a private /tmp and /dev/shm, /proc/self, terminals, "
 		"System V IPC, Unix sockets other than pairs, and cleaning up after `kill -9` of ward (the processes end "
 		"then, files in its temporary directory stay)",
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(absent); i++)
 		strv_add(notes, absent[i]);
-	if (p->ids.mode == IDS_ROOT)
-		strv_add(notes, "the agent is the host's uid 0 without capabilities: what root owns outside the plan's "
-				"paths is guarded by Landlock alone");
 }
 
 void rung_tmp_path(const struct plan *p, char *out, size_t n)

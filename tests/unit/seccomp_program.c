@@ -162,10 +162,13 @@ static int number_of(const char *name)
 
 static const struct row *row_of(int nr)
 {
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		if (number_of(rows[i].name) == nr)
-			return &rows[i];
-	return NULL;
+	static const struct row *by_number[1024];
+	static bool filled;
+
+	for (size_t i = 0; !filled && i < ARRAY_LEN(rows); i++)
+		by_number[number_of(rows[i].name)] = &rows[i];
+	filled = true;
+	return by_number[nr];
 }
 
 static const char *rung_action(const char *name)

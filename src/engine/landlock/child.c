@@ -103,14 +103,15 @@ static long confine_files(struct rung_child *c)
 			      LANDLOCK_NO_TCP | LANDLOCK_MUST);
 }
 
-/* Without a listener the calls on behalf would all be EPERM: that is an inner sandbox's lot, and in its notes. */
+/* Inside another sandbox there is no second listener: EBUSY, or EPERM by the outer filter. Then what would be done on
+ * behalf is refused too, which the result says. */
 static long filter_calls(struct rung_child *c)
 {
 	size_t len;
 	long fd = seccomp_install(c->filter, c->filter_len, true);
 
 	c->listener_fd = (int)fd;
-	if (fd != -EBUSY)
+	if (fd != -EBUSY && fd != -EPERM)
 		return fd < 0 ? fd : 0;
 	c->listener_fd = -1;
 	fd = seccomp_program(c->plan->spec->policy.proc_syscalls, SECCOMP_RUNG | SECCOMP_NO_LISTENER, c->filter,

@@ -340,7 +340,7 @@ static int explain_child(const struct running *run, const struct rung_child *c, 
 	return ward_remedy(e, "`ward doctor` shows what this host can give");
 }
 
-static void tell_layers(const struct plan *p, const struct running *run, struct result *r)
+static void tell_layers(const struct running *run, struct result *r)
 {
 	static const enum layer in_force[] = { LAYER_RLIMITS, LAYER_CAPS, LAYER_NNP, LAYER_LANDLOCK, LAYER_SECCOMP };
 
@@ -354,7 +354,7 @@ static void tell_layers(const struct plan *p, const struct running *run, struct 
 		result_layer_note(r, LAYER_SECCOMP, LAYER_IN_FORCE,
 				  "inside another sandbox: denied calls are not on record, and chmod, touch and "
 				  "attributes are refused everywhere");
-	rung_add_notes(p, &r->notes);
+	rung_add_notes(&r->notes);
 }
 
 static int rung_release(const struct plan *p, struct running *run, struct result *r, struct ward_err *e)
@@ -364,11 +364,12 @@ static int rung_release(const struct plan *p, struct running *run, struct result
 	size_t count = 0;
 	char word;
 
+	(void)p;
 	if (io_recv_fds(run->control_fd, &word, 1, &fd, 1, &count) != 1)
 		return explain_child(run, &m->child, e);
 	if (count)
 		run->notify_fd = fd;
-	tell_layers(p, run, r);
+	tell_layers(run, r);
 	if (io_write_all(run->control_fd, "g", 1) < 0)
 		return ward_fail_errno(e, "the sandbox went away while it was starting");
 	m->child.released = true;
