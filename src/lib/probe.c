@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/netfilter/nf_tables.h>
@@ -32,6 +33,7 @@
 
 #define SPACES_FLAGS (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
 #define LANDLOCK_RUNG_ABI 6
+#define NOBODY 65534
 
 static void found(struct probe *p, const char *why, ...) __attribute__((format(printf, 2, 3)));
 static void absent(struct probe *p, const char *why, ...) __attribute__((format(printf, 2, 3)));
@@ -94,14 +96,31 @@ static long read_number(const char *path)
 	return strtol(text.data, NULL, 10);
 }
 
+/* Whether this process is root and does not have the capability, as in most containers. */
+static bool is_root_without(unsigned capability)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { 0 };
+
+	if (geteuid() != 0 || syscall(SYS_capget, &head, data) < 0)
+		return false;
+	return !(data[capability / 32].effective & (1U << (capability % 32)));
+}
+
 /* --- what a child tries; each returns an errno --- */
 
 static int try_user(void)
 {
-	unsigned uid = geteuid(), gid = getegid();
+	unsigned uid, gid;
 	char map[64];
 	int r;
 
+	/* Such a root cannot map itself; a run maps an unprivileged id instead. */
+	if (is_root_without(CAP_SETFCAP) && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
+	    setresuid(NOBODY, NOBODY, NOBODY) == 0)
+		prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+	uid = geteuid();
+	gid = getegid();
 	if (unshare(CLONE_NEWUSER) < 0)
 		return errno;
 	snprintf(map, sizeof(map), "0 %u 1", uid);
@@ -266,6 +285,9 @@ void probe_explain_user(struct probe *p, int err)
 		absent(p, "%s: a system call filter around ward forbids it", strerror(err));
 		remedy(p, "in a container: --security-opt seccomp=unconfined; inside ward: --set process.nesting=true "
 			  "of the outer one");
+	} else if (err == EPERM && is_root_without(CAP_SETFCAP)) {
+		absent(p, "root without CAP_SETFCAP cannot be mapped into a user namespace");
+		remedy(p, "run ward as an ordinary user, or in a container: --cap-add SETFCAP");
 	} else if (err == ENOSPC || err == EUSERS) {
 		absent(p, "%s: too many user namespaces, or too deep", strerror(err));
 		remedy(p, "sudo sysctl -w user.max_user_namespaces=15000");
@@ -300,10 +322,14 @@ static void probe_mounts(struct probe *p)
 {
 	int err = in_child(try_mounts);
 
-	if (err)
+	if (err) {
 		probe_explain_user(p, err);
-	else
+	} else if (is_root_without(CAP_SYS_ADMIN)) {
+		absent(p, "root without CAP_SYS_ADMIN cannot copy mounts");
+		remedy(p, "run ward as an ordinary user, or in a container: --cap-add SYS_ADMIN");
+	} else {
 		found(p, "mounted a tmpfs");
+	}
 }
 
 static void probe_proc(struct probe *p)
@@ -410,9 +436,14 @@ static void probe_idmap(struct probe *p)
 		return;
 	}
 	tree_fd = idmap_clone_tree(here, st.st_dev, st.st_ino, &e);
-	r = tree_fd < 0 ? tree_fd : idmap_apply(tree_fd, st.st_uid, st.st_gid, 65534, 65534);
+	r = tree_fd < 0 ? tree_fd : idmap_apply(tree_fd, st.st_uid, st.st_gid, NOBODY, NOBODY);
 	if (r >= 0) {
 		found(p, "on the current directory's file system");
+		return;
+	}
+	if (r == -EPERM) {
+		absent(p, "not permitted: root without CAP_SYS_ADMIN, or a container that forbids it");
+		remedy(p, "see mounts");
 		return;
 	}
 	absent(p, "the current directory's file system does not do it: %s", strerror(-r));
