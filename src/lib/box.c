@@ -353,7 +353,7 @@ static void bury(struct box *b)
 	kill_sandbox(b);
 	while (wait4(b->run.init_pid, &status, 0, &used) < 0 && errno == EINTR)
 		;
-	if (b->watch && watch_tick(b->watch, u))
+	if (b->watch && watch_tick(b->watch, u) && !b->limited)
 		watch_confirm(b->watch, u);	/* it may have ended by itself, or by SIGXFSZ, within a tick */
 	while (b->run.control_fd >= 0 && !b->exited) {
 		bool dead = b->dead;

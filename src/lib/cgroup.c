@@ -112,6 +112,8 @@ int cgroup_create(const struct plan *p, struct cgroup **ret_cgroup, struct ward_
 	if (r < 0)
 		return r;
 	c = cgroup_new(ops);
+	if (c)
+		c->pids_limit = p->limits[LIMIT_PIDS].value;
 	r = c ? ops->create(c, &map, p, e) : ward_fail(e, ENOMEM, "out of memory");
 	cgroup_map_clear(&map);
 	if (r < 0) {
@@ -161,6 +163,11 @@ int cgroup_kill(struct cgroup *c)
 void cgroup_usage(struct cgroup *c, struct usage *u)
 {
 	c->ops->usage(c, u);
+	if (c->pids_limit == POLICY_NONE)
+		return;
+	u->hit[LIMIT_PIDS] |= u->pids_refused > 0;
+	u->pids_storm |= limits_pids_storm(&c->storm, u->pids_refused > 0 && u->pids >= c->pids_limit,
+					   u->pids_refused, io_now_ms());
 }
 
 int cgroup_event_fd(struct cgroup *c)

@@ -315,8 +315,6 @@ static void usage(struct cgroup *c, struct usage *u)
 	if (pids->fd >= 0) {
 		u->pids = cgroup_read_number(pids->fd, "pids.current");
 		u->pids_refused = cgroup_read_key(pids->fd, "pids.events", "max");
-		if (u->pids_refused)
-			u->hit[LIMIT_PIDS] = true;
 	}
 	if (cpu->fd >= 0) {
 		u->cpu_throttled_ms = cgroup_read_key(cpu->fd, "cpu.stat", "throttled_time") / 1000000;

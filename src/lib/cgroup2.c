@@ -360,8 +360,6 @@ static void usage(struct cgroup *c, struct usage *u)
 	if (number)
 		u->pids = number;
 	u->pids_refused = cgroup_read_key(fd, "pids.events", "max");
-	if (u->pids_refused)
-		u->hit[LIMIT_PIDS] = true;
 	number = cgroup_read_key(fd, "cpu.stat", "usage_usec") / 1000;
 	if (number > u->cpu_ms)
 		u->cpu_ms = number;

@@ -35,6 +35,8 @@ struct cgroup {
 	char *parent;			/* v2: the directory that own was moved out of; owned */
 	int event_fd;
 	bool frozen;
+	uint64_t pids_limit;		/* POLICY_NONE: none */
+	struct pids_storm storm;
 };
 
 /* One kind: a row of the table in cgroup.c. */

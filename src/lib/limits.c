@@ -23,7 +23,9 @@
 
 #define MEMLOCK_BYTES (8ULL << 20)
 #define FSIZE_MARGIN (1u << 20)
-#define STORM_REFUSED 256	/* refused forks that end a sandbox */
+#define STORM_REFUSED 256	/* refused forks within STORM_WINDOW_MS that end a sandbox */
+#define STORM_WINDOW_MS 10000
+#define STORM_AT_LIMIT_MS 5000	/* at the limit for so long, pauses count half */
 
 /* Who could hold a limit here: asked for in the order of the table. */
 enum holder { BY_NOBODY, BY_CGROUP, BY_CGROUP_CPU, BY_RLIMIT, BY_NPROC, BY_TMPFS, BY_WATCH, BY_INODE_WATCH, BY_SUPERVISOR };
@@ -234,6 +236,24 @@ size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t ca
 	return n;
 }
 
+bool limits_pids_storm(struct pids_storm *s, bool at_limit, uint64_t refused, uint64_t now_ms)
+{
+	uint64_t elapsed = s->last_ms ? now_ms - s->last_ms : 0;
+
+	s->last_ms = now_ms;
+	if (!at_limit)
+		s->at_limit_ms -= elapsed / 2 < s->at_limit_ms ? elapsed / 2 : s->at_limit_ms;
+	else
+		s->at_limit_ms += elapsed;
+	if (s->window_ms && now_ms - s->window_ms > STORM_WINDOW_MS) {
+		s->window_ms = now_ms;
+		s->window_refused = refused;
+	}
+	if (!s->window_ms)
+		s->window_ms = now_ms;
+	return refused - s->window_refused >= STORM_REFUSED || s->at_limit_ms >= STORM_AT_LIMIT_MS;
+}
+
 bool limits_stop(const struct plan *p, const struct usage *u, enum limit *ret_limit)
 {
 	static const enum limit fatal[] = { LIMIT_MEMORY, LIMIT_DISK, LIMIT_INODES };
@@ -246,6 +266,6 @@ bool limits_stop(const struct plan *p, const struct usage *u, enum limit *ret_li
 	}
 	*ret_limit = LIMIT_PIDS;
 	return u->hit[LIMIT_PIDS] &&
-	       (u->pids_refused >= STORM_REFUSED ||
+	       (u->pids_storm ||
 		(p->limits[LIMIT_PIDS].held_by == HELD_WATCH && u->pids > p->limits[LIMIT_PIDS].value));
 }

@@ -8,6 +8,7 @@ struct usage {
 	uint64_t memory_bytes, memory_peak_bytes;
 	uint64_t cpu_ms, cpu_throttled_ms;
 	uint64_t pids, pids_refused;	/* refused: forks that a pids limit stopped, where the kernel counts them */
+	bool pids_storm;	/* it goes on and on */
 	uint64_t disk_bytes, inodes;	/* what the writable trees grew by since the start, 0 where they shrank */
 	bool hit[LIMITS];	/* the limit was reached: OOM kills, refused forks, trees that grew too far */
 };
@@ -35,6 +36,15 @@ size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t ca
 /* Whether usage calls for the end of the sandbox now, and by which limit. A refused fork alone does not (the command
  * sees EAGAIN and may cope), a storm of them does. */
 bool limits_stop(const struct plan *p, const struct usage *u, enum limit *ret_limit);
+
+/* What makes many refused forks a storm: very many within some seconds, or the limit reached for seconds on end. */
+struct pids_storm {
+	uint64_t last_ms, at_limit_ms;
+	uint64_t window_ms, window_refused;
+};
+/* One look: whether the limit is reached, and how many forks were refused so far. Returns whether it is a storm now. A pure function
+ * of its arguments. */
+bool limits_pids_storm(struct pids_storm *s, bool at_limit, uint64_t refused, uint64_t now_ms);
 
 struct cgroup;	/* the directories of one run, in v1 one per controller */
 

@@ -13,7 +13,7 @@
  * memory once is enough. After an acquittal the next close look waits, a tenth of the time is spent on them at most.
  * What the kernel holds for a sandbox without mapping it (socket buffers, pipes) is not seen: only a cgroup counts that.
  *
- * Processes: RLIMIT_NPROC holds them and tells nobody; a tick that finds the limit reached counts as one refused fork. Where it does not
+ * Processes: RLIMIT_NPROC holds them and tells nobody; the limit found reached for seconds on end is taken for a fork bomb. Where it does not
  * bind (uid 0 of the host) more processes than allowed are the end.
  *
  * Cpu: processor time is a budget that fills at the rate of the limit; when it is used up the processes are to stand still until it is
@@ -67,7 +67,8 @@ struct watch {
 	bool memory_suspect, disk_suspect;
 	uint64_t written_next;		/* bytes written at which the trees are looked at */
 	uint64_t written;
-	unsigned at_pids_limit;		/* ticks in which the limit was reached */
+	bool at_pids_limit;		/* at the last scan */
+	struct pids_storm storm;
 };
 
 static bool watched(const struct watch *w, enum limit l)
@@ -246,10 +247,10 @@ static void scan_pids(struct watch *w, struct usage *u)
 		u->pids += w->table.items[i].threads;
 	if (l->value == POLICY_NONE || (l->held_by != HELD_RLIMIT && l->held_by != HELD_WATCH))
 		return;
-	if (l->held_by == HELD_RLIMIT && u->pids >= l->value)
-		u->pids_refused++;
-	if (u->pids_refused || u->pids > l->value)
+	if (u->pids > l->value || (l->held_by == HELD_RLIMIT && u->pids >= l->value))
 		u->hit[LIMIT_PIDS] = true;
+	if (l->held_by == HELD_RLIMIT)
+		u->pids_storm |= limits_pids_storm(&w->storm, u->pids >= l->value, 0, io_now_ms());
 }
 
 /* How many processes run now, and whether any is new since the last scan. */
@@ -408,7 +409,7 @@ static void confirm_disk(struct watch *w, struct usage *u, bool settled)
 		u->hit[LIMIT_INODES] = true;
 	if (u->hit[LIMIT_DISK] || u->hit[LIMIT_INODES])
 		return;
-	for (size_t i = 0; i < w->disk_count; i++)
+	for (size_t i = 0; i < w->disk_count && !look.hidden; i++)	/* what is hidden is no one else's */
 		disk_forgive(&w->disks[i], look.new_bytes + look.old_bytes, look.new_files);
 	step = bytes_limit > look.new_bytes ? (bytes_limit - look.new_bytes) / 2 : 0;
 	w->written_next = w->written + (step > bytes_limit / 16 ? step : bytes_limit / 16);

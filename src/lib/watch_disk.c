@@ -236,8 +236,8 @@ static bool socket_holds_fds(int fdinfo_fd, const char *name)
 	return proc_parse_key(text, "scm_fds") > 0;
 }
 
-/* The descriptors of one thread; base is its directory in /proc. */
-static void look_at_fds(struct disk_look *k, struct seen *s, int base_fd)
+/* The descriptors of one thread; base is its directory in /proc. closed: it may be closed to us. */
+static void look_at_fds(struct disk_look *k, struct seen *s, int base_fd, bool closed)
 {
 	auto_fd info = openat(base_fd, "fdinfo", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int fd = openat(base_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -245,7 +245,7 @@ static void look_at_fds(struct disk_look *k, struct seen *s, int base_fd)
 	const struct dirent *entry;
 
 	if (!dir) {
-		if (errno == EACCES || errno == EPERM)
+		if ((errno == EACCES || errno == EPERM) && !closed)
 			k->hidden = true;
 		own_close_fd(&fd);
 		return;
@@ -289,7 +289,7 @@ static bool is_deleted_mapping(const struct disk_look *k, const char *line, char
 	return !counts_as_memory(k, (dev_t)id[0]);
 }
 
-static void look_at_maps(struct disk_look *k, struct seen *s, int base_fd)
+static void look_at_maps(struct disk_look *k, struct seen *s, int base_fd, bool closed)
 {
 	auto_fd files = openat(base_fd, "map_files", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int fd = openat(base_fd, "maps", O_RDONLY | O_CLOEXEC);
@@ -298,7 +298,7 @@ static void look_at_maps(struct disk_look *k, struct seen *s, int base_fd)
 	size_t cap = 0;
 
 	if (!file) {
-		if (errno == EACCES || errno == EPERM)
+		if ((errno == EACCES || errno == EPERM) && !closed)
 			k->hidden = true;
 		own_close_fd(&fd);
 		return;
@@ -322,6 +322,8 @@ void disk_look_open(struct disk_look *k, const struct proc_view *v, const struct
 	struct seen seen = { 0 };
 
 	for (size_t i = 0; i < t->len && !out_of_time(k); i++) {
+		/* ward's own process is closed to everybody, and keeps no files */
+		bool is_init = t->items[i].pid == (v->root ? v->root : 1);
 		char path[32];
 		const struct dirent *entry;
 
@@ -338,13 +340,13 @@ void disk_look_open(struct disk_look *k, const struct proc_view *v, const struct
 			auto_fd task = entry->d_name[0] == '.' ? -1 : openat(fd, entry->d_name,
 									     O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 			if (task >= 0)
-				look_at_fds(k, &seen, task);
+				look_at_fds(k, &seen, task, is_init);
 		}
 		snprintf(path, sizeof(path), "%d", t->items[i].pid);
 
 		auto_fd process = openat(v->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (process >= 0)
-			look_at_maps(k, &seen, process);
+			look_at_maps(k, &seen, process, is_init);
 	}
 	free(seen.items);
 }

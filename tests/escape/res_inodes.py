@@ -16,7 +16,7 @@ def attack(a):
     made = 0
     for directory in a["dirs"]:
         try:
-            for number in range(3000):
+            for number in range(1600):
                 open(f"{directory}/n{number}", "w").close()
                 made += 1
                 if number % 200 == 0:
@@ -28,4 +28,4 @@ def attack(a):
 
 def escaped(s, r):
     left = sum(1 for n in os.listdir(s.ws) if n.startswith("n"))
-    return left > 2000 or int(s.t.read(s.ws, "count") or 0) > 2500
+    return left > 1200 or int(s.t.read(s.ws, "count") or 0) > 3000

@@ -212,12 +212,39 @@ static void test_stop(void **state)
 	u.hit[LIMIT_PIDS] = true;
 	u.pids_refused = 3;
 	assert_false(limits_stop(&plan, &u, &l));
-	u.pids_refused = 1000;
+	u.pids_storm = true;
 	assert_true(limits_stop(&plan, &u, &l));
 	assert_int_equal(l, LIMIT_PIDS);
 	u.hit[LIMIT_MEMORY] = true;
 	assert_true(limits_stop(&plan, &u, &l));
 	assert_int_equal(l, LIMIT_MEMORY);
+}
+
+static void test_storm(void **state)
+{
+	struct pids_storm s = { 0 };
+	uint64_t now = 1000, refused = 0;
+	bool storm = false;
+
+	(void)state;
+	/* one refused fork a second for an hour is none */
+	for (int i = 0; i < 3600; i++)
+		storm |= limits_pids_storm(&s, false, ++refused, now += 1000);
+	assert_false(storm);
+	/* three hundred at once are one */
+	assert_true(limits_pids_storm(&s, false, refused + 300, now += 20));
+
+	/* a second at the limit now and then is none, five in a row are one */
+	memset(&s, 0, sizeof(s));
+	for (int i = 0; i < 100; i++) {
+		storm |= limits_pids_storm(&s, true, 0, now += 1000);
+		for (int k = 0; k < 3; k++)
+			storm |= limits_pids_storm(&s, false, 0, now += 1000);
+	}
+	assert_false(storm);
+	for (int i = 0; i < 6; i++)
+		storm |= limits_pids_storm(&s, true, 0, now += 1000);
+	assert_true(storm);
 }
 
 int main(void)
@@ -226,7 +253,7 @@ int main(void)
 		cmocka_unit_test(test_by_host),	     cmocka_unit_test(test_watch_runs_only_when_needed),
 		cmocka_unit_test(test_require),	     cmocka_unit_test(test_landlock_rung),
 		cmocka_unit_test(test_no_inodes),    cmocka_unit_test(test_rlimits),
-		cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_stop),	     cmocka_unit_test(test_storm),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,330 @@
+"""Limits: who holds them, what ends at them, and who must not suffer from them. Root has cgroups, the ordinary user
+has the watch; `bare` takes the cgroups away from root too."""
+import os
+import time
+
+# root, in a mount namespace where no cgroup file system is mounted
+NO_CGROUPS = ("unshare", "-m", "--propagation", "private", "/bin/sh", "-c",
+              "umount -l /sys/fs/cgroup 2>/dev/null; while umount -l /sys/fs/cgroup 2>/dev/null; do :; done; exec \"$@\"", "sh")
+
+
+def bare(t):
+    """The prefix that takes cgroups away, for root; the user has none anyway."""
+    return NO_CGROUPS if t.as_user == "root" else ()
+
+
+def limit(result, name):
+    return result.report["limits"][name]
+
+
+def stopped_by(t, r, name):
+    """The run was ended by that limit, and says so everywhere."""
+    t.equal(r.rc, 137, "exit code")
+    t.check(limit(r, name)["hit"], f"the {name} limit is not reported as hit")
+    t.contains(r.err, "stopped", "what ward says")
+
+
+def not_stopped(t, r):
+    t.equal(r.rc, 0, "exit code")
+    for name, value in r.report["limits"].items():
+        t.check(not value["hit"], f"the {name} limit is reported as hit")
+
+
+def python(program):
+    return ("/usr/bin/python3", "-c", program)
+
+
+MANY_HOGS = """
+import os, time
+for i in range(6):
+    if os.fork() == 0:
+        block = bytearray(40 << 20)
+        time.sleep(20)
+        os._exit(0)
+time.sleep(20)
+"""
+
+SHARED_HOG = """
+import mmap, time
+block = mmap.mmap(-1, 256 << 20)
+for i in range(0, 256 << 20, 4096):
+    block[i] = 1
+time.sleep(20)
+"""
+
+ZEROES = """
+import ctypes, mmap, time
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+size = 192 << 30
+at = libc.mmap(None, size, 1, 0x4022, -1, 0)	# read, private anonymous noreserve
+libc.madvise(at, size, 15)			# no huge pages
+for i in range(0, size, 2 << 20):
+    ctypes.c_char.from_address(at + i).value
+time.sleep(20)
+"""
+
+
+def test_memory_of_many_processes(t):
+    r = t.ward("run", "--memory", "128Mi", "--", *python(MANY_HOGS), cwd=t.workspace(), report=True)
+    stopped_by(t, r, "memory")
+    t.check(r.seconds < 15, "it went on")
+    t.check(r.report["memory_peak_bytes"] > 100 << 20, "the peak is not reported")
+
+
+def test_shared_memory_counts(t):
+    r = t.ward("run", "--memory", "128Mi", "--", *python(SHARED_HOG), cwd=t.workspace(), report=True)
+    stopped_by(t, r, "memory")
+
+
+def test_page_tables_count(t):
+    r = t.ward("run", "--memory", "128Mi", "--", *python(ZEROES), cwd=t.workspace(), report=True)
+    stopped_by(t, r, "memory")
+
+
+def test_tmpfs_counts_as_memory(t):
+    """Private mounts of limited size: together with the processes no more than the memory limit, in either order."""
+    program = "for d in /tmp /dev/shm /home/agent; do head -c 100M /dev/zero > $d/big; done; sleep 20"
+    r = t.ward("run", "--memory", "128Mi", "--", "/bin/sh", "-c", program, cwd=t.workspace(), report=True)
+    stopped_by(t, r, "memory")
+
+
+def test_one_process_is_told(t):
+    """As far as the kernel can tell it: an allocation that fails is better than a kill."""
+    program = "b = bytearray(64 << 20)\ntry:\n    c = bytearray(512 << 20)\nexcept MemoryError:\n    print('told')"
+    r = t.ward("run", "--memory", "256Mi", "--", *python(program), cwd=t.workspace(), report=True)
+    if limit(r, "memory")["held_by"] == "watch":
+        t.equal((r.rc, r.out), (0, "told\n"), "what the program saw")
+    else:
+        stopped_by(t, r, "memory")
+
+
+def test_forked_family_shares(t):
+    """Ten processes that share 64 MiB are no 640 MiB."""
+    program = """
+import os, time
+block = bytearray(64 << 20)
+pids = [os.fork() or time.sleep(1) or os._exit(0) for i in range(10)]
+for pid in pids:
+    os.waitpid(pid, 0)
+"""
+    r = t.ward("run", "--memory", "256Mi", "--", *python(program), cwd=t.workspace(), report=True)
+    not_stopped(t, r)
+
+
+FORK_BOMB = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
+
+
+def test_fork_bomb(t):
+    r = t.ward("run", "--pids", "32", "--", *python(FORK_BOMB), cwd=t.workspace(), report=True, timeout=40)
+    stopped_by(t, r, "pids")
+
+
+def test_shell_bomb(t):
+    """bash waits between its tries."""
+    r = t.ward("run", "--pids", "32", "--", "/bin/bash", "-c", "bomb() { bomb | bomb & }; bomb; sleep 50", cwd=t.workspace(),
+               report=True, timeout=40)
+    stopped_by(t, r, "pids")
+
+
+def test_thread_bomb(t):
+    program = """
+import threading, time
+while True:
+    try:
+        threading.Thread(target=time.sleep, args=(60,)).start()
+    except RuntimeError:
+        pass
+"""
+    r = t.ward("run", "--pids", "32", "--", *python(program), cwd=t.workspace(), report=True, timeout=40)
+    stopped_by(t, r, "pids")
+
+
+def test_few_refused_forks_do_not_end_it(t):
+    program = """
+import os, time
+made = refused = 0
+for i in range(40):
+    try:
+        if os.fork() == 0:
+            time.sleep(1)
+            os._exit(0)
+        made += 1
+    except BlockingIOError:
+        refused += 1
+time.sleep(0.3)
+print(made + refused, refused > 0, made <= 31)
+"""
+    r = t.ward("run", "--pids", "32", "--", *python(program), cwd=t.workspace(), report=True)
+    t.equal((r.rc, r.out), (0, "40 True True\n"), "what the program saw")
+    t.check(limit(r, "pids")["hit"], "the limit is not reported as hit")
+
+
+BURN = "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end:\n    pass"
+
+
+def test_cpu(t):
+    r = t.ward("run", "--cpus", "0.1", "--", *python(BURN), cwd=t.workspace(), report=True)
+    t.equal(r.rc, 0, "exit code")
+    t.check(r.report["cpu_ms"] < 600, f"{r.report['cpu_ms']} ms of processor time in {r.seconds:.1f} s")
+    t.check(limit(r, "cpu")["held_by"] != "none", "nothing holds the limit")
+
+
+def test_disk_by_one_file(t):
+    where = t.workspace()
+    r = t.ward("run", "--disk", "16Mi", "--", "/bin/sh", "-c", "head -c 100M /dev/zero > big; sleep 20", cwd=where, report=True)
+    stopped_by(t, r, "disk")
+    t.check(os.path.getsize(os.path.join(where, "big")) < 20 << 20, "more was written than the limit allows")
+
+
+def test_disk_by_many_files(t):
+    program = "import time\nfor i in range(100000):\n    open(f'f{i}', 'w').write('x' * 65536)\ntime.sleep(20)"
+    where = t.workspace()
+    r = t.ward("run", "--disk", "16Mi", "--", *python(program), cwd=where, report=True)
+    stopped_by(t, r, "disk")
+
+
+def test_disk_by_allocation(t):
+    """fallocate writes nothing, and no process counts it."""
+    program = "import os, time\nfor i in range(64):\n    os.posix_fallocate(os.open(f'f{i}', os.O_CREAT | os.O_RDWR), 0, 4 << 20)\ntime.sleep(20)"
+    r = t.ward("run", "--disk", "64Mi", "--", *python(program), cwd=t.workspace(), report=True)
+    stopped_by(t, r, "disk")
+
+
+def test_disk_hidden_in_a_socket(t):
+    """A file without a name whose only descriptor is in a message that nobody reads."""
+    program = """
+import array, os, socket, time
+a, b = socket.socketpair()
+for i in range(8):
+    fd = os.open('.', os.O_TMPFILE | os.O_RDWR)
+    os.posix_fallocate(fd, 0, 8 << 20)
+    a.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [fd]))])
+    os.close(fd)
+time.sleep(20)
+"""
+    r = t.ward("run", "--disk", "32Mi", "--", *python(program), cwd=t.workspace(), report=True)
+    stopped_by(t, r, "disk")
+
+
+def test_disk_behind_a_closed_door(t):
+    """In a directory that its owner may not enter."""
+    program = """
+import os, time
+os.mkdir('d')
+os.chdir('d')
+for i in range(8):
+    os.posix_fallocate(os.open(f'f{i}', os.O_CREAT | os.O_RDWR), 0, 8 << 20)
+os.closerange(3, 100)
+os.chmod('.', 0)
+time.sleep(20)
+"""
+    where = t.workspace()
+    t.defer(lambda: os.chmod(os.path.join(where, "d"), 0o700))
+    r = t.ward("run", "--disk", "32Mi", "--", *python(program), cwd=where, report=True)
+    stopped_by(t, r, "disk")
+
+
+def test_inodes(t):
+    program = "import time\nfor i in range(100000):\n    open(f'f{i}', 'w').close()\ntime.sleep(20)"
+    where = t.workspace()
+    r = t.ward("run", "--set", "resources.inode_limit=500", "--", *python(program), cwd=where, report=True)
+    stopped_by(t, r, "inodes")
+
+
+def test_written_and_removed_is_fine(t):
+    """The limit is on what lies there, not on what passed through."""
+    program = "for i in $(seq 20); do head -c 8M /dev/zero > f; rm f; done; sleep 0.3"
+    r = t.ward("run", "--disk", "32Mi", "--", "/bin/sh", "-c", program, cwd=t.workspace(), report=True)
+    not_stopped(t, r)
+
+
+def fill_elsewhere(directory):
+    for i in range(24):
+        with open(os.path.join(directory, f"f{i}"), "wb") as f:
+            f.write(bytes(4 << 20))
+        time.sleep(0.05)
+
+
+def test_others_fill_the_disk(t):
+    """Somebody outside fills the same file system: the sandbox goes on."""
+    elsewhere = t.fresh_dir()
+    t.background(fill_elsewhere, elsewhere)
+    program = "import time\nfor i in range(30):\n    open('mine', 'a').write('x' * 65536)\n    time.sleep(0.1)"
+    r = t.ward("run", "--disk", "16Mi", "--", *python(program), cwd=t.workspace(), report=True)
+    not_stopped(t, r)
+
+
+def test_output_flood(t):
+    r = t.ward("run", "--set", "resources.output_limit=1Mi", "--", "/bin/sh", "-c", "yes", cwd=t.workspace(), report=True)
+    t.equal(r.rc, 137, "exit code")
+    t.check(limit(r, "output")["hit"], "not reported")
+    t.check(len(r.out_bytes) < 4 << 20, f"{len(r.out_bytes)} bytes came out")
+
+
+def test_time(t):
+    r = t.ward("run", "--timeout", "0.5", "--", "/bin/sleep", "30", cwd=t.workspace(), report=True)
+    t.equal(r.rc, 124, "exit code")
+    t.check(limit(r, "timeout")["hit"], "not reported")
+    t.check(r.seconds < 5, "it went on")
+
+
+def test_open_files(t):
+    program = "import os\nn = 0\ntry:\n    while True:\n        os.dup(0)\n        n += 1\nexcept OSError:\n    print(n < 64)"
+    r = t.ward("run", "--set", "resources.open_files=64", "--", *python(program), cwd=t.workspace(), report=True)
+    t.equal((r.rc, r.out), (0, "True\n"), "what the program saw")
+
+
+def test_result_names_the_holders(t):
+    r = t.ward("run", "--cpus", "1", "--", "/bin/true", cwd=t.workspace(), report=True)
+    not_stopped(t, r)
+    held = {name: value["held_by"] for name, value in r.report["limits"].items()}
+    t.equal(held["disk"], "watch", "disk")
+    t.equal(held["open_files"], "rlimit", "open files")
+    if held["memory"].startswith("cgroup"):
+        t.equal({held["memory"], held["pids"], held["cpu"]}, {held["memory"]}, "memory, pids, cpu")
+    else:
+        t.equal((held["memory"], held["cpu"]), ("watch", "watch"), "memory, cpu")
+        t.check(held["pids"] in ("rlimit", "watch"), "pids")
+
+
+def test_without_cgroups(t):
+    """Root in a container that shows no cgroup: every limit is held all the same."""
+    rows = (("memory", ("--memory", "128Mi"), MANY_HOGS), ("pids", ("--pids", "32"), FORK_BOMB))
+    for name, options, program in rows:
+        r = t.ward("run", *options, "--", *python(program), cwd=t.workspace(), report=True, wrap=bare(t), timeout=40)
+        t.check(not limit(r, name)["held_by"].startswith("cgroup"), "there is a cgroup")
+        stopped_by(t, r, name)
+    r = t.ward("run", "--cpus", "0.1", "--", *python(BURN), cwd=t.workspace(), report=True, wrap=bare(t))
+    t.equal((r.rc, limit(r, "cpu")["held_by"]), (0, "watch"), "exit code and holder")
+    t.check(r.report["cpu_ms"] < 600, f"{r.report['cpu_ms']} ms of processor time in {r.seconds:.1f} s")
+
+
+def test_required_cgroup_is_refused(t):
+    r = t.ward("run", "--set", "require.limits=cgroup", "--", "/bin/true", cwd=t.workspace(), wrap=bare(t))
+    t.equal(r.rc, 125, "exit code")
+    t.contains(r.err, "require.limits", "the refusal")
+    t.contains(r.err, "remedy", "the refusal")
+
+
+def test_limits_off(t):
+    off = [x for name in ("memory_limit", "pids_limit", "disk_limit", "inode_limit", "open_files")
+           for x in ("--set", f"resources.{name}=none")]
+    r = t.ward("run", *off, "--", "/bin/true", cwd=t.workspace(), report=True)
+    not_stopped(t, r)
+    for name, value in r.report["limits"].items():
+        t.equal((name, value["value"], value["held_by"]), (name, None, "none"), "limit")
+
+
+def test_no_cgroup_is_left(t):
+    """After the end, however it came, no directory of the run remains (the harness looks too)."""
+    for program in ("exit 0", "kill -9 $$", "sleep 60 & exit 3"):
+        r = t.ward("run", "--memory", "64Mi", "--pids", "16", "--cpus", "1", "--", "/bin/sh", "-c", program,
+                   cwd=t.workspace(), report=True)
+        run = r.report["run"]
+        found = [path for path, dirs, files in os.walk("/sys/fs/cgroup") if run in os.path.basename(path)]
+        t.equal(found, [], "directories")
+
+
