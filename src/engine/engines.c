@@ -1,4 +1,5 @@
-/* The engines of this build: one row for each name and rung. The planner has decided, this finds. */
+/* The engines of this build: one row for each name and rung. The planner has decided, this finds.
+ */
 #include "engine/engines.h"
 
 #include <string.h>

@@ -4,7 +4,8 @@
 
 #include "lib/engine.h"
 
-/* The engine of the plan's name and rung; never NULL for a plan that plan_compile() made. Static. */
+/* The engine of the plan's name and rung; never NULL for a plan that plan_compile() made. Static.
+ */
 const struct engine *engine_choose(const struct plan *p);
 
 #endif

@@ -1,19 +1,22 @@
 /*
  * Calls on behalf of the sandbox, on the Landlock rung.
  *
- * Landlock confines what is opened, made, renamed and removed, but not modes, times and attributes: chmod of any file of
- * the user would go through. So the filter sends those calls here. In: a notification, that is a number and six
- * registers of a process that waits. Out: the error that it gets. Runs in the supervisor, with more rights than the
- * sandbox has, so it trusts nothing:
+ * Landlock confines what is opened, made, renamed and removed, but not modes, times and attributes:
+ * chmod of any file of the user would go through. So the filter sends those calls here. In: a
+ * notification, that is a number and six registers of a process that waits. Out: the error that it
+ * gets. Runs in the supervisor, with more rights than the sandbox has, so it trusts nothing:
  *
- *   - everything behind a pointer is copied once from the caller's memory and used only from the copy;
- *   - /proc/PID is opened once, and that it is the process that waits is checked after that (NOTIF_ID_VALID): a pid
- *     that was reused in between is noticed, a later one is another directory;
- *   - a path is resolved by the supervisor, beneath the directory of a writable tree (openat2, no magic links); a relative
- *     one starts at the caller's directory, which must lie in such a tree as well. A descriptor must be of a file in one;
- *   - the file must belong to the sandbox's user, whoever the supervisor is; set-id bits are never set (the filter has
- *     refused them already); of attributes only those in "user.";
- *   - nothing is opened for reading or writing (O_PATH), so no device, pipe or lease can make it wait.
+ *   - everything behind a pointer is copied once from the caller's memory and used only from the
+ *     copy;
+ *   - /proc/PID is opened once, and that it is the process that waits is checked after that
+ *     (NOTIF_ID_VALID): a pid that was reused in between is noticed, a later one is another directory;
+ *   - a path is resolved by the supervisor, beneath the directory of a writable tree (openat2, no
+ *     magic links); a relative one starts at the caller's directory, which must lie in such a tree as
+ *     well. A descriptor must be of a file in one;
+ *   - the file must belong to the sandbox's user, whoever the supervisor is; set-id bits are never
+ *     set (the filter has refused them already); of attributes only those in "user.";
+ *   - nothing is opened for reading or writing (O_PATH), so no device, pipe or lease can make it
+ *     wait.
  */
 #include "lib/behalf.h"
 
@@ -31,12 +34,12 @@
 #include "base/path.h"
 #include "lib/rung.h"
 
-#define PAGE_BYTES     4096
+#define PAGE_BYTES 4096
 #define XATTR_NAME_LEN 256
 #define XATTR_VALUE_MAX 65536
-#define SYS_FCHMODAT2  452
+#define SYS_FCHMODAT2 452
 
-#define NONE 7	/* as an argument's index: there is none */
+#define NONE 7 /* as an argument's index: there is none */
 
 enum operation { CHANGE_MODE, CHANGE_TIMES, SET_ATTRIBUTE, REMOVE_ATTRIBUTE };
 enum time_format { TIME_NONE, TIME_UTIMBUF, TIME_TIMEVAL, TIME_TIMESPEC };
@@ -44,9 +47,10 @@ enum time_format { TIME_NONE, TIME_UTIMBUF, TIME_TIMEVAL, TIME_TIMESPEC };
 struct served {
 	int nr;
 	enum operation operation;
-	unsigned dir, path;	/* indices of arguments: directory descriptor, path; path NONE: dir is the file itself */
-	unsigned value;		/* mode, times, or attribute name (value, size, flags follow) */
-	unsigned flags;		/* AT_*; NONE */
+	unsigned dir, path; /* indices of arguments: directory descriptor, path; path NONE: dir is
+			       the file itself */
+	unsigned value; /* mode, times, or attribute name (value, size, flags follow) */
+	unsigned flags; /* AT_*; NONE */
 	bool nofollow;
 	enum time_format times;
 };
@@ -69,19 +73,19 @@ static const struct served served_calls[] = {
 };
 
 struct tree {
-	char *path;	/* cleaned, links resolved */
+	char *path; /* cleaned, links resolved */
 	int fd;
 };
 
 struct behalf {
-	uid_t uid;	/* of the sandbox */
+	uid_t uid; /* of the sandbox */
 	struct tree *trees;
 	size_t tree_count;
 };
 
 /* The caller of one call. */
 struct caller {
-	int proc_fd;	/* /proc/PID, checked */
+	int proc_fd; /* /proc/PID, checked */
 	int mem_fd;
 	const uint64_t *args;
 };
@@ -122,7 +126,8 @@ int behalf_create(const struct plan *p, struct behalf **ret_behalf, struct ward_
 	if (!b->trees)
 		r = ward_fail(e, ENOMEM, "out of memory");
 	for (size_t i = 0; i < p->mount_count && r == 0; i++)
-		if (p->mounts[i].kind == MOUNT_BIND && p->mounts[i].writable && !p->mounts[i].is_file)
+		if (p->mounts[i].kind == MOUNT_BIND && p->mounts[i].writable &&
+		    !p->mounts[i].is_file)
 			r = add_tree(b, p->mounts[i].source, e);
 	rung_tmp_path(p, tmp, sizeof(tmp));
 	if (r == 0 && access(tmp, F_OK) == 0)
@@ -221,7 +226,7 @@ static int open_in_tree(const struct tree *t, const char *rest, bool nofollow)
 	case EAGAIN:
 		return -errno;
 	default:
-		return -EPERM;	/* it leaves the tree, or openat2 is not to be had */
+		return -EPERM; /* it leaves the tree, or openat2 is not to be had */
 	}
 }
 
@@ -254,7 +259,8 @@ static int open_descriptor(const struct behalf *b, const struct caller *c, int n
 	return take_fd(&fd);
 }
 
-static int open_relative(const struct behalf *b, const struct caller *c, int dir, const char *path, bool nofollow)
+static int open_relative(const struct behalf *b, const struct caller *c, int dir, const char *path,
+			 bool nofollow)
 {
 	char name[32] = "cwd", base[PATH_MAX];
 	auto_free char *whole = NULL;
@@ -272,7 +278,8 @@ static int open_relative(const struct behalf *b, const struct caller *c, int dir
 	return open_in_tree(t, whole, nofollow);
 }
 
-static int open_path(const struct behalf *b, const struct caller *c, int dir, const char *path, bool nofollow)
+static int open_path(const struct behalf *b, const struct caller *c, int dir, const char *path,
+		     bool nofollow)
 {
 	const struct tree *t;
 
@@ -291,7 +298,8 @@ static int open_target(const struct behalf *b, const struct caller *c, const str
 
 	if (flags & ~(unsigned)(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
 		return -EINVAL;
-	if (s->path == NONE || (!c->args[s->path] && s->operation == CHANGE_TIMES && s->dir != NONE))
+	if (s->path == NONE ||
+	    (!c->args[s->path] && s->operation == CHANGE_TIMES && s->dir != NONE))
 		return open_descriptor(b, c, dir);
 	r = copy_string(c, c->args[s->path], path, sizeof(path), ENAMETOOLONG);
 	if (r < 0)
@@ -350,7 +358,7 @@ static int change_times(const struct caller *c, const struct served *s, int fd)
 
 static int change_attribute(const struct caller *c, const struct served *s, const char *file)
 {
-	const uint64_t *args = c->args + s->value;	/* name, value, size, flags */
+	const uint64_t *args = c->args + s->value; /* name, value, size, flags */
 	char name[XATTR_NAME_LEN];
 	auto_free void *value = NULL;
 	int r = copy_string(c, args[0], name, sizeof(name), ERANGE);

@@ -1,16 +1,19 @@
 /*
  * Denied system calls as events.
  *
- * In: the listener that came with the sandbox's filter. Out: an answer for every call that waits there, and entries in
- * the result's denials. Runs in the supervisor's loop with the user's rights. The answer is EPERM whatever the call's
- * arguments are: nothing behind a pointer is looked at, and CONTINUE is never said, so there is nothing to race. Only
- * on the Landlock rung some calls are made on behalf of the sandbox (behalf.c).
+ * In: the listener that came with the sandbox's filter. Out: an answer for every call that waits
+ * there, and entries in the result's denials. Runs in the supervisor's loop with the user's rights.
+ * The answer is EPERM whatever the call's arguments are: nothing behind a pointer is looked at, and
+ * CONTINUE is never said, so there is nothing to race. Only on the Landlock rung some calls are
+ * made on behalf of the sandbox (behalf.c).
  *
- * A hostile caller can make calls as fast as it likes. Each tenth of a second has a budget; when it is spent, callers
- * wait in the kernel and the supervisor sleeps. What a caller is called (its program's path) is its own choice: it is
- * escaped and cut. A caller that dies while its call waits is no error.
+ * A hostile caller can make calls as fast as it likes. Each tenth of a second has a budget; when it
+ * is spent, callers wait in the kernel and the supervisor sleeps. What a caller is called (its
+ * program's path) is its own choice: it is escaped and cut. A caller that dies while its call waits
+ * is no error.
  *
- * RECV sleeps when nothing waits, so each is preceded by a poll: what poll saw stays receivable, at worst as ENOENT.
+ * RECV sleeps when nothing waits, so each is preceded by a poll: what poll saw stays receivable, at
+ * worst as ENOENT.
  */
 #include "lib/notify.h"
 
@@ -32,29 +35,29 @@ enum from { FROM_STRICT, FROM_DEFAULT, FROM_BUILD, FROM_NESTING, FROM_NEVER };
 /* Offsets into texts[]. */
 struct call {
 	uint16_t name, why, rule_why, rule_remedy, rung_why;
-	uint8_t from;	/* enum from */
-	uint8_t rung;	/* closed or changed on the Landlock rung */
+	uint8_t from; /* enum from */
+	uint8_t rung; /* closed or changed on the Landlock rung */
 };
 
 #include "seccomp-calls.h"
 
-#define WINDOW_MS      100
-#define WINDOW_BUDGET  1000	/* of costs: 1,000 denials or 10,000 calls on behalf a second */
-#define COST_DENIAL    10
-#define COST_BEHALF    1
-#define RECORDED_EACH  100
-#define EXE_SHOWN_MAX  200
+#define WINDOW_MS 100
+#define WINDOW_BUDGET 1000 /* of costs: 1,000 denials or 10,000 calls on behalf a second */
+#define COST_DENIAL 10
+#define COST_BEHALF 1
+#define RECORDED_EACH 100
+#define EXE_SHOWN_MAX 200
 
 struct notify {
 	int fd;
 	const struct plan *plan;
-	struct behalf *behalf;		/* NULL: not on the Landlock rung */
-	struct seccomp_notif *request;	/* as long as the kernel's */
+	struct behalf *behalf; /* NULL: not on the Landlock rung */
+	struct seccomp_notif *request; /* as long as the kernel's */
 	struct seccomp_notif_resp *answer;
 	size_t request_len, answer_len;
 	uint64_t window_start_ms;
 	unsigned window_spent;
-	uint16_t recorded[ARRAY_LEN(calls) + 1];	/* the last one: numbers without a row */
+	uint16_t recorded[ARRAY_LEN(calls) + 1]; /* the last one: numbers without a row */
 };
 
 static int allocate(struct notify *n, struct ward_err *e)
@@ -63,9 +66,10 @@ static int allocate(struct notify *n, struct ward_err *e)
 
 	if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) < 0)
 		return ward_fail_errno(e, "the kernel does not tell the size of its notifications");
-	n->request_len = sizes.seccomp_notif > sizeof(*n->request) ? sizes.seccomp_notif : sizeof(*n->request);
-	n->answer_len = sizes.seccomp_notif_resp > sizeof(*n->answer) ? sizes.seccomp_notif_resp :
-									sizeof(*n->answer);
+	n->request_len = sizes.seccomp_notif > sizeof(*n->request) ? sizes.seccomp_notif
+								   : sizeof(*n->request);
+	n->answer_len = sizes.seccomp_notif_resp > sizeof(*n->answer) ? sizes.seccomp_notif_resp
+								      : sizeof(*n->answer);
 	n->request = calloc(1, n->request_len);
 	n->answer = calloc(1, n->answer_len);
 	if (!n->request || !n->answer)
@@ -181,18 +185,21 @@ static bool is_given(const struct notify *n, const struct call *c)
 	return c->from == FROM_NESTING ? policy->proc_nesting : c->from <= policy->proc_syscalls;
 }
 
-static void explain(const struct notify *n, const struct call *c, char *why, size_t why_len, const char **remedy)
+static void explain(const struct notify *n, const struct call *c, char *why, size_t why_len,
+		    const char **remedy)
 {
 	static const char *const sets[] = { "strict", "default", "build" };
-	static const char *const wider[] = { "", "process.syscalls: default", "process.syscalls: build",
-					     "process.nesting: true", "" };
+	static const char *const wider[] = { "", "process.syscalls: default",
+					     "process.syscalls: build", "process.nesting: true",
+					     "" };
 
 	*remedy = wider[c->from];
 	if (is_given(n, c)) {
 		if (n->behalf && c->rung) {
 			*remedy = "user namespaces give it; `ward doctor` tells how to get them";
 			snprintf(why, why_len, "%s",
-				 c->rung_why ? text(c->rung_why) : "closed where there are no namespaces");
+				 c->rung_why ? text(c->rung_why)
+					     : "closed where there are no namespaces");
 			return;
 		}
 		*remedy = text(c->rule_remedy);
@@ -202,7 +209,8 @@ static void explain(const struct notify *n, const struct call *c, char *why, siz
 	} else if (c->from == FROM_NEVER) {
 		snprintf(why, why_len, "%s", text(c->why));
 	} else {
-		snprintf(why, why_len, "not in the %s set", sets[n->plan->spec->policy.proc_syscalls]);
+		snprintf(why, why_len, "not in the %s set",
+			 sets[n->plan->spec->policy.proc_syscalls]);
 	}
 }
 
@@ -242,7 +250,8 @@ static void answer(struct notify *n, int error)
 	memset(n->answer, 0, n->answer_len);
 	n->answer->id = n->request->id;
 	n->answer->error = error;
-	/* ENOENT: the caller is gone. Any other failure leaves it waiting, which harms only itself. */
+	/* ENOENT: the caller is gone. Any other failure leaves it waiting, which harms only itself.
+	 */
 	(void)ioctl(n->fd, SECCOMP_IOCTL_NOTIF_SEND, n->answer);
 }
 

@@ -1,4 +1,5 @@
-/* Denied system calls as events: answers seccomp's user notifications, never decides what is allowed (the filter has). */
+/* Denied system calls as events: answers seccomp's user notifications, never decides what is
+ * allowed (the filter has). */
 #ifndef WARD_LIB_NOTIFY_H
 #define WARD_LIB_NOTIFY_H
 
@@ -7,11 +8,13 @@
 struct notify;
 
 /* Takes fd, the listener; borrows the plan, whose set and rung are the reasons given. */
-must_check int notify_create(int fd, const struct plan *p, struct notify **ret_notify, struct ward_err *e);
+must_check int notify_create(int fd, const struct plan *p, struct notify **ret_notify,
+			     struct ward_err *e);
 int notify_fd(const struct notify *n);
-/* Answers what waits: each call gets EPERM (on the Landlock rung, changes of modes, times and attributes in the workspace are made on
- * the sandbox's behalf). At most 1,000 a second; the first 100 per call are recorded in *r, the rest counted. Returns
- * the milliseconds to wait before the next call when the rate is used up, 0 otherwise. Never blocks. */
+/* Answers what waits: each call gets EPERM (on the Landlock rung, changes of modes, times and
+ * attributes in the workspace are made on the sandbox's behalf). At most 1,000 a second; the first
+ * 100 per call are recorded in *r, the rest counted. Returns the milliseconds to wait before the
+ * next call when the rate is used up, 0 otherwise. Never blocks. */
 unsigned notify_handle(struct notify *n, struct result *r);
 void notify_destroy(struct notify *n);
 

@@ -1,7 +1,8 @@
 /*
- * The Landlock rung: for hosts that give no user namespaces. In: the policy. Out: which of its wishes cannot be met,
- * which the planner turns into a refusal, and what a run on this rung goes without, which the result tells. What the
- * policy leaves at its default is reported as absent; what it sets itself is refused, never ignored. Pure functions.
+ * The Landlock rung: for hosts that give no user namespaces. In: the policy. Out: which of its
+ * wishes cannot be met, which the planner turns into a refusal, and what a run on this rung goes
+ * without, which the result tells. What the policy leaves at its default is reported as absent;
+ * what it sets itself is refused, never ignored. Pure functions.
  */
 #include "lib/rung.h"
 
@@ -28,11 +29,14 @@ size_t landlock_rung_refusals(const struct policy *p, struct strv *refusals)
 		enum policy_field field;
 		const char *why;
 	} rows[] = {
-		{ is_set(p, POLICY_F_fs_hide) && p->fs_hide.len, POLICY_F_fs_hide, "files cannot be hidden without mounts" },
+		{ is_set(p, POLICY_F_fs_hide) && p->fs_hide.len, POLICY_F_fs_hide,
+		  "files cannot be hidden without mounts" },
 		{ is_set(p, POLICY_F_fs_protect) && p->fs_protect.len, POLICY_F_fs_protect,
 		  "files cannot be protected without mounts" },
-		{ p->fs_mode == FS_MODE_REVIEW, POLICY_F_fs_mode, "changes cannot be kept aside without mounts" },
-		{ moves_a_mount(p), POLICY_F_fs_host_mounts, "a path can only be given where it is (no `at`)" },
+		{ p->fs_mode == FS_MODE_REVIEW, POLICY_F_fs_mode,
+		  "changes cannot be kept aside without mounts" },
+		{ moves_a_mount(p), POLICY_F_fs_host_mounts,
+		  "a path can only be given where it is (no `at`)" },
 		{ is_set(p, POLICY_F_net_mode) && p->net_mode != 0, POLICY_F_net_mode,
 		  "there is no network without a namespace for it" },
 		{ p->proc_nesting, POLICY_F_proc_nesting, "there are no namespaces to nest" },
@@ -53,9 +57,13 @@ int rung_check(const struct plan *p, struct ward_err *e)
 	auto_buf all = { 0 };
 
 	if (p->facts.landlock_abi < RUNG_LANDLOCK_ABI) {
-		(void)ward_fail(e, ENOTSUP, "there are no user namespaces here, and the landlock rung needs Landlock ABI %d; "
-					    "this kernel has %d", RUNG_LANDLOCK_ABI, p->facts.landlock_abi);
-		return ward_remedy(e, "enable user namespaces (`ward doctor` tells how), or run Linux 6.12 or later with "
+		(void)ward_fail(e, ENOTSUP,
+				"there are no user namespaces here, and the landlock rung needs "
+				"Landlock ABI %d; "
+				"this kernel has %d",
+				RUNG_LANDLOCK_ABI, p->facts.landlock_abi);
+		return ward_remedy(e, "enable user namespaces (`ward doctor` tells how), or run "
+				      "Linux 6.12 or later with "
 				      "landlock among the lsm= names");
 	}
 	if (!landlock_rung_refusals(&p->spec->policy, &refusals))
@@ -63,16 +71,22 @@ int rung_check(const struct plan *p, struct ward_err *e)
 	for (size_t i = 0; i < refusals.len; i++)
 		buf_printf(&all, "%s%s", i ? "; " : "", refusals.items[i]);
 	(void)ward_fail(e, ENOTSUP, "not to be had on the landlock rung: %s", buf_text(&all));
-	return ward_remedy(e, "enable user namespaces (`ward doctor` tells how), or take it out of the policy");
+	return ward_remedy(
+		e,
+		"enable user namespaces (`ward doctor` tells how), or take it out of the policy");
 }
 
 void rung_add_notes(struct strv *notes)
 {
 	static const char *const absent[] = {
-		"the landlock rung has no namespaces: names, sizes and times of the host's files can be seen, their "
-		"content only where the plan grants it; other processes exist but cannot be signalled, traced or changed",
-		"absent on this rung: hide, protect, a private /tmp and /dev/shm, /proc/self, terminals, "
-		"System V IPC, Unix sockets other than pairs, and cleaning up after `kill -9` of ward (the processes end "
+		"the landlock rung has no namespaces: names, sizes and times of the host's files "
+		"can be seen, their "
+		"content only where the plan grants it; other processes exist but cannot be "
+		"signalled, traced or changed",
+		"absent on this rung: hide, protect, a private /tmp and /dev/shm, /proc/self, "
+		"terminals, "
+		"System V IPC, Unix sockets other than pairs, and cleaning up after `kill -9` of "
+		"ward (the processes end "
 		"then, files in its temporary directory stay)",
 	};
 

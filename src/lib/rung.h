@@ -4,10 +4,11 @@
 
 #include "lib/plan.h"
 
-#define RUNG_LANDLOCK_ABI 6	/* scopes: without them a sandbox could signal its supervisor */
+#define RUNG_LANDLOCK_ABI 6 /* scopes: without them a sandbox could signal its supervisor */
 
-/* Appends "FIELD: why it cannot be had here" for each thing that the policy sets itself and that the rung does not have.
- * Returns how many. Limits are not among them: limits_assign() knows what can be held. */
+/* Appends "FIELD: why it cannot be had here" for each thing that the policy sets itself and that
+ * the rung does not have. Returns how many. Limits are not among them: limits_assign() knows what
+ * can be held. */
 size_t landlock_rung_refusals(const struct policy *policy, struct strv *refusals);
 
 /* Refuses a plan that this host or this rung cannot carry out, all reasons in one error. */

@@ -1,11 +1,12 @@
 /*
- * The Landlock rung, inside: the stages of the child in order. It begins as a copy of the supervisor that shares its
- * memory, with all its rights, and ends as ward-init with none but to the plan's paths. Raw system calls only; an error
- * is a value that the supervisor reads.
+ * The Landlock rung, inside: the stages of the child in order. It begins as a copy of the
+ * supervisor that shares its memory, with all its rights, and ends as ward-init with none but to
+ * the plan's paths. Raw system calls only; an error is a value that the supervisor reads.
  *
- * There are no namespaces. What the mounts, the pid, net and ipc namespaces do in the native engine is done by Landlock
- * (files, TCP, signals, abstract sockets, tracing) and by the filter's rung variant (sockets, System V IPC, other
- * processes' limits and priorities; modes, times and attributes go to the supervisor).
+ * There are no namespaces. What the mounts, the pid, net and ipc namespaces do in the native engine
+ * is done by Landlock (files, TCP, signals, abstract sockets, tracing) and by the filter's rung
+ * variant (sockets, System V IPC, other processes' limits and priorities; modes, times and
+ * attributes go to the supervisor).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +43,8 @@ static long set_rlimits(struct rung_child *c)
 	return 0;
 }
 
-/* Only root can close the way back for good; an ordinary user has nothing to come back to but no_new_privs. */
+/* Only root can close the way back for good; an ordinary user has nothing to come back to but
+ * no_new_privs. */
 static long lock_capabilities(void)
 {
 	unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
@@ -53,7 +55,7 @@ static long lock_capabilities(void)
 		long r = raw_call(SYS_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0);
 
 		if (r == -EINVAL)
-			break;	/* the kernel knows no higher one */
+			break; /* the kernel knows no higher one */
 		if (r < 0)
 			return r;
 	}
@@ -103,8 +105,8 @@ static long confine_files(struct rung_child *c)
 			      LANDLOCK_NO_TCP | LANDLOCK_MUST);
 }
 
-/* Inside another sandbox there is no second listener: EBUSY, or EPERM by the outer filter. Then what would be done on
- * behalf is refused too, which the result says. */
+/* Inside another sandbox there is no second listener: EBUSY, or EPERM by the outer filter. Then
+ * what would be done on behalf is refused too, which the result says. */
 static long filter_calls(struct rung_child *c)
 {
 	size_t len;
@@ -114,8 +116,9 @@ static long filter_calls(struct rung_child *c)
 	if (fd != -EBUSY && fd != -EPERM)
 		return fd < 0 ? fd : 0;
 	c->listener_fd = -1;
-	fd = seccomp_program(c->plan->spec->policy.proc_syscalls, SECCOMP_RUNG | SECCOMP_NO_LISTENER, c->filter,
-			     SECCOMP_PROGRAM_MAX, &len);
+	fd = seccomp_program(c->plan->spec->policy.proc_syscalls,
+			     SECCOMP_RUNG | SECCOMP_NO_LISTENER, c->filter, SECCOMP_PROGRAM_MAX,
+			     &len);
 	return fd < 0 ? fd : seccomp_install(c->filter, len, false);
 }
 
@@ -157,7 +160,8 @@ static long become_init(struct rung_child *c)
 	if (r >= 0)
 		r = raw_call(SYS_dup3, c->control_fd, GUEST_CONTROL_FD, 0);
 	if (r >= 0)
-		r = raw_call(SYS_close_range, GUEST_CONTROL_FD + 1, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
+		r = raw_call(SYS_close_range, GUEST_CONTROL_FD + 1, ~0U,
+			     4 /* CLOSE_RANGE_CLOEXEC */);
 	return r < 0 ? r : raw_call(SYS_execveat, c->image_fd, "", c->argv, c->envp, AT_EMPTY_PATH);
 }
 
@@ -167,11 +171,14 @@ const struct rung_stage rung_stages[] = {
 	{ "clone", NULL, "a child; no namespaces" },
 	{ "join", join_cgroup, "enter the cgroup" },
 	{ "rlimits", set_rlimits, "limits per process" },
-	{ "caps", drop_rights, "as root become the workspace's owner; drop every capability for good" },
+	{ "caps", drop_rights,
+	  "as root become the workspace's owner; drop every capability for good" },
 	{ "directory", enter_directory, "stand in the working directory" },
 	{ "nnp", no_new_privs, "set-id programs give nothing" },
-	{ "landlock", confine_files, "one rule per path of the plan; no TCP; signals and abstract sockets scoped" },
-	{ "seccomp", filter_calls, "no sockets, no IPC, no reach to other processes; modes and times by the supervisor" },
+	{ "landlock", confine_files,
+	  "one rule per path of the plan; no TCP; signals and abstract sockets scoped" },
+	{ "seccomp", filter_calls,
+	  "no sockets, no IPC, no reach to other processes; modes and times by the supervisor" },
 	{ "word", wait_for_word, "wait for the supervisor" },
 	{ "exec", become_init, "close every descriptor, start ward-init and the command" },
 };

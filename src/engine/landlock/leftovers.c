@@ -1,12 +1,15 @@
 /*
- * Leftovers of the Landlock rung. Runs in the supervisor, with its rights, after the sandbox's init is dead.
+ * Leftovers of the Landlock rung. Runs in the supervisor, with its rights, after the sandbox's init
+ * is dead.
  *
- * Files: names and depths were chosen by the sandbox. Nothing is followed, a directory is entered by descriptor, and what
- * lies too deep is moved up to the top first, so that depth costs neither stack nor descriptors.
+ * Files: names and depths were chosen by the sandbox. Nothing is followed, a directory is entered
+ * by descriptor, and what lies too deep is moved up to the top first, so that depth costs neither
+ * stack nor descriptors.
  *
- * Processes: ward-init kills its whole Landlock domain, so there is something to do only if it was itself killed by
- * somebody outside (the kernel's OOM killer). Its children are the supervisor's then. They are known by their
- * filters: inherited, never fewer, and the supervisor's other child (the guardian) does not have them.
+ * Processes: ward-init kills its whole Landlock domain, so there is something to do only if it was
+ * itself killed by somebody outside (the kernel's OOM killer). Its children are the supervisor's
+ * then. They are known by their filters: inherited, never fewer, and the supervisor's other child
+ * (the guardian) does not have them.
  */
 #include "engine/landlock/leftovers.h"
 
@@ -26,8 +29,8 @@
 
 struct removal {
 	int top_fd;
-	unsigned moved;		/* names given to what was moved up */
-	bool again;		/* something was moved up */
+	unsigned moved; /* names given to what was moved up */
+	bool again; /* something was moved up */
 };
 
 static bool is_dot(const char *name)

@@ -1,4 +1,5 @@
-/* What a run on the Landlock rung could leave behind, removed by hand: files of its directory, processes. */
+/* What a run on the Landlock rung could leave behind, removed by hand: files of its directory,
+ * processes. */
 #ifndef WARD_ENGINE_LANDLOCK_LEFTOVERS_H
 #define WARD_ENGINE_LANDLOCK_LEFTOVERS_H
 
@@ -9,8 +10,9 @@
 /* Removes the directory and everything in it, never through a link. Returns 0 or -errno. */
 must_check int leftovers_remove(const char *path);
 
-/* Kills and reaps the children of this process that carry more filters than it does itself, and in turn their children,
- * which become ours (the process must be a subreaper); not init_pid, which the caller waits for. */
+/* Kills and reaps the children of this process that carry more filters than it does itself, and in
+ * turn their children, which become ours (the process must be a subreaper); not init_pid, which the
+ * caller waits for. */
 void leftovers_kill(pid_t init_pid);
 
 #endif

@@ -1,11 +1,13 @@
 /*
- * The Landlock rung, outside. In: a const plan for a host that gives no user namespaces. Out: a running sandbox, as far
- * as one can be had: files, network, system calls, signals and tracing are confined; the rest is absent, said in the
- * result, and refused where the policy asks for it (lib/rung.c). Runs in the supervisor with the user's rights. The
- * order of everything is rung_stages[] in child.c.
+ * The Landlock rung, outside. In: a const plan for a host that gives no user namespaces. Out: a
+ * running sandbox, as far as one can be had: files, network, system calls, signals and tracing are
+ * confined; the rest is absent, said in the result, and refused where the policy asks for it
+ * (lib/rung.c). Runs in the supervisor with the user's rights. The order of everything is
+ * rung_stages[] in child.c.
  *
- * ward-init is in the sandbox's Landlock domain and kills exactly that domain when it ends, when it is told to, and
- * when the supervisor is gone (guest/init.c). So the sandbox is ended by a word, not by a signal to ward-init.
+ * ward-init is in the sandbox's Landlock domain and kills exactly that domain when it ends, when it
+ * is told to, and when the supervisor is gone (guest/init.c). So the sandbox is ended by a word,
+ * not by a signal to ward-init.
  */
 #include "engine/landlock/rung.h"
 
@@ -54,12 +56,16 @@ static int check_nested_mounts(const struct plan *p, struct ward_err *e)
 		for (size_t k = 0; k < p->mount_count; k++) {
 			const struct plan_mount *inner = &p->mounts[i], *outer = &p->mounts[k];
 
-			if (inner->kind != MOUNT_BIND || outer->kind != MOUNT_BIND || inner->writable ||
-			    !outer->writable || !path_is_beneath(inner->source, outer->source))
+			if (inner->kind != MOUNT_BIND || outer->kind != MOUNT_BIND ||
+			    inner->writable || !outer->writable ||
+			    !path_is_beneath(inner->source, outer->source))
 				continue;
-			(void)ward_fail(e, ENOTSUP, "%s cannot be read-only inside the writable %s: Landlock only adds rights",
+			(void)ward_fail(e, ENOTSUP,
+					"%s cannot be read-only inside the writable %s: Landlock "
+					"only adds rights",
 					inner->source, outer->source);
-			return ward_remedy(e, "take one of them out; with user namespaces it works (`ward doctor`)");
+			return ward_remedy(e, "take one of them out; with user namespaces it works "
+					      "(`ward doctor`)");
 		}
 	return 0;
 }
@@ -68,9 +74,12 @@ static int check_hidden(const struct plan *p, struct ward_err *e)
 {
 	for (size_t i = 0; i < p->root_count; i++)
 		if (p->roots[i].hide && !ignore_is_empty(p->roots[i].hide)) {
-			(void)ward_fail(e, ENOTSUP, "%s has files to hide (.aiignore), which the landlock rung cannot",
-					p->roots[i].path);
-			return ward_remedy(e, "enable user namespaces (`ward doctor` tells how), or remove .aiignore");
+			(void)ward_fail(
+				e, ENOTSUP,
+				"%s has files to hide (.aiignore), which the landlock rung cannot",
+				p->roots[i].path);
+			return ward_remedy(e, "enable user namespaces (`ward doctor` tells how), "
+					      "or remove .aiignore");
 		}
 	return 0;
 }
@@ -82,10 +91,13 @@ static int check_stdio(const int stdio_fds[3], struct ward_err *e)
 		int type = 0;
 		socklen_t len = sizeof(type);
 
-		if (getsockopt(stdio_fds[i], SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type != SOCK_STREAM &&
-		    type != SOCK_SEQPACKET) {
-			(void)ward_fail(e, EINVAL, "descriptor %d is a datagram socket: on the landlock rung it would reach "
-						   "any address", i);
+		if (getsockopt(stdio_fds[i], SOL_SOCKET, SO_TYPE, &type, &len) == 0 &&
+		    type != SOCK_STREAM && type != SOCK_SEQPACKET) {
+			(void)ward_fail(e, EINVAL,
+					"descriptor %d is a datagram socket: on the landlock rung "
+					"it would reach "
+					"any address",
+					i);
 			return ward_remedy(e, "use a pipe or a stream socket");
 		}
 	}
@@ -123,14 +135,15 @@ static int prepare_paths(struct rung_child *c, const struct plan *p, struct ward
 		if (m->kind == MOUNT_BIND)
 			add_path(c, m->source, rights);
 		else if (m->kind == MOUNT_FILE)
-			add_path(c, m->target, LANDLOCK_READ);	/* the host's own: passwd, hosts and the like */
+			add_path(c, m->target,
+				 LANDLOCK_READ); /* the host's own: passwd, hosts and the like */
 	}
 	for (size_t i = 0; i < ARRAY_LEN(fixed_paths); i++)
 		add_path(c, fixed_paths[i].path, fixed_paths[i].rights);
 	add_path(c, c->tmp_path, LANDLOCK_FULL);
 	if (c->path_count > RUNG_PATHS_MAX)
-		return ward_fail(e, E2BIG, "too many paths for one sandbox: %zu, at most %d", c->path_count,
-				 RUNG_PATHS_MAX);
+		return ward_fail(e, E2BIG, "too many paths for one sandbox: %zu, at most %d",
+				 c->path_count, RUNG_PATHS_MAX);
 	return 0;
 }
 
@@ -192,7 +205,8 @@ static int prepare_argv(struct rung_memory *m, const struct plan *p, struct ward
 	return 0;
 }
 
-/* Where memfd_create is closed (an outer sandbox that watches memory): a file that has no name any more. */
+/* Where memfd_create is closed (an outer sandbox that watches memory): a file that has no name any
+ * more. */
 static int make_image_file(const struct rung_child *c)
 {
 	char path[sizeof(c->tmp_path) + 8];
@@ -215,9 +229,12 @@ static int prepare_image(struct rung_child *c, struct ward_err *e)
 
 	if (fd < 0)
 		fd = make_image_file(c);
-	else if (io_write_all(fd, guest_init_begin, (size_t)(guest_init_end - guest_init_begin)) < 0)
+	else if (io_write_all(fd, guest_init_begin, (size_t)(guest_init_end - guest_init_begin)) <
+		 0)
 		return ward_fail(e, EIO, "cannot keep ward-init in memory");
-	c->image_fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 10);	/* above 0-3, which the child overwrites */
+	c->image_fd =
+		fd < 0 ? -1
+		       : fcntl(fd, F_DUPFD_CLOEXEC, 10); /* above 0-3, which the child overwrites */
 	return c->image_fd < 0 ? ward_fail_errno(e, "cannot keep ward-init in memory") : 0;
 }
 
@@ -234,8 +251,8 @@ static int prepare(struct rung_memory *m, const struct plan *p, const int stdio_
 	if (run->cgroup)
 		c->cgroup_count = cgroup_self_fds(run->cgroup, c->cgroup_fds, RUNG_CGROUPS_MAX);
 	c->rlimit_count = limits_rlimits(p, c->rlimits, LIMITS_RLIMITS);
-	r = seccomp_program(p->spec->policy.proc_syscalls, SECCOMP_RUNG, c->filter, SECCOMP_PROGRAM_MAX,
-			    &c->filter_len);
+	r = seccomp_program(p->spec->policy.proc_syscalls, SECCOMP_RUNG, c->filter,
+			    SECCOMP_PROGRAM_MAX, &c->filter_len);
 	if (r < 0)
 		return ward_fail(e, -r, "cannot make the system call filter");
 	r = make_tmp(c, p, e);
@@ -277,7 +294,8 @@ static int clone_sandbox(struct rung_child *c, struct running *run, struct ward_
 	long pid = clone_start(&child);
 
 	if (pid < 0)
-		return ward_fail(e, (int)-pid, "cannot start the sandbox's first process: %s", strerror((int)-pid));
+		return ward_fail(e, (int)-pid, "cannot start the sandbox's first process: %s",
+				 strerror((int)-pid));
 	run->init_pid = (pid_t)pid;
 	run->pid_fd = child.pid_fd;
 	return 0;
@@ -291,7 +309,8 @@ static bool uses_cgroup(const struct plan *p)
 	return false;
 }
 
-/* The child has copies of its own, and reads the numbers from the memory that we share: those stay. */
+/* The child has copies of its own, and reads the numbers from the memory that we share: those stay.
+ */
 static void close_childs(const struct rung_child *c)
 {
 	if (c->control_fd >= 0)
@@ -300,7 +319,8 @@ static void close_childs(const struct rung_child *c)
 		close(c->image_fd);
 }
 
-static int rung_start(const struct plan *p, const int stdio_fds[3], struct running *run, struct ward_err *e)
+static int rung_start(const struct plan *p, const int stdio_fds[3], struct running *run,
+		      struct ward_err *e)
 {
 	struct rung_memory *m;
 	int r = check_plan(p, stdio_fds, e);
@@ -335,14 +355,18 @@ static int explain_child(const struct running *run, const struct rung_child *c, 
 	while (waitid(P_PIDFD, (id_t)run->pid_fd, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
 		;
 	code = c->failed_error < 0 ? (int)-c->failed_error : EIO;
-	(void)ward_fail(e, code, "%s", c->failed_error < 0 ? strerror(code) : "the sandbox's first process was killed");
-	(void)ward_wrap(e, "building the sandbox (landlock rung, stage %s)", c->failed_stage ? c->failed_stage : "clone");
+	(void)ward_fail(e, code, "%s",
+			c->failed_error < 0 ? strerror(code)
+					    : "the sandbox's first process was killed");
+	(void)ward_wrap(e, "building the sandbox (landlock rung, stage %s)",
+			c->failed_stage ? c->failed_stage : "clone");
 	return ward_remedy(e, "`ward doctor` shows what this host can give");
 }
 
 static void tell_layers(const struct running *run, struct result *r)
 {
-	static const enum layer in_force[] = { LAYER_RLIMITS, LAYER_CAPS, LAYER_NNP, LAYER_LANDLOCK, LAYER_SECCOMP };
+	static const enum layer in_force[] = { LAYER_RLIMITS, LAYER_CAPS, LAYER_NNP, LAYER_LANDLOCK,
+					       LAYER_SECCOMP };
 
 	for (int i = 0; i < LAYERS; i++)
 		result_layer_note(r, (enum layer)i, LAYER_ABSENT, "the landlock rung has none");
@@ -352,12 +376,14 @@ static void tell_layers(const struct running *run, struct result *r)
 		result_layer_note(r, LAYER_CGROUP, LAYER_IN_FORCE, NULL);
 	if (run->notify_fd < 0)
 		result_layer_note(r, LAYER_SECCOMP, LAYER_IN_FORCE,
-				  "inside another sandbox: denied calls are not on record, and chmod, touch and "
+				  "inside another sandbox: denied calls are not on record, and "
+				  "chmod, touch and "
 				  "attributes are refused everywhere");
 	rung_add_notes(&r->notes);
 }
 
-static int rung_release(const struct plan *p, struct running *run, struct result *r, struct ward_err *e)
+static int rung_release(const struct plan *p, struct running *run, struct result *r,
+			struct ward_err *e)
 {
 	struct rung_memory *m = run->child;
 	int fd = -1;
@@ -377,8 +403,8 @@ static int rung_release(const struct plan *p, struct running *run, struct result
 }
 
 /* There are no mounts that the host could undo. */
-static int rung_remount(const struct plan *p, struct running *run, const struct guard_root *g, const size_t *steps,
-			size_t count, struct ward_err *e)
+static int rung_remount(const struct plan *p, struct running *run, const struct guard_root *g,
+			const size_t *steps, size_t count, struct ward_err *e)
 {
 	(void)p, (void)run, (void)g, (void)steps, (void)count, (void)e;
 	return 0;
@@ -396,8 +422,8 @@ static void rung_kill(struct running *run)
 		leftovers_kill(run->init_pid);
 		return;
 	}
-	/* before the word there is one process; after it, ward-init ends the whole domain. Without room for a message, the
-	 * end of the socket says the same. */
+	/* before the word there is one process; after it, ward-init ends the whole domain. Without
+	 * room for a message, the end of the socket says the same. */
 	if (!m->child.released)
 		(void)!syscall(SYS_pidfd_send_signal, run->pid_fd, SIGKILL, NULL, 0);
 	else if (send(run->control_fd, &end, sizeof(end), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)

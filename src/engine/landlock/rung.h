@@ -14,11 +14,12 @@ extern const struct engine engine_landlock;
 #define RUNG_PATHS_MAX 256
 #define RUNG_CGROUPS_MAX 4
 
-/* What the supervisor prepares and the child uses; as in the native engine the child shares the memory and has no libc. */
+/* What the supervisor prepares and the child uses; as in the native engine the child shares the
+ * memory and has no libc. */
 struct rung_child {
 	const struct plan *plan;
-	int control_fd, supervisor_fd;	/* the child's end, and the one that it must not keep */
-	int image_fd;			/* ward-init */
+	int control_fd, supervisor_fd; /* the child's end, and the one that it must not keep */
+	int image_fd; /* ward-init */
 	int stdio_fds[3];
 	uint64_t signal_mask;
 	char **argv, **envp;
@@ -38,13 +39,13 @@ struct rung_child {
 
 	/* the supervisor's */
 	bool released;
-	char tmp_path[64];	/* "": none was made */
+	char tmp_path[64]; /* "": none was made */
 	char stack[RUNG_STACK_BYTES] __attribute__((aligned(16)));
 };
 
 struct rung_stage {
 	const char *name;
-	long (*run)(struct rung_child *c);	/* NULL: done by the supervisor */
+	long (*run)(struct rung_child *c); /* NULL: done by the supervisor */
 	const char *help;
 };
 

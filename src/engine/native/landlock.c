@@ -1,14 +1,16 @@
 /*
  * Landlock.
  *
- * In: the version of Landlock that the host has, paths with rights, and what is to be closed. Out: a domain around the
- * calling process that nothing can take off. Runs in the child, after the new root is in place and before seccomp, with
- * no rights but its own; it shares the supervisor's memory, so there is no libc here.
+ * In: the version of Landlock that the host has, paths with rights, and what is to be closed. Out:
+ * a domain around the calling process that nothing can take off. Runs in the child, after the new
+ * root is in place and before seccomp, with no rights but its own; it shares the supervisor's
+ * memory, so there is no libc here.
  *
- * Everything that this version of Landlock can refuse is handled, so what no rule grants is refused. It does not
- * cover chmod, chown, times, attributes, stat and the like: the mounts do (native), or the filter and the supervisor
- * (the rung without namespaces). Programs started later are not logged by the kernel's audit: that is the default for
- * what comes after an exec, and an agent must not fill the host's log.
+ * Everything that this version of Landlock can refuse is handled, so what no rule grants is
+ * refused. It does not cover chmod, chown, times, attributes, stat and the like: the mounts do
+ * (native), or the filter and the supervisor (the rung without namespaces). Programs started later
+ * are not logged by the kernel's audit: that is the default for what comes after an exec, and an
+ * agent must not fill the host's log.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,28 +20,28 @@
 #include "engine/native/landlock.h"
 
 /* linux/landlock.h of Debian 12 ends at ABI 2. */
-#define FS_EXECUTE     (1ULL << 0)
-#define FS_WRITE_FILE  (1ULL << 1)
-#define FS_READ_FILE   (1ULL << 2)
-#define FS_READ_DIR    (1ULL << 3)
-#define FS_REMOVE_DIR  (1ULL << 4)
+#define FS_EXECUTE (1ULL << 0)
+#define FS_WRITE_FILE (1ULL << 1)
+#define FS_READ_FILE (1ULL << 2)
+#define FS_READ_DIR (1ULL << 3)
+#define FS_REMOVE_DIR (1ULL << 4)
 #define FS_REMOVE_FILE (1ULL << 5)
-#define FS_MAKE_CHAR   (1ULL << 6)
-#define FS_MAKE_DIR    (1ULL << 7)
-#define FS_MAKE_REG    (1ULL << 8)
-#define FS_MAKE_SOCK   (1ULL << 9)
-#define FS_MAKE_FIFO   (1ULL << 10)
-#define FS_MAKE_BLOCK  (1ULL << 11)
-#define FS_MAKE_SYM    (1ULL << 12)
-#define FS_REFER       (1ULL << 13)	/* ABI 2 */
-#define FS_TRUNCATE    (1ULL << 14)	/* ABI 3 */
-#define FS_IOCTL_DEV   (1ULL << 15)	/* ABI 5 */
-#define NET_BIND_TCP   (1ULL << 0)	/* ABI 4 */
+#define FS_MAKE_CHAR (1ULL << 6)
+#define FS_MAKE_DIR (1ULL << 7)
+#define FS_MAKE_REG (1ULL << 8)
+#define FS_MAKE_SOCK (1ULL << 9)
+#define FS_MAKE_FIFO (1ULL << 10)
+#define FS_MAKE_BLOCK (1ULL << 11)
+#define FS_MAKE_SYM (1ULL << 12)
+#define FS_REFER (1ULL << 13) /* ABI 2 */
+#define FS_TRUNCATE (1ULL << 14) /* ABI 3 */
+#define FS_IOCTL_DEV (1ULL << 15) /* ABI 5 */
+#define NET_BIND_TCP (1ULL << 0) /* ABI 4 */
 #define NET_CONNECT_TCP (1ULL << 1)
-#define SCOPE_ABSTRACT_UNIX (1ULL << 0)	/* ABI 6 */
-#define SCOPE_SIGNAL   (1ULL << 1)
+#define SCOPE_ABSTRACT_UNIX (1ULL << 0) /* ABI 6 */
+#define SCOPE_SIGNAL (1ULL << 1)
 
-#define FS_ABI1	    (FS_REFER - 1)
+#define FS_ABI1 (FS_REFER - 1)
 #define FS_OF_FILES (FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE | FS_IOCTL_DEV)
 
 #define RULE_PATH_BENEATH 1
@@ -60,8 +62,8 @@ static const struct {
 	{ LANDLOCK_READ, FS_READ_FILE | FS_READ_DIR },
 	{ LANDLOCK_EXECUTE, FS_EXECUTE },
 	{ LANDLOCK_MODIFY, FS_WRITE_FILE | FS_TRUNCATE },
-	{ LANDLOCK_CREATE, FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_DIR | FS_MAKE_REG | FS_MAKE_SOCK |
-				   FS_MAKE_FIFO | FS_MAKE_SYM | FS_REFER },
+	{ LANDLOCK_CREATE, FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_DIR | FS_MAKE_REG |
+				   FS_MAKE_SOCK | FS_MAKE_FIFO | FS_MAKE_SYM | FS_REFER },
 	{ LANDLOCK_DEVICE, FS_IOCTL_DEV },
 };
 
@@ -80,7 +82,8 @@ static uint64_t access_of(unsigned rights)
 	return access;
 }
 
-/* A rule on a file may only name what can be done to files, and the kernel says EINVAL otherwise. */
+/* A rule on a file may only name what can be done to files, and the kernel says EINVAL otherwise.
+ */
 static int add_rule(int ruleset_fd, int fd, uint64_t access)
 {
 	struct path_attr attr = { access, fd };
@@ -95,7 +98,9 @@ static int add_rule(int ruleset_fd, int fd, uint64_t access)
 
 static int add_path(int ruleset_fd, const struct landlock_path *p, uint64_t handled)
 {
-	unsigned rights = p->rights ? p->rights : p->writable ? LANDLOCK_FULL : LANDLOCK_READ | LANDLOCK_EXECUTE;
+	unsigned rights = p->rights     ? p->rights
+			  : p->writable ? LANDLOCK_FULL
+					: LANDLOCK_READ | LANDLOCK_EXECUTE;
 	uint64_t access = access_of(rights) & handled;
 
 	if (!access)
@@ -104,7 +109,7 @@ static int add_path(int ruleset_fd, const struct landlock_path *p, uint64_t hand
 	long fd = raw_call(SYS_openat, AT_FDCWD, p->path, O_PATH | O_CLOEXEC, 0);
 
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -EACCES)
-		return 0;	/* nothing is granted */
+		return 0; /* nothing is granted */
 	if (fd < 0)
 		return (int)fd;
 
@@ -114,7 +119,8 @@ static int add_path(int ruleset_fd, const struct landlock_path *p, uint64_t hand
 	return r;
 }
 
-static int restrict_self(int ruleset_fd, const struct landlock_path *paths, size_t n, uint64_t handled)
+static int restrict_self(int ruleset_fd, const struct landlock_path *paths, size_t n,
+			 uint64_t handled)
 {
 	for (size_t i = 0; handled && i < n; i++) {
 		int r = add_path(ruleset_fd, &paths[i], handled);
@@ -134,7 +140,8 @@ int landlock_apply(int abi, const struct landlock_path *paths, size_t n, unsigne
 		.scoped = abi >= 6 ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0,
 	};
 
-	if (flags & LANDLOCK_MUST && ((files && !attr.handled_fs) || (tcp && !attr.handled_net) || !attr.scoped))
+	if (flags & LANDLOCK_MUST &&
+	    ((files && !attr.handled_fs) || (tcp && !attr.handled_net) || !attr.scoped))
 		return -EOPNOTSUPP;
 	if (!attr.handled_fs && !attr.handled_net && !attr.scoped)
 		return 0;

@@ -1,17 +1,20 @@
 /*
  * System call filter.
  *
- * In: a set and what this run needs (flags). Out: a BPF program in the caller's memory, and later its installation.
- * The programs are constants that tools/gen_seccomp.py makes from tables/syscalls.def; two things are only known at
- * run time and are changed in the copy, at positions that the generator noted:
+ * In: a set and what this run needs (flags). Out: a BPF program in the caller's memory, and later
+ * its installation. The programs are constants that tools/gen_seccomp.py makes from
+ * tables/syscalls.def; two things are only known at run time and are changed in the copy, at
+ * positions that the generator noted:
  *
- *   - whether somebody answers notifications. A second listener in one chain of filters is EBUSY, so an inner ward has
- *     none, and an unanswered notification would be ENOSYS: its denials are made EPERM by the filter itself;
- *   - whether memory that shows in no process's size (memfd, System V) is closed, where limits are held by looking.
+ *   - whether somebody answers notifications. A second listener in one chain of filters is EBUSY,
+ *     so an inner ward has none, and an unanswered notification would be ENOSYS: its denials are made
+ *     EPERM by the filter itself;
+ *   - whether memory that shows in no process's size (memfd, System V) is closed, where limits are
+ *     held by looking.
  *
- * seccomp_program() runs in the supervisor before clone; seccomp_install() runs in the child, which shares the
- * supervisor's memory and so must not use libc. The filter is the last layer before exec: nothing after it needs a
- * call that the strict set does not have.
+ * seccomp_program() runs in the supervisor before clone; seccomp_install() runs in the child, which
+ * shares the supervisor's memory and so must not use libc. The filter is the last layer before
+ * exec: nothing after it needs a call that the strict set does not have.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -23,7 +26,7 @@
 
 struct program {
 	const struct sock_filter *code;
-	const uint16_t *notify, *closable;	/* positions of those RETs */
+	const uint16_t *notify, *closable; /* positions of those RETs */
 	uint16_t len, notify_count, closable_count;
 };
 
@@ -37,11 +40,12 @@ static void replace(struct sock_filter *code, const uint16_t *at, size_t count, 
 		code[at[i]].k = value;
 }
 
-int seccomp_program(unsigned set, unsigned flags, struct sock_filter *out, size_t cap, size_t *ret_len)
+int seccomp_program(unsigned set, unsigned flags, struct sock_filter *out, size_t cap,
+		    size_t *ret_len)
 {
-	unsigned variant = flags & SECCOMP_NESTING ? VARIANT_NESTING :
-			   flags & SECCOMP_RUNG	   ? VARIANT_RUNG :
-						     VARIANT_PLAIN;
+	unsigned variant = flags & SECCOMP_NESTING ? VARIANT_NESTING
+			   : flags & SECCOMP_RUNG  ? VARIANT_RUNG
+						   : VARIANT_PLAIN;
 
 	if (set >= ARRAY_LEN(programs[0]) || (flags & SECCOMP_NESTING && flags & SECCOMP_RUNG))
 		return -EINVAL;

@@ -1,4 +1,5 @@
-/* The system call filter: one program made at build time for each set and variant, adjusted and installed here. */
+/* The system call filter: one program made at build time for each set and variant, adjusted and
+ * installed here. */
 #ifndef WARD_ENGINE_NATIVE_SECCOMP_H
 #define WARD_ENGINE_NATIVE_SECCOMP_H
 
@@ -7,22 +8,26 @@
 
 #include "base/own.h"
 
-#define SECCOMP_PROGRAM_MAX 512	/* instructions that always do */
+#define SECCOMP_PROGRAM_MAX 512 /* instructions that always do */
 
 enum {
-	SECCOMP_NESTING = 1 << 0,	/* process.nesting: namespaces and mounts */
-	SECCOMP_RUNG = 1 << 1,		/* the Landlock rung; not together with nesting */
-	SECCOMP_NO_LISTENER = 1 << 2,	/* denied calls are EPERM at once: nobody answers (ward inside ward) */
-	SECCOMP_CLOSE_MEMORY = 1 << 3	/* memfd_create and System V IPC are ENOSYS: memory is held by looking */
+	SECCOMP_NESTING = 1 << 0, /* process.nesting: namespaces and mounts */
+	SECCOMP_RUNG = 1 << 1, /* the Landlock rung; not together with nesting */
+	SECCOMP_NO_LISTENER =
+		1 << 2, /* denied calls are EPERM at once: nobody answers (ward inside ward) */
+	SECCOMP_CLOSE_MEMORY =
+		1 << 3 /* memfd_create and System V IPC are ENOSYS: memory is held by looking */
 };
 
-/* Writes the program of a set (SYSCALLS_STRICT and so on, policy.h) into out[cap]. Touches nothing else: may run on any
- * side of clone. Returns 0, -EINVAL for a set or flags that do not exist, -ENOSPC when cap is too small. */
+/* Writes the program of a set (SYSCALLS_STRICT and so on, policy.h) into out[cap]. Touches nothing
+ * else: may run on any side of clone. Returns 0, -EINVAL for a set or flags that do not exist,
+ * -ENOSPC when cap is too small. */
 must_check int seccomp_program(unsigned set, unsigned flags, struct sock_filter *out, size_t cap,
 			       size_t *ret_len);
 
-/* Installs a program for the calling process, by raw system calls only; no_new_privs must be set. Returns the
- * listener's descriptor (listener), 0 (no listener) or -errno; -EBUSY: there is a listener around us already. */
+/* Installs a program for the calling process, by raw system calls only; no_new_privs must be set.
+ * Returns the listener's descriptor (listener), 0 (no listener) or -errno; -EBUSY: there is a
+ * listener around us already. */
 must_check int seccomp_install(const struct sock_filter *code, size_t len, bool listener);
 
 #endif
