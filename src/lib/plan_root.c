@@ -204,11 +204,12 @@ int plan_add_root(struct plan *p, struct ward_err *e)
 static int add_policy_bind(struct plan *p, const char *source, const char *target, bool writable,
 			   struct ward_err *e)
 {
-	auto_free char *real = realpath(source, NULL);
+	/* the workspace was resolved already */
+	auto_free char *real = source == p->workspace ? strdup(source) : realpath(source, NULL);
 	struct plan_mount *m;
 	struct stat st;
 
-	if (!real || stat(real, &st) < 0) {
+	if (!real || lstat(real, &st) < 0) {
 		ward_fail_errno(e, "cannot give %s to the sandbox", source);
 		return ward_remedy(e, "create it, or take it out of host_mounts, --ro or --rw");
 	}

@@ -4,9 +4,9 @@
  * shares the supervisor's memory and runs beside it (no fork: page tables are not copied), so it uses raw system
  * calls only, and an error is a value that the supervisor reads.
  *
- * The child tells when only the word is missing and hands over descriptors (hello()); the supervisor gives the word
- * (native_release()) when limits are attached and the run is on record. If the supervisor dies, every read of the
- * control socket ends and so does the sandbox, at whatever stage.
+ * The child builds the root while the supervisor prepares the rest and puts the run on record; it goes on when the
+ * supervisor gives the word (native_release()), and hands over descriptors before it executes ward-init (hello()). If the
+ * supervisor dies, every read of the control socket ends and so does the sandbox, at whatever stage.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +26,18 @@
 #include "engine/native/seccomp.h"
 #include "guest/protocol.h"
 #include "lib/probe.h"
+
+/* The supervisor has everything ready, limits attached and the run on record; its end closing means that it is gone. */
+static long wait_for_word(struct native_child *c)
+{
+	char word;
+	long r;
+
+	do
+		r = raw_call(SYS_read, c->control_fd, &word, 1);
+	while (r == -EINTR);
+	return r == 1 ? 0 : -ECONNRESET;
+}
 
 struct native_stage {
 	const char *name;
@@ -47,6 +59,7 @@ static const struct native_stage native_stages[] = {
 	{ "guards", native_guards, "hidden and protected files, ancestors pinned" },
 	{ "enter", native_net_enter, "enter it: its own loopback is up, there is no other interface" },
 	{ "pivot", native_pivot, "enter the new root, drop the old one" },
+	{ "word", wait_for_word, "wait until the supervisor answers for the run" },
 	{ "rlimits", native_rlimits, "limits per process" },
 	{ "caps", native_capabilities, "drop every capability for good" },
 	{ "nnp", native_no_new_privs, "set-id programs give nothing" },
@@ -68,7 +81,7 @@ static const char *const *stage_names(void)
 
 /* ---- in the child ---- */
 
-/* All is built: the descriptors go to the supervisor, its word comes back. */
+/* All is done: the descriptors go to the supervisor. */
 static long hello(struct native_child *c)
 {
 	union {
@@ -93,10 +106,6 @@ static long hello(struct native_child *c)
 	for (int i = 0; i < count; i++)
 		((int *)(void *)CMSG_DATA(header))[i] = fds[i];
 	r = raw_call(SYS_sendmsg, c->control_fd, &m, MSG_NOSIGNAL);
-	if (r == 1)
-		do
-			r = raw_call(SYS_read, c->control_fd, &word, 1);
-		while (r == -EINTR);
 	return r == 1 ? 0 : -ECONNRESET;
 }
 
@@ -303,13 +312,17 @@ static int prepare(const struct plan *p, const int stdio_fds[3], const struct ru
 	if (run->cgroup)
 		m->child.cgroup_count = cgroup_self_fds(run->cgroup, m->child.cgroup_fds,
 							ARRAY_LEN(m->child.cgroup_fds));
+	r = prepare_mounts(m, p, e);
+	return r < 0 ? r : prepare_ids(m, p, e);
+}
+
+/* What the child needs only after the word: made while it builds the root. */
+static int prepare_rest(struct native_memory *m, const struct plan *p, struct ward_err *e)
+{
+	int r = prepare_argv(m, p, e);
+
 	m->child.rlimits = m->rlimits;
 	m->child.rlimit_count = limits_rlimits(p, m->rlimits, ARRAY_LEN(m->rlimits));
-	r = prepare_mounts(m, p, e);
-	if (r == 0)
-		r = prepare_argv(m, p, e);
-	if (r == 0)
-		r = prepare_ids(m, p, e);
 	if (r == 0)
 		r = prepare_landlock(&m->child, p, e);
 	return r < 0 ? r : prepare_filter(&m->child, p, e);
@@ -401,7 +414,9 @@ static int native_start(const struct plan *p, const int stdio_fds[3], struct run
 		return ward_fail_errno(e, "cannot make the control socket");
 	r = prepare(p, stdio_fds, run, child_fd, &m, e);
 	run->child = m;
-	return r < 0 ? r : clone_sandbox(p, &m->child, run, e);
+	if (r == 0)
+		r = clone_sandbox(p, &m->child, run, e);
+	return r < 0 ? r : prepare_rest(m, p, e);
 }
 
 /* The child ended before it could say hello: its last words are in its memory. */
