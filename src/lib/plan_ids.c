@@ -89,6 +89,16 @@ static int without_idmap(struct plan *p, struct ward_err *e)
 	return 0;
 }
 
+static int without_idmap_cloned(struct plan *p, struct ward_err *e)
+{
+	int r = without_idmap(p, e);
+
+	if (r == 0)
+		r = clone_trees(p, false, e);
+	/* root of a container without CAP_SYS_ADMIN may clone nothing: the sandbox opens the trees itself */
+	return r == -EPERM ? 0 : r;
+}
+
 int plan_choose_ids(struct plan *p, struct ward_err *e)
 {
 	const struct plan_mount *w = workspace_mount(p);
@@ -106,16 +116,14 @@ int plan_choose_ids(struct plan *p, struct ward_err *e)
 	}
 	if (p->rung == RUNG_LANDLOCK)
 		return without_idmap(p, e);
-	if (p->facts.id_count == 0) {
-		r = without_idmap(p, e);
-		return r < 0 ? r : clone_trees(p, false, e);
+	r = 1;
+	if (p->facts.id_count) {
+		p->ids.mode = IDS_MAPPED;
+		p->ids.host_uid = p->facts.id_first + (uid_t)getpid() % p->facts.id_count;
+		p->ids.host_gid = p->ids.host_uid;
+		r = clone_trees(p, true, e);
 	}
-	p->ids.mode = IDS_MAPPED;
-	p->ids.host_uid = p->facts.id_first + (uid_t)getpid() % p->facts.id_count;
-	p->ids.host_gid = p->ids.host_uid;
-	r = clone_trees(p, true, e);
-	if (r != 1)
+	if (r != 1 && r != -EPERM)
 		return r;
-	r = without_idmap(p, e);
-	return r < 0 ? r : clone_trees(p, false, e);
+	return r == 1 ? without_idmap_cloned(p, e) : without_idmap(p, e);
 }

@@ -324,9 +324,9 @@ static void probe_mounts(struct probe *p)
 
 	if (err) {
 		probe_explain_user(p, err);
-	} else if (is_root_without(CAP_SYS_ADMIN)) {
-		absent(p, "root without CAP_SYS_ADMIN cannot copy mounts");
-		remedy(p, "run ward as an ordinary user, or in a container: --cap-add SYS_ADMIN");
+	} else if (is_root_without(CAP_SYS_ADMIN) && is_root_without(CAP_SETFCAP)) {
+		absent(p, "root without CAP_SYS_ADMIN and CAP_SETFCAP can neither id-map the workspace nor map itself");
+		remedy(p, "run ward as an ordinary user, or in a container: --cap-add SETFCAP");
 	} else {
 		found(p, "mounted a tmpfs");
 	}

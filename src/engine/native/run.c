@@ -426,6 +426,9 @@ static int explain_child(const struct native_child *c, struct ward_err *e)
 
 	ward_fail(e, code, "%s%s%s", c->failed_path ? c->failed_path : "", c->failed_path ? ": " : "",
 			c->failed_error < 0 ? strerror(code) : "the sandbox's first process was killed");
+	if (code == EPERM && strcmp(c->failed_stage, "ids") == 0)
+		return ward_remedy(e, "root needs CAP_SETFCAP here (containers: --cap-add SETFCAP), or run ward as an "
+				      "ordinary user");
 	ward_wrap(e, "building the sandbox (stage %s)", c->failed_stage ? c->failed_stage : "clone");
 	return ward_remedy(e, "`ward doctor` shows what this host can give");
 }
