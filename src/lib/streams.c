@@ -1,12 +1,15 @@
 /*
  * The three descriptors of the command. In: the caller's 0-2. Out: descriptors that may go inside, or a relay.
  *
- * A pipe and /dev/null go inside as they are. A socket does not: it belongs to the host's network, and whoever holds it
- * could connect it to somewhere else, or accept from it. A regular file or named pipe does not: whoever holds it could open it again
- * through /proc with another mode, truncate it, or change its mode and times; the supervisor moves its bytes through a
- * pipe (the kernel does the copying) and leaves the caller's offset where the command's reading or writing ended. A
- * terminal never goes inside either. A directory is a way out (`< /`) and a device is a device: both are refused before
- * anything starts. What goes to the operator's terminal passes the terminal filter. Runs in the supervisor; ward itself never reads standard input but to pass it on.
+ * /dev/null goes inside as it is, and so does a pipe that the agent's user does not own. Nothing else does: whoever holds
+ * a file or an own pipe could open it again through /proc with another mode: write what others read from it, read what
+ * others wrote into it, truncate it, change its mode and times. A socket belongs to the host's network: it could be
+ * connected to somewhere else, or accepted from. The supervisor moves their bytes through a pipe of its own (of a file the
+ * kernel does the copying) and leaves the caller's offset where the command's reading or writing ended. Out of a pipe,
+ * which cannot be given back to, it takes only what the command has read: tee(2) shows the command one page, and the
+ * page is taken out when it is read. A terminal never goes inside either; what goes to it passes the terminal filter. A
+ * directory is a way out (`< /`) and a device is a device: both are refused before anything starts. Runs in the
+ * supervisor; ward itself never reads standard input but to pass it on.
  */
 #include "lib/streams.h"
 
@@ -24,6 +27,7 @@
 #include "base/io.h"
 
 #define SPLICE_BYTES 65536
+#define PAGE_BYTES 4096		/* the least that a pipe holds */
 
 static const char *const stream_names[] = { "standard input", "standard output", "standard error" };
 
@@ -51,14 +55,16 @@ static void use_own_terminal(struct relay *r, int i)
 static int give_relay(struct streams *s, int i, const struct stat *st, struct ward_err *e)
 {
 	struct relay *r = &s->relays[s->relay_count];
-	bool file = S_ISREG(st->st_mode), input = i == 0;
+	bool file = S_ISREG(st->st_mode), input = i == 0, pipe = input && S_ISFIFO(st->st_mode);
 	int fds[2], own;
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return ward_fail_errno(e, "cannot make a pipe for %s", stream_names[i]);
 	s->inside[i] = fcntl(fds[input ? 0 : 1], F_DUPFD_CLOEXEC, 10);
 	own = fds[input ? 1 : 0];
-	if (input && file)
+	if (file && input)
+		s->unread_fd = fds[0];
+	else if (pipe && fcntl(own, F_SETPIPE_SZ, PAGE_BYTES) >= 0)
 		s->unread_fd = fds[0];
 	else
 		close(fds[input ? 0 : 1]);
@@ -69,7 +75,7 @@ static int give_relay(struct streams *s, int i, const struct stat *st, struct wa
 	*r = (struct relay){ .from_fd = input ? i : own, .to_fd = input ? own : i,
 			     .own_from = !input, .own_to = input, .from_file = input && file,
 			     .to_file = !input && file, .to_socket = !input && S_ISSOCK(st->st_mode),
-			     .copied = !file };
+			     .from_pipe = pipe && s->unread_fd >= 0, .copied = !file };
 	if (!input && S_ISCHR(st->st_mode)) {
 		r->clean = true;
 		use_own_terminal(r, i);
@@ -78,12 +84,14 @@ static int give_relay(struct streams *s, int i, const struct stat *st, struct wa
 	return 0;
 }
 
-/* Whether a pipe lies in the host's files, where its mode and times could be changed through the descriptor. */
-static bool has_name(int fd)
+/* Whether the agent could do more with a pipe than it is given for: open it again, or, where it lies in the host's
+ * files, change its mode and times. */
+static bool is_risky_pipe(const struct plan *p, int fd, const struct stat *st)
 {
 	struct statfs fs;
 
-	return fstatfs(fd, &fs) < 0 || fs.f_type != PIPEFS_MAGIC;
+	return st->st_uid == p->ids.host_uid || p->ids.host_uid == 0 || fstatfs(fd, &fs) < 0 ||
+	       fs.f_type != PIPEFS_MAGIC;
 }
 
 static int prepare_one(struct streams *s, const struct plan *p, int i, struct ward_err *e)
@@ -96,7 +104,7 @@ static int prepare_one(struct streams *s, const struct plan *p, int i, struct wa
 		return ward_fail_errno(e, "%s is not open", stream_names[i]);
 	if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3))
 		return give_itself(s, i, e);
-	if (S_ISFIFO(st.st_mode) && !has_name(i))
+	if (S_ISFIFO(st.st_mode) && !is_risky_pipe(p, i, &st))
 		return limited ? give_relay(s, i, &st, e) : give_itself(s, i, e);
 	if (S_ISREG(st.st_mode) && mode == (i == 0 ? O_WRONLY : O_RDONLY))
 		return ward_fail(e, EBADF, "%s is not open for %s", stream_names[i], i ? "writing" : "reading");
@@ -161,7 +169,7 @@ size_t streams_poll(struct streams *s, struct pollfd *polled)
 	for (size_t i = 0; i < s->relay_count; i++) {
 		struct relay *r = &s->relays[i];
 
-		if (r->done < r->pending.len || r->from_file)
+		if (r->done < r->pending.len || r->from_file || r->ahead)
 			polled[i] = (struct pollfd){ .fd = r->to_fd, .events = POLLOUT };
 		else
 			polled[i] = (struct pollfd){ .fd = r->from_fd, .events = POLLIN };
@@ -183,6 +191,38 @@ static bool relay_splice(struct streams *s, struct relay *r)
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		close_relay(r);	/* the other side learns of the end */
 	return true;
+}
+
+/* Takes n bytes out of the pipe that the command has read; they are there unless somebody else took them. */
+static void take_out(int fd, size_t n)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char data[PAGE_BYTES];
+
+	while (n > 0 && poll(&p, 1, 0) > 0) {
+		ssize_t got = read(fd, data, n < sizeof(data) ? n : sizeof(data));
+
+		if (got <= 0)
+			return;
+		n -= (size_t)got;
+	}
+}
+
+/* Shows the command the next page, once it has read the one before: only then is there room. */
+static void relay_tee(struct relay *r)
+{
+	ssize_t n;
+
+	if (r->ahead) {
+		take_out(r->from_fd, r->ahead);
+		r->ahead = 0;
+		return;
+	}
+	n = tee(r->from_fd, r->to_fd, PAGE_BYTES, SPLICE_F_NONBLOCK);
+	if (n > 0)
+		r->ahead = (size_t)n;
+	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+		close_relay(r);
 }
 
 static void relay_read(struct streams *s, struct relay *r)
@@ -229,6 +269,10 @@ void streams_move(struct streams *s, const struct pollfd *polled, size_t count)
 
 		if (!polled[i].revents || r->to_fd < 0)
 			continue;
+		if (r->from_pipe) {
+			relay_tee(r);
+			continue;
+		}
 		if (r->done < r->pending.len) {
 			relay_write(r);
 			continue;
@@ -261,20 +305,25 @@ void streams_drain(struct streams *s, unsigned timeout_ms)
 	}
 }
 
-/* What the relay took from standard input's file and the command did not read goes back. */
+/* What the relay took from standard input's file and the command did not read goes back; what it showed of a pipe and
+ * the command did read is taken out. */
 static void give_back(struct streams *s)
 {
+	const struct relay *r = &s->relays[0];	/* standard input's is the first */
 	int unread = 0;
 
 	if (s->unread_fd < 0)
 		return;
 	if (ioctl(s->unread_fd, FIONREAD, &unread) < 0)
 		unread = 0;
-	for (size_t i = 0; i < s->relay_count; i++)
-		if (s->relays[i].from_file)
-			unread += (int)(s->relays[i].pending.len - s->relays[i].done);
-	if (unread > 0)
-		(void)!lseek(STDIN_FILENO, -unread, SEEK_CUR);
+	if (r->from_pipe) {
+		if (r->ahead > (size_t)unread)
+			take_out(STDIN_FILENO, r->ahead - (size_t)unread);
+	} else {
+		unread += (int)(r->pending.len - r->done);
+		if (unread > 0)
+			(void)!lseek(STDIN_FILENO, -unread, SEEK_CUR);
+	}
 	close(s->unread_fd);
 	s->unread_fd = -1;
 }

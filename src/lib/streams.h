@@ -11,6 +11,8 @@ struct relay {
 	int from_fd, to_fd;	/* -1: closed */
 	bool own_from, own_to;	/* ours to close */
 	bool from_file, to_file;	/* a regular file: always ready, and the kernel can move the bytes itself */
+	bool from_pipe;		/* standard input: only what the command has read is taken out of it */
+	size_t ahead;		/* from_pipe: bytes that the command has before it and that are still in the pipe */
 	bool to_socket;
 	bool copied;		/* the kernel would not: through pending */
 	bool clean;		/* to the operator's terminal: only what may pass */
@@ -21,7 +23,7 @@ struct relay {
 
 struct streams {
 	int inside[3];		/* for the engine; ours until streams_started() */
-	int unread_fd;		/* the pipe that standard input's file is relayed into, to see what was not read; -1: none */
+	int unread_fd;		/* the pipe that standard input is relayed into, to see what was not read; -1: none */
 	struct relay relays[3];
 	size_t relay_count;
 	uint64_t out_bytes;	/* that went through output relays */
@@ -36,7 +38,7 @@ size_t streams_poll(struct streams *s, struct pollfd *polled);
 void streams_move(struct streams *s, const struct pollfd *polled, size_t count);
 /* After the end: moves what is left in the pipes, for at most timeout_ms. */
 void streams_drain(struct streams *s, unsigned timeout_ms);
-/* Gives standard input's file back what the command did not read, and closes everything. */
+/* Gives standard input back what the command did not read, and closes everything. */
 void streams_finish(struct streams *s);
 
 #endif
