@@ -1,14 +1,17 @@
 /*
- * Limits held by the kernel for a whole sandbox. In: a plan whose limits are HELD_CGROUP*. Out: directories named
- * ward-<run id> below the caller's own cgroups, with the limits written, and processes put into them. Runs in the
- * supervisor with the user's rights, and in whoever finishes what a killed supervisor left.
+ * Limits held by the kernel for a whole sandbox. In: a plan whose limits are HELD_CGROUP*. Out:
+ * directories named ward-<run id> below the caller's own cgroups, with the limits written, and
+ * processes put into them. Runs in the supervisor with the user's rights, and in whoever
+ * finishes what a killed supervisor left.
  *
- * This file is the table of kinds and what they share; cgroup1.c and cgroup2.c are the kinds. v2 is tried first: on a
- * hybrid host, where it is mounted without controllers, its probe says no and v1 is taken.
+ * This file is the table of kinds and what they share; cgroup1.c and cgroup2.c are the kinds.
+ * v2 is tried first: on a hybrid host, where it is mounted without controllers, its probe says
+ * no and v1 is taken.
  *
- * Removal is the dangerous part, for the paths may come from a record on disk: a directory is only touched when its
- * name is one that ward gives, no symbolic link lies on its way, and it is in a cgroup file system; processes are
- * killed by pidfd after a second look at the list, so that a reused pid is never hit.
+ * Removal is the dangerous part, for the paths may come from a record on disk: a directory is
+ * only touched when its name is one that ward gives, no symbolic link lies on its way, and it
+ * is in a cgroup file system; processes are killed by pidfd after a second look at the list, so
+ * that a reused pid is never hit.
  */
 #include "lib/cgroup_kind.h"
 
@@ -107,7 +110,8 @@ int cgroup_create(const struct plan *p, struct cgroup **ret_cgroup, struct ward_
 	int r;
 
 	if (!ops)
-		return ward_fail(e, ENOTSUP, "the plan names limits for a cgroup, but this host gives none");
+		return ward_fail(e, ENOTSUP,
+				 "the plan names limits for a cgroup, but this host gives none");
 	r = cgroup_map_read(&map, e);
 	if (r < 0)
 		return r;
@@ -166,8 +170,9 @@ void cgroup_usage(struct cgroup *c, struct usage *u)
 	if (c->pids_limit == POLICY_NONE)
 		return;
 	u->hit[LIMIT_PIDS] |= u->pids_refused > 0;
-	u->pids_storm |= limits_pids_storm(&c->storm, u->pids_refused > 0 && u->pids >= c->pids_limit,
-					   u->pids_refused, io_now_ms());
+	u->pids_storm |=
+		limits_pids_storm(&c->storm, u->pids_refused > 0 && u->pids >= c->pids_limit,
+				  u->pids_refused, io_now_ms());
 }
 
 int cgroup_event_fd(struct cgroup *c)
@@ -207,7 +212,8 @@ void cgroup_destroy(struct cgroup *c)
 	if (!c)
 		return;
 	if (c->frozen && c->ops->freeze(c, false) < 0)
-		c->frozen = true;	/* what is inside dies frozen where the kernel allows that; removal says */
+		c->frozen = true; /* what is inside dies frozen where the kernel allows that;
+				     removal says */
 	own_close_fd(&c->event_fd);
 	cgroup_dir_drop(&c->inner);
 	for (unsigned i = 0; i < CG_PLACES; i++)
@@ -316,7 +322,9 @@ static ssize_t kill_batch(int dir_fd)
 		fds[i] = first[i] == getpid() ? -1 : pidfd_open(first[i], 0);
 	m = cgroup_read_pids(dir_fd, again, ARRAY_LEN(again));
 	for (size_t i = 0; i < count; i++) {
-		size_t listed = m < 0 ? 0 : (size_t)m < ARRAY_LEN(again) ? (size_t)m : ARRAY_LEN(again);
+		size_t listed = m < 0                          ? 0
+				: (size_t)m < ARRAY_LEN(again) ? (size_t)m
+							       : ARRAY_LEN(again);
 
 		if (fds[i] >= 0 && pid_in(again, listed, first[i]))
 			pidfd_send_signal(fds[i], SIGKILL, NULL, 0);
@@ -376,7 +384,8 @@ void cgroup_dir_drop(struct cgroup_dir *d)
 	dir_init(d);
 }
 
-/* ward-<letters, digits, dashes>, as cgroup_create() makes them; "box" and "self" may follow as parts of their own. */
+/* ward-<letters, digits, dashes>, as cgroup_create() makes them; "box" and "self" may follow as
+ * parts of their own. */
 static bool is_ward_name(const char *path)
 {
 	const char *name = strrchr(path, '/');
@@ -398,7 +407,8 @@ static bool is_ward_name(const char *path)
 	if (name >= path + n)
 		return false;
 	for (; name < path + n; name++)
-		if (!strchr("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-", *name))
+		if (!strchr("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-",
+			    *name))
 			return false;
 	return true;
 }

@@ -1,19 +1,20 @@
 /*
- * cgroup v1. In: a plan with limits that are HELD_CGROUP1. Out: one directory ward-<run id> per hierarchy that holds a
- * limit, below the caller's own cgroup there. Runs in the supervisor, as root (or as a user to whom the directories
- * were given).
+ * cgroup v1. In: a plan with limits that are HELD_CGROUP1. Out: one directory ward-<run id> per
+ * hierarchy that holds a limit, below the caller's own cgroup there. Runs in the supervisor, as
+ * root (or as a user to whom the directories were given).
  *
- * Putting a process in from outside (cgroup.procs) takes a lock that waits for every processor: 7-14 ms after idling.
- * A thread that writes "0" to tasks moves itself and needs no such lock: 10-30 us. So the descriptors of tasks are
- * opened here, with our rights, and the child between clone and exec does the writing; the kernel checks the rights of
- * whoever opened them.
+ * Putting a process in from outside (cgroup.procs) takes a lock that waits for every processor:
+ * 7-14 ms after idling. A thread that writes "0" to tasks moves itself and needs no such lock:
+ * 10-30 us. So the descriptors of tasks are opened here, with our rights, and the child between
+ * clone and exec does the writing; the kernel checks the rights of whoever opened them.
  *
- * memory.memsw is set beside memory.limit where the kernel accounts swap, or swapping would be a way out. An OOM kill takes
- * one process only: the eventfd on memory.oom_control tells the supervisor, who ends the sandbox.
+ * memory.memsw is set beside memory.limit where the kernel accounts swap, or swapping would be
+ * a way out. An OOM kill takes one process only: the eventfd on memory.oom_control tells the
+ * supervisor, who ends the sandbox.
  *
- * The freezer holds no limit, so its directory is made at the first freeze, off the start path: it is set frozen
- * first, then every process of the run is moved in until a look finds none outside. Killing needs no freezer: with pids.max at 0 nothing
- * new can start.
+ * The freezer holds no limit, so its directory is made at the first freeze, off the start path:
+ * it is set frozen first, then every process of the run is moved in until a look finds none
+ * outside. Killing needs no freezer: with pids.max at 0 nothing new can start.
  */
 #include "lib/cgroup_kind.h"
 
@@ -55,9 +56,11 @@ static bool probe(const struct cgroup_map *m, struct cgroup_info *info)
 		if (!dir)
 			return false;
 		if (!cgroup_may_create(dir)) {
-			snprintf(info->why, sizeof(info->why), "%.180s (cgroup v1) cannot be written by this user", dir);
+			snprintf(info->why, sizeof(info->why),
+				 "%.180s (cgroup v1) cannot be written by this user", dir);
 			snprintf(info->remedy, sizeof(info->remedy),
-				 "run ward as root, or boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1)");
+				 "run ward as root, or boot with cgroup v2 "
+				 "(systemd.unified_cgroup_hierarchy=1)");
 			return false;
 		}
 	}
@@ -66,7 +69,8 @@ static bool probe(const struct cgroup_map *m, struct cgroup_info *info)
 	return true;
 }
 
-/* The place whose directory this one shares because both controllers are mounted together, or the place itself. */
+/* The place whose directory this one shares because both controllers are mounted together, or
+ * the place itself. */
 static enum cgroup_place same_dir(const struct cgroup *c, const char *path, enum cgroup_place place)
 {
 	for (unsigned i = 0; i < CG_PLACES; i++)
@@ -85,7 +89,8 @@ static int make_place(struct cgroup *c, const struct cgroup_map *m, enum cgroup_
 	int r;
 
 	if (!m->dir[place])
-		return ward_fail(e, ENOTSUP, "a cgroup hierarchy that the plan needs is not mounted");
+		return ward_fail(e, ENOTSUP,
+				 "a cgroup hierarchy that the plan needs is not mounted");
 	if (asprintf(&path, "%s/ward-%s", m->dir[place], run_id) < 0) {
 		path = NULL;
 		return ward_fail(e, ENOMEM, "out of memory");
@@ -127,7 +132,8 @@ static int write_limit(struct cgroup *c, size_t row, uint64_t value, struct ward
 	return ward_fail_errno(e, "cannot write %s to %s/%s", text, d->path, file);
 }
 
-static int create(struct cgroup *c, const struct cgroup_map *m, const struct plan *p, struct ward_err *e)
+static int create(struct cgroup *c, const struct cgroup_map *m, const struct plan *p,
+		  struct ward_err *e)
 {
 	int r = 0;
 
@@ -317,7 +323,8 @@ static void usage(struct cgroup *c, struct usage *u)
 		u->pids_refused = cgroup_read_key(pids->fd, "pids.events", "max");
 	}
 	if (cpu->fd >= 0) {
-		u->cpu_throttled_ms = cgroup_read_key(cpu->fd, "cpu.stat", "throttled_time") / 1000000;
+		u->cpu_throttled_ms =
+			cgroup_read_key(cpu->fd, "cpu.stat", "throttled_time") / 1000000;
 		number = cgroup_read_number(cpu->fd, "cpuacct.usage") / 1000000;
 		if (number > u->cpu_ms)
 			u->cpu_ms = number;

@@ -1,15 +1,19 @@
 /*
- * cgroup v2. In: a plan with limits that are HELD_CGROUP2. Out: one directory ward-<run id>, into which the child is
- * cloned at once (CLONE_INTO_CGROUP). Runs in the supervisor with the user's rights.
+ * cgroup v2. In: a plan with limits that are HELD_CGROUP2. Out: one directory ward-<run id>,
+ * into which the child is cloned at once (CLONE_INTO_CGROUP). Runs in the supervisor with the
+ * user's rights.
  *
- * Where the directory may be: cloning into it needs the right to write cgroup.procs of it and of the nearest common
- * ancestor, so it must lie in the caller's own cgroup or one of its ancestors that the caller may write. From a login
- * session's scope none is: it belongs to root. And that ancestor must have memory and pids in cgroup.subtree_control, or be one where
- * they can be put there: a cgroup with processes of its own refuses it, except the root of the whole tree. If the only process is we
- * ourselves (ward started in a delegated scope of its own), we move to a leaf ward-<run id>-self, and back at the end.
+ * Where the directory may be: cloning into it needs the right to write cgroup.procs of it and
+ * of the nearest common ancestor, so it must lie in the caller's own cgroup or one of its
+ * ancestors that the caller may write. From a login session's scope none is: it belongs to
+ * root. And that ancestor must have memory and pids in cgroup.subtree_control, or be one where
+ * they can be put there: a cgroup with processes of its own refuses it, except the root of the
+ * whole tree. If the only process is we ourselves (ward started in a delegated scope of its
+ * own), we move to a leaf ward-<run id>-self, and back at the end.
  *
- * memory.oom.group makes one OOM kill end the whole sandbox; swap is not a way out. With process.nesting the processes are put one
- * level deeper ("box"): they may mount a cgroup file system there and own what they see, and must not see the limits.
+ * memory.oom.group makes one OOM kill end the whole sandbox; swap is not a way out. With
+ * process.nesting the processes are put one level deeper ("box"): they may mount a cgroup file
+ * system there and own what they see, and must not see the limits.
  */
 #include "lib/cgroup_kind.h"
 
@@ -22,7 +26,7 @@
 
 #include "base/io.h"
 
-#define PERIOD_US 100000
+#define PERIOD_US 100000u
 #define QUOTA_MIN_US 1000
 #define FREEZE_TRIES 200	/* of 1 ms */
 #define KILL_TRIES 200		/* of 5 ms */
@@ -103,16 +107,20 @@ static void explain(const struct cgroup_map *m, struct cgroup_info *info)
 		return;
 	}
 	if (cgroup_may_create(dir)) {
-		snprintf(info->why, sizeof(info->why),
-			 "%.120s has processes of its own, so its children can have no memory limit", dir);
+		snprintf(
+			info->why, sizeof(info->why),
+			"%.120s has processes of its own, so its children can have no memory limit",
+			dir);
 	} else {
-		snprintf(info->why, sizeof(info->why), "this session's cgroup %.120s belongs to another user",
-			 dir);
+		snprintf(info->why, sizeof(info->why),
+			 "this session's cgroup %.120s belongs to another user", dir);
 	}
-	snprintf(info->remedy, sizeof(info->remedy), "systemd-run --user --scope -p Delegate=yes ward run ...");
+	snprintf(info->remedy, sizeof(info->remedy),
+		 "systemd-run --user --scope -p Delegate=yes ward run ...");
 }
 
-/* The nearest directory from the caller's own cgroup upwards below which the wanted controllers can be had. */
+/* The nearest directory from the caller's own cgroup upwards below which the wanted controllers
+ * can be had. */
 static bool find_place(const struct cgroup_map *m, unsigned wanted, struct place *place)
 {
 	const char *top = m->mount[CG_UNIFIED];
@@ -150,7 +158,8 @@ static bool probe(const struct cgroup_map *m, struct cgroup_info *info)
 
 /* ---- creating ---- */
 
-static int write_or_fail(int fd, const char *dir, const char *file, const char *text, struct ward_err *e)
+static int write_or_fail(int fd, const char *dir, const char *file, const char *text,
+			 struct ward_err *e)
 {
 	int r = io_write_file(fd, file, text);
 
@@ -161,7 +170,8 @@ static int write_or_fail(int fd, const char *dir, const char *file, const char *
 }
 
 /* Moves ward itself to a leaf, so that its cgroup may have children with limits. */
-static int make_room(struct cgroup *c, const struct place *place, const char *run_id, struct ward_err *e)
+static int make_room(struct cgroup *c, const struct place *place, const char *run_id,
+		     struct ward_err *e)
 {
 	int r;
 
@@ -187,7 +197,8 @@ static int enable(const struct place *place, unsigned wanted, struct ward_err *e
 		size_t n = strlen(text);
 
 		if (wanted & controllers[i].bit & ~place->enabled)
-			snprintf(text + n, sizeof(text) - n, "%s+%s", n ? " " : "", controllers[i].name);
+			snprintf(text + n, sizeof(text) - n, "%s+%s", n ? " " : "",
+				 controllers[i].name);
 	}
 	return text[0] ? write_or_fail(fd, place->dir, "cgroup.subtree_control", text, e) : 0;
 }
@@ -237,16 +248,18 @@ static int write_limits(const struct cgroup_dir *d, const struct plan *p, struct
 	}
 	if (r == 0 && cpu->held_by == HELD_CGROUP2 && cpu->value != POLICY_NONE) {
 		uint64_t quota = cpu->value > INT64_MAX / PERIOD_US ? INT64_MAX
-								     : cpu->value * PERIOD_US / 1000;
+								    : cpu->value * PERIOD_US / 1000;
 
 		snprintf(text, sizeof(text), "%llu %u",
-			 (unsigned long long)(quota < QUOTA_MIN_US ? QUOTA_MIN_US : quota), PERIOD_US);
+			 (unsigned long long)(quota < QUOTA_MIN_US ? QUOTA_MIN_US : quota),
+			 PERIOD_US);
 		r = write_or_fail(d->fd, d->path, "cpu.max", text, e);
 	}
 	return r;
 }
 
-static int make_dirs(struct cgroup *c, const struct place *place, const struct plan *p, struct ward_err *e)
+static int make_dirs(struct cgroup *c, const struct place *place, const struct plan *p,
+		     struct ward_err *e)
 {
 	struct cgroup_dir *d = &c->dirs[CG_UNIFIED];
 	int r;
@@ -268,14 +281,16 @@ static int make_dirs(struct cgroup *c, const struct place *place, const struct p
 	return cgroup_dir_make(&c->inner, e);
 }
 
-static int create(struct cgroup *c, const struct cgroup_map *m, const struct plan *p, struct ward_err *e)
+static int create(struct cgroup *c, const struct cgroup_map *m, const struct plan *p,
+		  struct ward_err *e)
 {
 	unsigned wanted = wanted_controllers(p);
 	struct place place = { 0 };
 	int r = 0;
 
 	if (!m->dir[CG_UNIFIED] || !find_place(m, wanted, &place))
-		return ward_fail(e, ENOTSUP, "no cgroup v2 directory has the controllers that the plan needs");
+		return ward_fail(e, ENOTSUP,
+				 "no cgroup v2 directory has the controllers that the plan needs");
 	if (place.move_self)
 		r = make_room(c, &place, p->run_id, e);
 	if (r == 0)
@@ -296,7 +311,8 @@ static void leave(struct cgroup *c)
 
 	auto_fd fd = open(c->parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	/* where another run still needs the controllers this fails, and the leaf stays for systemd to remove */
+	/* where another run still needs the controllers this fails, and the leaf stays for
+	 * systemd to remove */
 	if (fd >= 0 && io_write_file(fd, "cgroup.subtree_control", off) == 0 &&
 	    io_write_file(fd, "cgroup.procs", "0") == 0)
 		return;

@@ -1,20 +1,32 @@
-/* What the kinds of cgroup share inside lib: where the caller's cgroups are, and one run's directories. */
+/* What the kinds of cgroup share inside lib: where the caller's cgroups are, and one run's
+ * directories. */
 #ifndef WARD_LIB_CGROUP_KIND_H
 #define WARD_LIB_CGROUP_KIND_H
 
 #include "lib/limits.h"
 
 /* The hierarchies that matter. v1: one each, or several in one when they are mounted together. */
-enum cgroup_place { CG_FREEZER, CG_MEMORY, CG_PIDS, CG_CPU, CG_CPUACCT, CG_UNIFIED, CG_PLACES };	/* the freezer first: it thaws what must die */
+enum cgroup_place {
+	CG_FREEZER,	/* first: it thaws what must die */
+	CG_MEMORY,
+	CG_PIDS,
+	CG_CPU,
+	CG_CPUACCT,
+	CG_UNIFIED,
+	CG_PLACES
+};
 
-/* The caller's own cgroup in each hierarchy, as absolute paths; NULL: not mounted or not reachable. */
+/* The caller's own cgroup in each hierarchy, as absolute paths; NULL: not mounted or not
+ * reachable. */
 struct cgroup_map {
 	char *dir[CG_PLACES];	/* owned */
 	char *mount[CG_PLACES];	/* the mount point it lies below; owned */
 };
 
-/* Fills *m from the texts of /proc/self/mountinfo and /proc/self/cgroup. A pure function. -ENOMEM only. */
-must_check int cgroup_map_parse(struct cgroup_map *m, const char *mountinfo, const char *self_cgroup);
+/* Fills *m from the texts of /proc/self/mountinfo and /proc/self/cgroup. A pure function.
+ * -ENOMEM only. */
+must_check int cgroup_map_parse(struct cgroup_map *m, const char *mountinfo,
+				const char *self_cgroup);
 must_check int cgroup_map_read(struct cgroup_map *m, struct ward_err *e);
 void cgroup_map_clear(struct cgroup_map *m);
 
@@ -30,9 +42,9 @@ struct cgroup_ops;
 struct cgroup {
 	const struct cgroup_ops *ops;
 	struct cgroup_dir dirs[CG_PLACES];
-	struct cgroup_dir inner;	/* v2, nesting: where the processes are, so that the limits lie outside their view */
+	struct cgroup_dir inner;	/* v2, nesting: the processes are here, the limits above */
 	struct cgroup_dir own;		/* v2: where ward itself moved to, to make room */
-	char *parent;			/* v2: the directory that own was moved out of; owned */
+	char *parent;			/* v2: what own was moved out of; owned */
 	int event_fd;
 	bool frozen;
 	uint64_t pids_limit;		/* POLICY_NONE: none */
@@ -43,13 +55,15 @@ struct cgroup {
 struct cgroup_ops {
 	enum cgroup_kind kind;
 	bool (*probe)(const struct cgroup_map *m, struct cgroup_info *info);
-	int (*create)(struct cgroup *c, const struct cgroup_map *m, const struct plan *p, struct ward_err *e);
+	int (*create)(struct cgroup *c, const struct cgroup_map *m, const struct plan *p,
+		      struct ward_err *e);
 	int (*attach)(struct cgroup *c, pid_t pid, struct ward_err *e);
 	int (*freeze)(struct cgroup *c, bool frozen);
 	int (*kill)(struct cgroup *c);
 	void (*usage)(struct cgroup *c, struct usage *u);
-	int (*event_open)(struct cgroup *c);	/* returns the descriptor, the caller owns it, or -errno */
-	void (*leave)(struct cgroup *c);	/* undoes what creating did beside the directories; NULL: nothing */
+	int (*event_open)(struct cgroup *c);	/* the descriptor, for the caller, or -errno */
+	/* Undoes what creating did beside the directories; NULL: nothing. */
+	void (*leave)(struct cgroup *c);
 };
 
 extern const struct cgroup_ops cgroup1_ops, cgroup2_ops;
@@ -64,7 +78,8 @@ uint64_t cgroup_read_number(int dir_fd, const char *file);
 uint64_t cgroup_read_key(int dir_fd, const char *file, const char *key);
 /* Reads the pids in dir_fd's cgroup.procs; returns how many (at most cap are written) or -errno. */
 must_check ssize_t cgroup_read_pids(int dir_fd, pid_t *pids, size_t cap);
-/* Sends SIGKILL to every process in the directory, never to the caller, until none is left or a second has passed. */
+/* Sends SIGKILL to every process in the directory, never to the caller, until none is left or a
+ * second has passed. */
 must_check int cgroup_kill_pids(int dir_fd);
 /* Whether the caller may create in the directory and move processes into what it creates. */
 bool cgroup_may_create(const char *dir);

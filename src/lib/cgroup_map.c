@@ -1,10 +1,12 @@
 /*
- * Where the caller's own cgroups are. In: the texts of /proc/self/mountinfo and /proc/self/cgroup. Out: one absolute
- * directory per hierarchy that ward uses. Runs in the supervisor with the user's rights; changes nothing.
+ * Where the caller's own cgroups are. In: the texts of /proc/self/mountinfo and
+ * /proc/self/cgroup. Out: one absolute directory per hierarchy that ward uses. Runs in the
+ * supervisor with the user's rights; changes nothing.
  *
- * A hierarchy may be mounted more than once (containers bind parts of it): the first mount whose root the caller's
- * cgroup lies beneath is taken. A cgroup outside of the mount ("/../x", seen through a cgroup namespace) is not
- * reachable, and the place stays empty. The kernel escapes blanks in mount points as \040; they are unescaped here.
+ * A hierarchy may be mounted more than once (containers bind parts of it): the first mount
+ * whose root the caller's cgroup lies beneath is taken. A cgroup outside of the mount ("/../x",
+ * seen through a cgroup namespace) is not reachable, and the place stays empty. The kernel
+ * escapes blanks in mount points as \040; they are unescaped here.
  */
 #include "lib/cgroup_kind.h"
 
@@ -93,7 +95,8 @@ static bool own_path(const char *self_cgroup, enum cgroup_place place, struct pi
 	while (next_piece(&rest, '\n', &line)) {
 		struct piece id, controllers;
 
-		if (!next_piece(&line, ':', &id) || !next_piece(&line, ':', &controllers) || !line.at)
+		if (!next_piece(&line, ':', &id) || !next_piece(&line, ':', &controllers) ||
+		    !line.at)
 			continue;
 		if (place == CG_UNIFIED ? piece_is(id, "0") && controllers.len == 0
 					: list_has(controllers, place_names[place])) {
@@ -125,7 +128,8 @@ static bool parse_mount(struct piece line, struct mount_line *m)
 	       next_piece(&line, ' ', &m->options);
 }
 
-/* Joins mount point and the part of own below root into the place; leaves it empty when own lies elsewhere. */
+/* Joins mount point and the part of own below root into the place; leaves it empty when own
+ * lies elsewhere. */
 static int set_place(struct cgroup_map *map, enum cgroup_place place, const struct mount_line *m,
 		     struct piece own)
 {

@@ -1,18 +1,23 @@
 /*
- * Which mechanism holds which limit. In: the policy's numbers and what the host can give. Out: one row of p->limits each, the
- * rlimits of the sandbox, and the judgement when usage ends a run. Runs in the supervisor while the plan is compiled;
- * limits_decide(), limits_rlimits() and limits_stop() ask nothing of the host but the caller's own rlimits.
+ * Which mechanism holds which limit. In: the policy's numbers and what the host can give. Out:
+ * one row of p->limits each, the rlimits of the sandbox, and the judgement when usage ends a
+ * run. Runs in the supervisor while the plan is compiled; limits_decide(), limits_rlimits() and
+ * limits_stop() ask nothing of the host but the caller's own rlimits.
  *
- * Each limit lists its holders from the strongest to the weakest; the first that the host has is taken. require.limits
- * sets a floor below which a holder is not accepted, for the limits that the holder exists for: no kernel can hold the disk limit of
- * a direct workspace by cgroup, so `cgroup` asks the watch for it. What nothing can hold is refused where the policy (file or
- * option) names that limit; a built-in default that cannot be held becomes a note in the plan, except where
- * require.limits asks for more than `none`: then memory and processes must be held.
+ * Each limit lists its holders from the strongest to the weakest; the first that the host has
+ * is taken. require.limits sets a floor below which a holder is not accepted, for the limits
+ * that the holder exists for: no kernel can hold the disk limit of a direct workspace by
+ * cgroup, so `cgroup` asks the watch for it. What nothing can hold is refused where the policy
+ * (file or option) names that limit; a built-in default that cannot be held becomes a note in
+ * the plan, except where require.limits asks for more than `none`: then memory and processes
+ * must be held.
  *
- * RLIMIT_NPROC does not bind uid 0 of the host, so there processes are counted by the watch. RLIMIT_DATA stops the one process
- * that takes too much with ENOMEM before the watch has to kill; the `build` set goes without, for sanitizers
- * reserve terabytes of shadow. RLIMIT_FSIZE is the disk limit and a little more, so that the watch sees which limit it was: no file can be
- * larger than what all files together may be, and one fallocate() cannot fill the disk between two ticks.
+ * RLIMIT_NPROC does not bind uid 0 of the host, so there processes are counted by the watch.
+ * RLIMIT_DATA stops the one process that takes too much with ENOMEM before the watch has to
+ * kill; the `build` set goes without, for sanitizers reserve terabytes of shadow. RLIMIT_FSIZE
+ * is the disk limit and a little more, so that the watch sees which limit it was: no file can
+ * be larger than what all files together may be, and one fallocate() cannot fill the disk
+ * between two ticks.
  */
 #include "lib/limits.h"
 
@@ -28,14 +33,24 @@
 #define STORM_AT_LIMIT_MS 5000	/* at the limit for so long, pauses count half */
 
 /* Who could hold a limit here: asked for in the order of the table. */
-enum holder { BY_NOBODY, BY_CGROUP, BY_CGROUP_CPU, BY_RLIMIT, BY_NPROC, BY_TMPFS, BY_WATCH, BY_INODE_WATCH, BY_SUPERVISOR };
+enum holder {
+	BY_NOBODY,
+	BY_CGROUP,
+	BY_CGROUP_CPU,
+	BY_RLIMIT,
+	BY_NPROC,
+	BY_TMPFS,
+	BY_WATCH,
+	BY_INODE_WATCH,
+	BY_SUPERVISOR
+};
 
 static const struct {
 	const char *name;
 	enum policy_field field;
 	enum holder holders[4];		/* the strongest first */
 	unsigned floor_watch;		/* require.limits: watch insists on this limit */
-	unsigned floor_cgroup;		/* require.limits: cgroup insists on a cgroup for it */
+	unsigned floor_cgroup; /* require.limits: cgroup insists on a cgroup for it */
 	bool ticks;			/* when the watch holds it, the watch must run */
 } rules[LIMITS] = {
 	[LIMIT_MEMORY] = { "memory", POLICY_F_res_memory, { BY_CGROUP, BY_WATCH }, 1, 1, true },
@@ -93,7 +108,7 @@ static enum held_by cgroup_holder(const struct plan *p)
 /* What the holder amounts to on this host, HELD_NONE when it is not to be had. */
 static enum held_by try_holder(const struct plan *p, const struct limits_host *h, enum holder who)
 {
-	bool looking = p->rung == RUNG_NAMESPACES;	/* the watch counts by the sandbox's own /proc */
+	bool looking = p->rung == RUNG_NAMESPACES; /* the watch counts by the sandbox's own /proc */
 
 	switch (who) {
 	case BY_NOBODY:
@@ -129,19 +144,22 @@ static enum held_by choose_holder(const struct plan *p, const struct limits_host
 	return HELD_NONE;
 }
 
-static int refuse(const struct plan *p, const struct limits_host *h, enum limit l, struct ward_err *e)
+static int refuse(const struct plan *p, const struct limits_host *h, enum limit l,
+		  struct ward_err *e)
 {
 	bool cgroup = p->spec->policy.req_limits == REQUIRE_LIMITS_CGROUP;
+	const char *field = policy_row(rules[l].field)->path;
 	int r = ward_fail(e, ENOTSUP, "this host has nothing that holds it%s%s%s",
-			  cgroup ? " as require.limits: cgroup asks" : "", h->cgroup_why ? ": " : "",
-			  h->cgroup_why ? h->cgroup_why : "");
+			  cgroup ? " as require.limits: cgroup asks" : "",
+			  h->cgroup_why ? ": " : "", h->cgroup_why ? h->cgroup_why : "");
 
-	if (h->cgroup_remedy && h->cgroup_remedy[0])
+	if (r < 0 && h->cgroup_remedy && h->cgroup_remedy[0])
 		r = ward_remedy(e, "%s; or require.limits: %s with %s: none", h->cgroup_remedy,
-				p->rung == RUNG_LANDLOCK ? "none" : "watch", policy_row(rules[l].field)->path);
-	else
-		r = ward_remedy(e, "%s: none, or a host with cgroups for this user (see ward doctor)",
-				policy_row(rules[l].field)->path);
+				p->rung == RUNG_LANDLOCK ? "none" : "watch", field);
+	else if (r < 0)
+		r = ward_remedy(e,
+				"%s: none, or a host with cgroups for this user (see ward doctor)",
+				field);
 	return r < 0 ? ward_wrap(e, "the %s limit", rules[l].name) : 0;
 }
 
@@ -174,7 +192,8 @@ int limits_decide(struct plan *p, const struct limits_host *h, struct ward_err *
 		if (!acceptable(p, l, out->held_by))
 			return refuse(p, h, l, e);
 		if (out->held_by == HELD_NONE)
-			strv_addf(&p->notes, "the %s limit is not held: nothing on this host can", rules[l].name);
+			strv_addf(&p->notes, "the %s limit is not held: nothing on this host can",
+				  rules[l].name);
 		if (out->held_by == HELD_WATCH && rules[l].ticks)
 			p->watch = true;
 	}
@@ -188,7 +207,8 @@ int limits_assign(struct plan *p, struct ward_err *e)
 	struct statfs s;
 	int r;
 
-	h.counts_inodes = p->spec->workspace && statfs(p->spec->workspace, &s) == 0 && s.f_files > 0;
+	h.counts_inodes =
+		p->spec->workspace && statfs(p->spec->workspace, &s) == 0 && s.f_files > 0;
 	if (wanted_value(p, LIMIT_CPU) != POLICY_NONE && p->facts.cgroup != CGROUP_NONE) {
 		cgroup_probe_info(&info);
 		h.cgroup_cpu = info.cpu;
@@ -204,7 +224,8 @@ int limits_assign(struct plan *p, struct ward_err *e)
 
 /* ---- rlimits ---- */
 
-static void add_rlimit(struct limits_rlimit *out, size_t *n, size_t cap, int resource, uint64_t value)
+static void add_rlimit(struct limits_rlimit *out, size_t *n, size_t cap, int resource,
+		       uint64_t value)
 {
 	struct rlimit now;
 
@@ -229,7 +250,8 @@ size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t ca
 		add_rlimit(out, &n, cap, RLIMIT_NOFILE, l[LIMIT_OPEN_FILES].value);
 	if (l[LIMIT_PIDS].held_by == HELD_RLIMIT)
 		add_rlimit(out, &n, cap, RLIMIT_NPROC, l[LIMIT_PIDS].value);
-	if (l[LIMIT_MEMORY].held_by == HELD_WATCH && p->spec->policy.proc_syscalls != SYSCALLS_BUILD)
+	if (l[LIMIT_MEMORY].held_by == HELD_WATCH &&
+	    p->spec->policy.proc_syscalls != SYSCALLS_BUILD)
 		add_rlimit(out, &n, cap, RLIMIT_DATA, l[LIMIT_MEMORY].value);
 	if (l[LIMIT_DISK].held_by == HELD_WATCH)
 		add_rlimit(out, &n, cap, RLIMIT_FSIZE, l[LIMIT_DISK].value + FSIZE_MARGIN);
@@ -266,6 +288,6 @@ bool limits_stop(const struct plan *p, const struct usage *u, enum limit *ret_li
 	}
 	*ret_limit = LIMIT_PIDS;
 	return u->hit[LIMIT_PIDS] &&
-	       (u->pids_storm ||
-		(p->limits[LIMIT_PIDS].held_by == HELD_WATCH && u->pids > p->limits[LIMIT_PIDS].value));
+	       (u->pids_storm || (p->limits[LIMIT_PIDS].held_by == HELD_WATCH &&
+				  u->pids > p->limits[LIMIT_PIDS].value));
 }

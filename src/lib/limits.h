@@ -7,14 +7,15 @@
 struct usage {
 	uint64_t memory_bytes, memory_peak_bytes;
 	uint64_t cpu_ms, cpu_throttled_ms;
-	uint64_t pids, pids_refused;	/* refused: forks that a pids limit stopped, where the kernel counts them */
+	uint64_t pids, pids_refused;	/* refused: forks that were, where the kernel counts them */
 	bool pids_storm;	/* it goes on and on */
-	uint64_t disk_bytes, inodes;	/* what the writable trees grew by since the start, 0 where they shrank */
-	bool hit[LIMITS];	/* the limit was reached: OOM kills, refused forks, trees that grew too far */
+	uint64_t disk_bytes, inodes;	/* growth of the writable trees, 0 where they shrank */
+	bool hit[LIMITS];	/* reached: an OOM kill, a refused fork, trees that grew too far */
 };
 
-/* Decides what holds each limit of the plan: fills p->limits and p->watch from p's spec, facts, ids and rung. A limit
- * that nothing can hold here is an error where the policy names it or require.limits asks for it, else a note. */
+/* Decides what holds each limit of the plan: fills p->limits and p->watch from p's spec, facts,
+ * ids and rung. A limit that nothing can hold here is an error where the policy names it or
+ * require.limits asks for it, else a note. */
 must_check int limits_assign(struct plan *p, struct ward_err *e);
 /* What limits_assign() asks the host beyond the facts, apart so that the decision can be tested. */
 struct limits_host {
@@ -29,21 +30,23 @@ struct limits_rlimit {
 	uint64_t soft, hard;
 };
 #define LIMITS_RLIMITS 16
-/* The rlimits of the sandbox, never above the caller's own hard ones; RLIMIT_NPROC must be set inside the new user
- * namespace. Returns how many were written to out (at most cap; LIMITS_RLIMITS is enough). */
+/* The rlimits of the sandbox, never above the caller's own hard ones; RLIMIT_NPROC must be set
+ * inside the new user namespace. Returns how many were written to out (at most cap;
+ * LIMITS_RLIMITS is enough). */
 size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t cap);
 
-/* Whether usage calls for the end of the sandbox now, and by which limit. A refused fork alone does not (the command
- * sees EAGAIN and may cope), a storm of them does. */
+/* Whether usage calls for the end of the sandbox now, and by which limit. A refused fork alone
+ * does not (the command sees EAGAIN and may cope), a storm of them does. */
 bool limits_stop(const struct plan *p, const struct usage *u, enum limit *ret_limit);
 
-/* What makes many refused forks a storm: very many within some seconds, or the limit reached for seconds on end. */
+/* What makes many refused forks a storm: very many within some seconds, or the limit reached
+ * for seconds on end. */
 struct pids_storm {
 	uint64_t last_ms, at_limit_ms;
 	uint64_t window_ms, window_refused;
 };
-/* One look: whether the limit is reached, and how many forks were refused so far. Returns whether it is a storm now. A pure function
- * of its arguments. */
+/* One look: whether the limit is reached, and how many forks were refused so far. Returns
+ * whether it is a storm now. A pure function of its arguments. */
 bool limits_pids_storm(struct pids_storm *s, bool at_limit, uint64_t refused, uint64_t now_ms);
 
 struct cgroup;	/* the directories of one run, in v1 one per controller */
@@ -56,18 +59,20 @@ struct cgroup_info {
 	char remedy[256];
 };
 
-/* Which kind can hold limits for this caller: v2 where a child directory can be made and memory and pids be enabled in it, v1 where
- * the caller may create in the controllers' hierarchies. Changes nothing. */
+/* Which kind can hold limits for this caller: v2 where a child directory can be made and memory
+ * and pids be enabled in it, v1 where the caller may create in the controllers' hierarchies.
+ * Changes nothing. */
 enum cgroup_kind cgroup_probe(void);
 void cgroup_probe_info(struct cgroup_info *info);
 /* Makes the run's directories and writes the plan's limits that are HELD_CGROUP*. */
 must_check int cgroup_create(const struct plan *p, struct cgroup **ret_cgroup, struct ward_err *e);
-/* v2: directory for CLONE_INTO_CGROUP, borrowed; v1: -1, use cgroup_self_fds() or cgroup_attach(), and unshare the
- * cgroup namespace after that: its root is where its maker is (CLONE_INTO_CGROUP takes care of that by itself). */
+/* v2: directory for CLONE_INTO_CGROUP, borrowed; v1: -1, use cgroup_self_fds() or
+ * cgroup_attach(), and unshare the cgroup namespace after that: its root is where its maker is
+ * (CLONE_INTO_CGROUP takes care of that by itself). */
 int cgroup_clone_fd(const struct cgroup *c);
-/* v1: descriptors into each of which the child writes the one byte "0" to put itself there while it has one thread: 50 us together,
- * where cgroup_attach() after idling waits 7-14 ms for every processor. Borrowed, close-on-exec. Returns how many, at most
- * cap (4 is enough); v2: 0. */
+/* v1: descriptors into each of which the child writes the one byte "0" to put itself there
+ * while it has one thread: 50 us together, where cgroup_attach() after idling waits 7-14 ms for
+ * every processor. Borrowed, close-on-exec. Returns how many, at most cap (4 is enough); v2: 0. */
 size_t cgroup_self_fds(const struct cgroup *c, int *fds, size_t cap);
 /* Puts a process into the directories; nothing to do on v2. */
 must_check int cgroup_attach(struct cgroup *c, pid_t pid, struct ward_err *e);
@@ -77,22 +82,26 @@ must_check int cgroup_freeze(struct cgroup *c, bool frozen);
 must_check int cgroup_kill(struct cgroup *c);
 /* Adds what the kernel counted. */
 void cgroup_usage(struct cgroup *c, struct usage *u);
-/* Readable when the memory limit was hit (an OOM kill): call cgroup_event_read() then. Made at the first call; borrowed; -1: none,
- * look with cgroup_usage() now and then. Call it after the start, off the fast path. */
+/* Readable when the memory limit was hit (an OOM kill): call cgroup_event_read() then. Made at
+ * the first call; borrowed; -1: none, look with cgroup_usage() now and then. Call it after the
+ * start, off the fast path. */
 int cgroup_event_fd(struct cgroup *c);
 /* Empties the event descriptor and adds what the kernel counted. */
 void cgroup_event_read(struct cgroup *c, struct usage *u);
-/* Appends the absolute paths of the directories, also of those that are made only when needed, for the run's record. */
+/* Appends the absolute paths of the directories, also of those that are made only when needed,
+ * for the run's record. */
 void cgroup_dirs(const struct cgroup *c, struct strv *dirs);
 /* Removes the directories (they must be empty of processes) and frees c; NULL is fine. */
 void cgroup_destroy(struct cgroup *c);
-/* Removes directories by path after checking that they are ward's own names in a cgroup file system; kills what is left inside first. */
+/* Removes directories by path after checking that they are ward's own names in a cgroup file
+ * system; kills what is left inside first. */
 void cgroup_remove_dirs(const struct strv *dirs);
 
 struct watch;	/* the looking kind */
 
-/* proc_fd: the sandbox's own /proc; init_pid: ward-init as the caller's /proc names it; tmpfs_fds: file systems whose use
- * counts as memory; disk_fds: the roots of the writable trees as the host sees them. All borrowed for the life of w. */
+/* proc_fd: the sandbox's own /proc; init_pid: ward-init as the caller's /proc names it;
+ * tmpfs_fds: file systems whose use counts as memory; disk_fds: the roots of the writable trees
+ * as the host sees them. All borrowed for the life of w. */
 struct watch_config {
 	const struct plan *plan;
 	pid_t init_pid;
@@ -104,15 +113,17 @@ struct watch_config {
 };
 #define WATCH_TICK_MS 20
 /* Begins to watch: what the trees hold now is the start. Call it before the command runs. */
-must_check int watch_create(const struct watch_config *c, struct watch **ret_watch, struct ward_err *e);
-/* One look (each 20 ms): updates *u. Returns true when a limit seems to be passed: then stop every process, call
- * watch_confirm(), and kill the sandbox if limits_stop() says so, else let it go on. */
+must_check int watch_create(const struct watch_config *c, struct watch **ret_watch,
+			    struct ward_err *e);
+/* One look (each 20 ms): updates *u. Returns true when a limit seems to be passed: then stop
+ * every process, call watch_confirm(), and kill the sandbox if limits_stop() says so, else let
+ * it go on. */
 bool watch_tick(struct watch *w, struct usage *u);
-/* The close look, with every process stopped: sets u->hit[] where the sandbox itself passed a limit, and forgives what
- * others did to the same file system. */
+/* The close look, with every process stopped: sets u->hit[] where the sandbox itself passed a
+ * limit, and forgives what others did to the same file system. */
 void watch_confirm(struct watch *w, struct usage *u);
-/* After a tick: whether the processes should stand still until the next one, so that the cpu limit holds. False where
- * the limit is off or held by a cgroup. */
+/* After a tick: whether the processes should stand still until the next one, so that the cpu
+ * limit holds. False where the limit is off or held by a cgroup. */
 bool watch_wants_pause(const struct watch *w);
 void watch_destroy(struct watch *w);
 

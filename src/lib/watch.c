@@ -1,24 +1,29 @@
 /*
- * Limits held by looking, where no cgroup holds them, and the disk limits everywhere. In: a plan, ward-init's pid, the
- * sandbox's /proc, its tmpfs mounts and writable trees. Out: numbers, suspicion, and after a close look a verdict. Runs in the supervisor's loop,
- * one watch_tick() each 20 ms; reads only, changes nothing.
+ * Limits held by looking, where no cgroup holds them, and the disk limits everywhere. In: a
+ * plan, ward-init's pid, the sandbox's /proc, its tmpfs mounts and writable trees. Out:
+ * numbers, suspicion, and after a close look a verdict. Runs in the supervisor's loop, one
+ * watch_tick() each 20 ms; reads only, changes nothing.
  *
- * What it costs: a statfs per file system each tick (1 us), and a list of the processes (7 us each). The list is read as often as it
- * can matter: memory that is far from its limit cannot get there within the next ticks, whatever the sandbox does (FILL_RATE per
- * processor); the time that one list took is waited four times before the next, so that thousands of processes cost the supervisor a fifth of
- * a processor at most.
+ * What it costs: a statfs per file system each tick (1 us), and a list of the processes (7 us
+ * each). The list is read as often as it can matter: memory that is far from its limit cannot
+ * get there within the next ticks, whatever the sandbox does (FILL_RATE per processor); the
+ * time that one list took is waited four times before the next, so that thousands of processes
+ * cost the supervisor a fifth of a processor at most.
  *
- * Memory: see watch_proc.c. A suspicion is settled by shared pages divided by their users, and must be found twice in a
- * row, for a process between vfork and exec counts its parent's memory a second time; when the machine itself is nearly out of
- * memory once is enough. After an acquittal the next close look waits, a tenth of the time is spent on them at most.
- * What the kernel holds for a sandbox without mapping it (socket buffers, pipes) is not seen: only a cgroup counts that.
+ * Memory: see watch_proc.c. A suspicion is settled by shared pages divided by their users, and
+ * must be found twice in a row, for a process between vfork and exec counts its parent's memory
+ * a second time; when the machine itself is nearly out of memory once is enough. After an
+ * acquittal the next close look waits, a tenth of the time is spent on them at most. What the
+ * kernel holds for a sandbox without mapping it (socket buffers, pipes) is not seen: only a
+ * cgroup counts that.
  *
- * Processes: RLIMIT_NPROC holds them and tells nobody; the limit found reached for seconds on end is taken for a fork bomb. Where it does not
- * bind (uid 0 of the host) more processes than allowed are the end.
+ * Processes: RLIMIT_NPROC holds them and tells nobody; the limit found reached for seconds on
+ * end is taken for a fork bomb. Where it does not bind (uid 0 of the host) more processes than
+ * allowed are the end.
  *
- * Cpu: processor time is a budget that fills at the rate of the limit; when it is used up the processes are to stand still until it is
- * positive again. Time of children that nobody waited for is lost to the counters: while new processes appear,
- * those seen running count as well.
+ * Cpu: processor time is a budget that fills at the rate of the limit; when it is used up the
+ * processes are to stand still until it is positive again. Time of children that nobody waited
+ * for is lost to the counters: while new processes appear, those seen running count as well.
  *
  * Disk: see watch_disk.c.
  */
@@ -33,7 +38,7 @@
 
 #define MAX_TREES 64
 #define MAX_TMPFS 16
-#define FILL_RATE (8u << 20)	/* bytes that one processor can fill in a millisecond, generously */
+#define FILL_RATE (8u << 20) /* bytes that one processor can fill in a millisecond, generously */
 #define SCAN_MAX_MS 200
 #define SCAN_IDLE_MS 1000	/* when only usage is wanted */
 #define LOOK_SECONDS 10
@@ -56,7 +61,8 @@ struct watch {
 	struct timespec start;		/* of the clock that stamps files */
 	struct timespec start_offset;	/* that clock less the monotonic one */
 
-	uint64_t last_ms, scan_ms, look_ms;	/* last tick; next scan; no close look at memory before */
+	uint64_t last_ms, scan_ms,
+		look_ms; /* last tick; next scan; no close look at memory before */
 	uint64_t ticks_per_second;
 	uint64_t cpu_ms;		/* at the last scan */
 	int64_t cpu_budget_us;
@@ -110,7 +116,8 @@ static struct timespec start_now(const struct watch *w)
 static int add_trees(struct watch *w, const struct watch_config *c, struct ward_err *e)
 {
 	if (c->disk_count > MAX_TREES)
-		return ward_fail(e, E2BIG, "%zu writable trees, at most %d can be watched", c->disk_count, MAX_TREES);
+		return ward_fail(e, E2BIG, "%zu writable trees, at most %d can be watched",
+				 c->disk_count, MAX_TREES);
 	for (size_t i = 0; i < c->disk_count; i++) {
 		struct disk *d = &w->disks[w->disk_count];
 		bool known = false;
@@ -130,7 +137,8 @@ static int add_trees(struct watch *w, const struct watch_config *c, struct ward_
 static int add_tmpfs(struct watch *w, const struct watch_config *c, struct ward_err *e)
 {
 	if (c->tmpfs_count > MAX_TMPFS)
-		return ward_fail(e, E2BIG, "%zu tmpfs mounts, at most %d can be watched", c->tmpfs_count, MAX_TMPFS);
+		return ward_fail(e, E2BIG, "%zu tmpfs mounts, at most %d can be watched",
+				 c->tmpfs_count, MAX_TMPFS);
 	for (size_t i = 0; i < c->tmpfs_count; i++) {
 		struct stat st;
 		bool known = false;
@@ -203,8 +211,8 @@ static void tick_disk(struct watch *w, struct usage *u)
 		u->disk_bytes += w->disks[i].grown_bytes;
 		u->inodes += w->disks[i].grown_files;
 	}
-	w->disk_suspect = (watched(w, LIMIT_DISK) &&
-			   (u->disk_bytes > limit_of(w, LIMIT_DISK) || w->written > w->written_next)) ||
+	w->disk_suspect = (watched(w, LIMIT_DISK) && (u->disk_bytes > limit_of(w, LIMIT_DISK) ||
+						      w->written > w->written_next)) ||
 			  (watched(w, LIMIT_INODES) && u->inodes > limit_of(w, LIMIT_INODES));
 }
 
@@ -346,7 +354,8 @@ bool watch_tick(struct watch *w, struct usage *u)
 	uint64_t now = io_now_ms();
 
 	tick_disk(w, u);
-	if (now >= w->scan_ms || (watched(w, LIMIT_MEMORY) && tmpfs_bytes(w) > limit_of(w, LIMIT_MEMORY)))
+	if (now >= w->scan_ms ||
+	    (watched(w, LIMIT_MEMORY) && tmpfs_bytes(w) > limit_of(w, LIMIT_MEMORY)))
 		scan(w, u, now);
 	return w->disk_suspect || (w->memory_suspect && now >= w->look_ms) ||
 	       (watched(w, LIMIT_PIDS) && u->pids > limit_of(w, LIMIT_PIDS));
@@ -371,7 +380,8 @@ static void confirm_memory(struct watch *w, struct usage *u)
 {
 	uint64_t began = io_now_ms(), limit = limit_of(w, LIMIT_MEMORY), exact, pause;
 
-	exact = proc_memory_exact(&w->view, &w->table, w->tmpfs_devs, w->tmpfs_count, tmpfs_bytes(w), limit);
+	exact = proc_memory_exact(&w->view, &w->table, w->tmpfs_devs, w->tmpfs_count,
+				  tmpfs_bytes(w), limit);
 	u->memory_bytes = exact;
 	if (exact > u->memory_peak_bytes)
 		u->memory_peak_bytes = exact;
@@ -391,7 +401,9 @@ static void confirm_disk(struct watch *w, struct usage *u, bool settled)
 {
 	uint64_t bytes_limit = watched(w, LIMIT_DISK) ? limit_of(w, LIMIT_DISK) : POLICY_NONE;
 	uint64_t files_limit = watched(w, LIMIT_INODES) ? limit_of(w, LIMIT_INODES) : POLICY_NONE;
-	struct disk_look look = { .since = start_now(w), .hidden = !settled, .memory_devs = w->tmpfs_devs,
+	struct disk_look look = { .since = start_now(w),
+				  .hidden = !settled,
+				  .memory_devs = w->tmpfs_devs,
 				  .memory_dev_count = w->tmpfs_count };
 	uint64_t step;
 
@@ -401,7 +413,8 @@ static void confirm_disk(struct watch *w, struct usage *u, bool settled)
 		disk_look_tree(&look, w->tree_fds[i]);
 	disk_look_open(&look, &w->view, &w->table);
 	tick_disk(w, u);
-	if (u->disk_bytes > bytes_limit && (look.hidden || look.new_bytes + look.old_bytes > bytes_limit))
+	if (u->disk_bytes > bytes_limit &&
+	    (look.hidden || look.new_bytes + look.old_bytes > bytes_limit))
 		u->hit[LIMIT_DISK] = true;
 	if (w->written > w->written_next && look.new_bytes > bytes_limit)
 		u->hit[LIMIT_DISK] = true;	/* others freed what it filled */
@@ -409,24 +422,27 @@ static void confirm_disk(struct watch *w, struct usage *u, bool settled)
 		u->hit[LIMIT_INODES] = true;
 	if (u->hit[LIMIT_DISK] || u->hit[LIMIT_INODES])
 		return;
-	for (size_t i = 0; i < w->disk_count && !look.hidden; i++)	/* what is hidden is no one else's */
+	for (size_t i = 0; i < w->disk_count && !look.hidden;
+	     i++) /* what is hidden is no one else's */
 		disk_forgive(&w->disks[i], look.new_bytes + look.old_bytes, look.new_files);
 	step = bytes_limit > look.new_bytes ? (bytes_limit - look.new_bytes) / 2 : 0;
 	w->written_next = w->written + (step > bytes_limit / 16 ? step : bytes_limit / 16);
 	w->disk_suspect = false;
 }
 
-/* Whether a cgroup does the stopping: it is done when it says so, and the processes do not show it. */
+/* Whether a cgroup does the stopping: it is done when it says so, and the processes do not show
+ * it. */
 static bool stopped_by_cgroup(const struct watch *w)
 {
 	for (unsigned i = 0; i < LIMITS; i++)
-		if (w->plan->limits[i].held_by == HELD_CGROUP1 || w->plan->limits[i].held_by == HELD_CGROUP2)
+		if (w->plan->limits[i].held_by == HELD_CGROUP1 ||
+		    w->plan->limits[i].held_by == HELD_CGROUP2)
 			return true;
 	return false;
 }
 
-/* Reads the list again until every process stands still: a walk can be led round by one that moves files. ward-init
- * (the first) does the stopping and goes on. False when some never do. */
+/* Reads the list again until every process stands still: a walk can be led round by one that
+ * moves files. ward-init (the first) does the stopping and goes on. False when some never do. */
 static bool settle(struct watch *w)
 {
 	const struct timespec moment = { .tv_nsec = 2000000 };

@@ -1,21 +1,24 @@
 /*
- * What a sandbox has put on disk. In: descriptors of its writable trees and its processes. Out: how much the file
- * systems grew, and how much of that the sandbox can be shown to hold. Runs in the supervisor; reads only.
+ * What a sandbox has put on disk. In: descriptors of its writable trees and its processes. Out:
+ * how much the file systems grew, and how much of that the sandbox can be shown to hold. Runs
+ * in the supervisor; reads only.
  *
- * The free space of a file system is what a limit protects, is cheap to ask for (1 us), and cannot be lied to: sparse files cost
- * nothing, fallocate counts at once, and ext4 and xfs subtract what is not yet allocated. But everybody on the machine
- * changes it. The counters of processes (write_bytes) are no proof either way: fallocate and tmpfs are not in them, and a child whose parent
- * ignores SIGCHLD takes its counters with it. So growth past the limit only raises the suspicion, and a close look with every process
- * stopped settles it by finding the files themselves, wherever a sandbox can keep one:
+ * The free space of a file system is what a limit protects, is cheap to ask for (1 us), and
+ * cannot be lied to: sparse files cost nothing, fallocate counts at once, and ext4 and xfs
+ * subtract what is not yet allocated. But everybody on the machine changes it. The counters of
+ * processes (write_bytes) are no proof either way: fallocate and tmpfs are not in them, and a
+ * child whose parent ignores SIGCHLD takes its counters with it. So growth past the limit only
+ * raises the suspicion, and a close look with every process stopped settles it by finding the
+ * files themselves, wherever a sandbox can keep one:
  *
- *   with a name     a walk of the writable trees; ctime cannot be set by the sandbox, so what is older than the run
- *                   was not touched by it
- *   open            the descriptors of every thread (a thread may have a table of its own)
- *   mapped          what is mapped and has no name any more
- *   in a message    descriptors waiting in a unix socket cannot be looked at, only that there are some
+ *   with a name     a walk of the writable trees; ctime cannot be set by the sandbox, so what is
+ * older than the run was not touched by it open            the descriptors of every thread (a
+ * thread may have a table of its own) mapped          what is mapped and has no name any more in a
+ * message    descriptors waiting in a unix socket cannot be looked at, only that there are some
  *
- * If these add up to more than the limit, the sandbox did it. If they do not and there is no hiding place (no directory closed to us,
- * no descriptors in sockets, no walk that took too long), somebody else did, and the difference is forgiven. If there is a hiding place, the
+ * If these add up to more than the limit, the sandbox did it. If they do not and there is no
+ * hiding place (no directory closed to us, no descriptors in sockets, no walk that took too
+ * long), somebody else did, and the difference is forgiven. If there is a hiding place, the
  * growth is put down to the sandbox: who hides things has no claim to the doubt.
  */
 #include "lib/watch_parts.h"
@@ -48,7 +51,8 @@ int disk_start(struct disk *d, int fd, struct ward_err *e)
 	struct statfs s;
 
 	if (fstatfs(fd, &s) < 0)
-		return ward_fail_errno(e, "cannot ask the workspace's file system for its free space");
+		return ward_fail_errno(e,
+				       "cannot ask the workspace's file system for its free space");
 	*d = (struct disk){
 		.fd = fd,
 		.start_bytes = used_bytes(&s),
@@ -82,7 +86,8 @@ void disk_measure(struct disk *d)
 	if (fstatfs(d->fd, &s) < 0)
 		return;
 	d->grown_bytes = beyond(used_bytes(&s), d->start_bytes, &d->credit_bytes);
-	d->grown_files = d->counts_files ? beyond(used_files(&s), d->start_files, &d->credit_files) : 0;
+	d->grown_files =
+		d->counts_files ? beyond(used_files(&s), d->start_files, &d->credit_files) : 0;
 }
 
 void disk_forgive(struct disk *d, uint64_t own_bytes, uint64_t own_files)
@@ -101,13 +106,15 @@ void disk_forgive(struct disk *d, uint64_t own_bytes, uint64_t own_files)
 
 static bool is_since(const struct disk_look *k, struct statx_timestamp t)
 {
-	return t.tv_sec > k->since.tv_sec || (t.tv_sec == k->since.tv_sec && t.tv_nsec >= k->since.tv_nsec);
+	return t.tv_sec > k->since.tv_sec ||
+	       (t.tv_sec == k->since.tv_sec && t.tv_nsec >= k->since.tv_nsec);
 }
 
 static void count_file(struct disk_look *k, const struct statx *st)
 {
 	uint64_t bytes = st->stx_blocks * BLOCK / (st->stx_nlink ? st->stx_nlink : 1);
-	bool born = st->stx_mask & STATX_BTIME ? is_since(k, st->stx_btime) : is_since(k, st->stx_ctime);
+	bool born = st->stx_mask & STATX_BTIME ? is_since(k, st->stx_btime)
+					       : is_since(k, st->stx_ctime);
 
 	if (born) {
 		k->new_bytes += bytes;
@@ -143,7 +150,8 @@ static void walk(struct disk_look *k, int fd, unsigned depth)
 	if (out_of_time(k))
 		return;
 	while ((entry = readdir(dir))) {
-		const unsigned mask = STATX_TYPE | STATX_NLINK | STATX_BLOCKS | STATX_CTIME | STATX_BTIME;
+		const unsigned mask =
+			STATX_TYPE | STATX_NLINK | STATX_BLOCKS | STATX_CTIME | STATX_BTIME;
 		struct statx st;
 		int child;
 
@@ -158,7 +166,8 @@ static void walk(struct disk_look *k, int fd, unsigned depth)
 		st.stx_nlink = 1;	/* of a directory: its subdirectories */
 		count_file(k, &st);
 		child = depth < MAX_DEPTH ? openat(fd, entry->d_name,
-						   O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+						   O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+					  : -1;
 		if (child >= 0)
 			walk(k, child, depth + 1);
 		else if (depth >= MAX_DEPTH || is_since(k, st.stx_ctime))
@@ -266,8 +275,10 @@ static void look_at_fds(struct disk_look *k, struct seen *s, int base_fd, bool c
 	}
 }
 
-/* A line of /proc/PID/maps that names a deleted file on disk: "start-end perms offset major:minor inode path (deleted)". */
-static bool is_deleted_mapping(const struct disk_look *k, const char *line, char *range, uint64_t id[2])
+/* A line of /proc/PID/maps that names a deleted file on disk: "start-end perms offset
+ * major:minor inode path (deleted)". */
+static bool is_deleted_mapping(const struct disk_look *k, const char *line, char *range,
+			       uint64_t id[2])
 {
 	static const char mark[] = " (deleted)";
 	unsigned long long start, end, ino;
@@ -275,9 +286,10 @@ static bool is_deleted_mapping(const struct disk_look *k, const char *line, char
 	size_t n = strcspn(line, "\n");
 	int at = 0;
 
-	if (n < sizeof(mark) || memcmp(line + n - (sizeof(mark) - 1), mark, sizeof(mark) - 1) != 0 ||
-	    sscanf(line, "%llx-%llx %*s %*x %x:%x %llu %n", &start, &end, &device_major, &device_minor, &ino,
-		   &at) != 5)
+	if (n < sizeof(mark) ||
+	    memcmp(line + n - (sizeof(mark) - 1), mark, sizeof(mark) - 1) != 0 ||
+	    sscanf(line, "%llx-%llx %*s %*x %x:%x %llu %n", &start, &end, &device_major,
+		   &device_minor, &ino, &at) != 5)
 		return false;
 	line += at;
 	if (strncmp(line, "/dev/zero (deleted)", 19) == 0 || strncmp(line, "/memfd:", 7) == 0 ||
@@ -337,8 +349,10 @@ void disk_look_open(struct disk_look *k, const struct proc_view *v, const struct
 			continue;
 		}
 		while ((entry = readdir(tasks)) && !out_of_time(k)) {
-			auto_fd task = entry->d_name[0] == '.' ? -1 : openat(fd, entry->d_name,
-									     O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+			auto_fd task = entry->d_name[0] == '.'
+					       ? -1
+					       : openat(fd, entry->d_name,
+							O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 			if (task >= 0)
 				look_at_fds(k, &seen, task, is_init);
 		}

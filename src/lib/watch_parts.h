@@ -1,4 +1,5 @@
-/* The parts of the watch: the processes of a sandbox as /proc shows them, and what its writable trees hold. */
+/* The parts of the watch: the processes of a sandbox as /proc shows them, and what its writable
+ * trees hold. */
 #ifndef WARD_LIB_WATCH_PARTS_H
 #define WARD_LIB_WATCH_PARTS_H
 
@@ -23,7 +24,8 @@ struct proc_table {
 	size_t len, cap;
 };
 
-/* Which processes are the sandbox's: all of its own /proc, or the descendants of root in somebody's. */
+/* Which processes are the sandbox's: all of its own /proc, or the descendants of root in
+ * somebody's. */
 struct proc_view {
 	int fd;		/* borrowed */
 	int own_fd;	/* -1, or opened for this view */
@@ -32,24 +34,31 @@ struct proc_view {
 
 /* The line of /proc/PID/stat. The name in it is the sandbox's to choose. A pure function. */
 bool proc_parse_stat(const char *text, struct proc_info *ret_info);
-/* The number behind "key:" at the start of a line ("RssAnon:   12 kB" -> 12), 0 when there is none. A pure function. */
+/* The number behind "key:" at the start of a line ("RssAnon:   12 kB" -> 12), 0 when there is
+ * none. A pure function. */
 uint64_t proc_parse_key(const char *text, const char *key);
 
-/* Decides how to see the sandbox: through proc_fd if its process 1 is init_pid, else through the caller's own /proc. */
+/* Decides how to see the sandbox: through proc_fd if its process 1 is init_pid, else through
+ * the caller's own /proc. */
 must_check int proc_view_open(struct proc_view *v, int proc_fd, pid_t init_pid, struct ward_err *e);
 void proc_view_close(struct proc_view *v);
 /* Lists the processes; those of others are left out. Returns 0 or -errno. */
 must_check int proc_list(const struct proc_view *v, struct proc_table *t);
 /* Reads /proc/PID/file as text into out (cut at n - 1 bytes). Returns the length or -errno. */
-must_check ssize_t proc_read(const struct proc_view *v, pid_t pid, const char *file, char *out, size_t n);
+must_check ssize_t proc_read(const struct proc_view *v, pid_t pid, const char *file, char *out,
+			     size_t n);
 
-/* What the processes hold at most: private, shared and swapped memory and page tables, from /proc/PID/status. */
+/* What the processes hold at most: private, shared and swapped memory and page tables, from
+ * /proc/PID/status. */
 uint64_t proc_memory_upper(const struct proc_view *v, const struct proc_table *t);
-/* The same with shared pages divided by their users. tmpfs_devs: devices whose pages are counted elsewhere (tmpfs_bytes of
- * them); looked into only when that decides whether the limit is passed. */
-uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t, const dev_t *tmpfs_devs,
-			   size_t dev_count, uint64_t tmpfs_bytes, uint64_t limit);
-/* Bytes that the processes and those that they waited for caused to be written, less what was thrown away unwritten. */
+/* The same with shared pages divided by their users. tmpfs_devs: devices whose pages are
+ * counted elsewhere (tmpfs_bytes of them); looked into only when that decides whether the limit
+ * is passed. */
+uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t,
+			   const dev_t *tmpfs_devs, size_t dev_count, uint64_t tmpfs_bytes,
+			   uint64_t limit);
+/* Bytes that the processes and those that they waited for caused to be written, less what was
+ * thrown away unwritten. */
 uint64_t proc_written(const struct proc_view *v, const struct proc_table *t);
 
 /* ---- trees: watch_disk.c ---- */
@@ -70,7 +79,7 @@ struct disk {
 	int fd;				/* borrowed */
 	uint64_t start_bytes, start_files;	/* used at the start */
 	uint64_t credit_bytes, credit_files;	/* growth that was found to be others' */
-	uint64_t grown_bytes, grown_files;	/* beyond the credit, as of the last disk_measure() */
+	uint64_t grown_bytes, grown_files;	/* beyond the credit */
 	bool counts_files;
 	uint64_t id[2];			/* of the file system */
 };
@@ -84,7 +93,8 @@ void disk_forgive(struct disk *d, uint64_t own_bytes, uint64_t own_files);
 
 /* Adds every file beneath fd that was born or touched since. Never follows a link. */
 void disk_look_tree(struct disk_look *k, int fd);
-/* Adds the files without a name that the processes hold open or mapped; notes what may hide more. */
+/* Adds the files without a name that the processes hold open or mapped; notes what may hide
+ * more. */
 void disk_look_open(struct disk_look *k, const struct proc_view *v, const struct proc_table *t);
 
 #endif

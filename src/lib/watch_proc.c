@@ -1,17 +1,21 @@
 /*
- * The processes of a sandbox, as /proc shows them. In: the sandbox's own /proc (or, where it has none, the caller's
- * with the descendants of ward-init picked out). Out: numbers. Runs in the supervisor; reads only.
+ * The processes of a sandbox, as /proc shows them. In: the sandbox's own /proc (or, where it
+ * has none, the caller's with the descendants of ward-init picked out). Out: numbers. Runs in
+ * the supervisor; reads only.
  *
- * What is read is partly the sandbox's to choose (names, mappings): the parsers are pure, take the last ")" of a stat
- * line, and only ever see a cut copy. A process that goes away while it is read counts as nothing.
+ * What is read is partly the sandbox's to choose (names, mappings): the parsers are pure, take
+ * the last ")" of a stat line, and only ever see a cut copy. A process that goes away while it
+ * is read counts as nothing.
  *
- * Memory is counted in steps that get dearer. An upper bound from stat alone (resident pages of any kind, and page tables as large as
- * the address space allows) mostly ends the matter. proc_memory_upper() reads status: anonymous, shared and swapped
- * pages and page tables (reading a sparse mapping of zeroes costs no page but its tables), but not pages of files, which
- * can be dropped. It counts a page once per process: a forked family that shares its memory counts many times. So before
- * anybody is killed proc_memory_exact() divides pages by their users (smaps_rollup). Shared pages of the sandbox's tmpfs mounts are counted
- * there already; how many of the mapped ones these are is read from smaps by device, only when the answer hangs on it. What cannot be
- * read counts in full.
+ * Memory is counted in steps that get dearer. An upper bound from stat alone (resident pages of
+ * any kind, and page tables as large as the address space allows) mostly ends the matter.
+ * proc_memory_upper() reads status: anonymous, shared and swapped pages and page tables
+ * (reading a sparse mapping of zeroes costs no page but its tables), but not pages of files,
+ * which can be dropped. It counts a page once per process: a forked family that shares its
+ * memory counts many times. So before anybody is killed proc_memory_exact() divides pages by
+ * their users (smaps_rollup). Shared pages of the sandbox's tmpfs mounts are counted there
+ * already; how many of the mapped ones these are is read from smaps by device, only when the
+ * answer hangs on it. What cannot be read counts in full.
  */
 #include "lib/watch_parts.h"
 
@@ -41,10 +45,11 @@ bool proc_parse_stat(const char *text, struct proc_info *info)
 
 	if (!name_end || sscanf(text, "%d (", &pid) != 1)
 		return false;
-	/* state ppid pgrp session tty tpgid flags minflt cminflt majflt cmajflt utime stime cutime cstime prio nice threads
-	 * interval start vsize rss */
+	/* state ppid pgrp session tty tpgid flags minflt cminflt majflt cmajflt utime stime
+	 * cutime cstime prio nice threads interval start vsize rss */
 	if (sscanf(name_end + 1,
-		   " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu %*d %*d %lu %*d %llu %llu %llu",
+		   " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu %*d %*d %lu %*d "
+		   "%llu %llu %llu",
 		   &state, &ppid, &user, &system, &child_user, &child_system, &threads, &start,
 		   &virtual_bytes, &resident) != 10)
 		return false;
@@ -80,16 +85,17 @@ ssize_t proc_read(const struct proc_view *v, pid_t pid, const char *file, char *
 	char path[64];
 	size_t len = 0;
 
+	out[0] = '\0';
 	snprintf(path, sizeof(path), "%d/%s", pid, file);
 
 	auto_fd fd = openat(v->fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
-		return -errno;
+		return errno > 0 ? -errno : -EIO;
 	while (len < n - 1) {
 		ssize_t got = read(fd, out + len, n - 1 - len);
 
 		if (got < 0)
-			return -errno;
+			return errno > 0 ? -errno : -EIO;
 		if (got == 0)
 			break;
 		len += (size_t)got;
@@ -151,7 +157,8 @@ static struct proc_info *find_pid(const struct proc_table *t, pid_t pid)
 	return NULL;
 }
 
-/* Keeps the descendants of root. A parent may have a higher pid than its child, so look until nothing changes. */
+/* Keeps the descendants of root. A parent may have a higher pid than its child, so look until
+ * nothing changes. */
 static void keep_family(struct proc_table *t, pid_t root)
 {
 	bool changed = true;
@@ -229,7 +236,7 @@ static uint64_t status_memory(const char *status)
 
 uint64_t proc_memory_upper(const struct proc_view *v, const struct proc_table *t)
 {
-	char status[8192];
+	char status[8192] = "";
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < t->len; i++)
@@ -246,7 +253,8 @@ static bool has_device(const dev_t *devs, size_t count, dev_t dev)
 	return false;
 }
 
-/* What one process has mapped of the given devices, shared pages divided by their users. *budget is text to read. */
+/* What one process has mapped of the given devices, shared pages divided by their users.
+ * *budget is text to read. */
 static uint64_t mapped_bytes(const struct proc_view *v, pid_t pid, const dev_t *devs, size_t count,
 			     size_t *budget)
 {
@@ -278,12 +286,13 @@ static uint64_t mapped_bytes(const struct proc_view *v, pid_t pid, const dev_t *
 	return sum;
 }
 
-uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t, const dev_t *tmpfs_devs,
-			   size_t dev_count, uint64_t tmpfs_bytes, uint64_t limit)
+uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t,
+			   const dev_t *tmpfs_devs, size_t dev_count, uint64_t tmpfs_bytes,
+			   uint64_t limit)
 {
 	uint64_t anonymous = 0, shared = 0, overlap = 0;
 	size_t budget = SMAPS_TEXT;
-	char status[8192], rollup[4096];
+	char status[8192] = "", rollup[4096] = "";
 
 	for (size_t i = 0; i < t->len; i++) {
 		pid_t pid = t->items[i].pid;
@@ -295,8 +304,9 @@ uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t
 			anonymous += status_memory(status);
 			continue;
 		}
-		anonymous += (proc_parse_key(rollup, "Pss_Anon") + proc_parse_key(rollup, "SwapPss") +
-			      proc_parse_key(status, "VmPTE")) * 1024;
+		anonymous += (proc_parse_key(rollup, "Pss_Anon") +
+			      proc_parse_key(rollup, "SwapPss") + proc_parse_key(status, "VmPTE")) *
+			     1024;
 		shared += proc_parse_key(rollup, "Pss_Shmem") * 1024;
 	}
 	if (anonymous + shared + tmpfs_bytes <= limit ||
@@ -311,7 +321,7 @@ uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t
 uint64_t proc_written(const struct proc_view *v, const struct proc_table *t)
 {
 	uint64_t written = 0, cancelled = 0;
-	char io[1024];
+	char io[1024] = "";
 
 	for (size_t i = 0; i < t->len; i++) {
 		if (proc_read(v, t->items[i].pid, "io", io, sizeof(io)) <= 0)

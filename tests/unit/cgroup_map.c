@@ -13,12 +13,14 @@ static void test_hybrid(void **state)
 {
 	static const char mounts[] =
 		"31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n"
-		"32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
+		"32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup "
+		"rw,cpu,cpuacct\n"
 		"35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
 		"39 31 0:36 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids\n"
 		"40 31 0:37 / /sys/fs/cgroup/systemd rw,relatime - cgroup cgroup rw,name=systemd\n"
 		"41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
-	static const char own[] = "9:name=systemd:/\n8:pids:/\n4:memory:/a/b c\n1:cpu,cpuacct:/x\n0::/\n";
+	static const char own[] =
+		"9:name=systemd:/\n8:pids:/\n4:memory:/a/b c\n1:cpu,cpuacct:/x\n0::/\n";
 	struct cgroup_map m;
 
 	(void)state;
@@ -35,19 +37,21 @@ static void test_hybrid(void **state)
 
 static void test_unified_session(void **state)
 {
-	static const char mounts[] =
-		"29 22 0:26 / /sys/fs/cgroup rw,nosuid shared:4 master:7 - cgroup2 cgroup2 rw,nsdelegate\n";
+	static const char mounts[] = "29 22 0:26 / /sys/fs/cgroup rw,nosuid shared:4 master:7 - "
+				     "cgroup2 cgroup2 rw,nsdelegate\n";
 	static const char own[] = "0::/user.slice/user-1000.slice/session-3.scope\n";
 	struct cgroup_map m;
 
 	(void)state;
 	assert_int_equal(cgroup_map_parse(&m, mounts, own), 0);
-	assert_string_equal(m.dir[CG_UNIFIED], "/sys/fs/cgroup/user.slice/user-1000.slice/session-3.scope");
+	assert_string_equal(m.dir[CG_UNIFIED],
+			    "/sys/fs/cgroup/user.slice/user-1000.slice/session-3.scope");
 	assert_null(m.dir[CG_MEMORY]);
 	cgroup_map_clear(&m);
 }
 
-/* A container: the hierarchy is mounted from its own part, under a name with a blank; a second mount shows another part. */
+/* A container: the hierarchy is mounted from its own part, under a name with a blank; a second
+ * mount shows another part. */
 static void test_bind_of_a_part(void **state)
 {
 	static const char mounts[] = "1 0 0:1 /other /wrong rw - cgroup c rw,memory\n"
@@ -61,15 +65,23 @@ static void test_bind_of_a_part(void **state)
 	assert_int_equal(cgroup_map_parse(&m, mounts, "5:memory:/docker/abcdef\n"), 0);
 	assert_null(m.dir[CG_MEMORY]);
 	cgroup_map_clear(&m);
-	assert_int_equal(cgroup_map_parse(&m, "2 0 0:1 / /cg rw - cgroup c rw,memory\n", "5:memory:/../x\n"), 0);
+	assert_int_equal(
+		cgroup_map_parse(&m, "2 0 0:1 / /cg rw - cgroup c rw,memory\n", "5:memory:/../x\n"),
+		0);
 	assert_null(m.dir[CG_MEMORY]);
 	cgroup_map_clear(&m);
 }
 
 static void test_broken_texts(void **state)
 {
-	static const char *const texts[] = { "", "\n", "x", "1 2 3", "1 2 3 / /a rw - cgroup", "1 2 3 / /a rw",
-					     "- - - - - - - -\n", "1 2 3 / /a rw - cgroup2 c rw" };
+	static const char *const texts[] = { "",
+					     "\n",
+					     "x",
+					     "1 2 3",
+					     "1 2 3 / /a rw - cgroup",
+					     "1 2 3 / /a rw",
+					     "- - - - - - - -\n",
+					     "1 2 3 / /a rw - cgroup2 c rw" };
 	struct cgroup_map m;
 
 	(void)state;

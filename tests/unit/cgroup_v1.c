@@ -1,6 +1,7 @@
 /*
- * cgroup v1 for real: limits of a few MiB and a few processes, in directories below the caller's own. Where the caller may not make them
- * (an ordinary user, a host with v2 only) every test says so and is skipped; the decision itself is tested in limits.c.
+ * cgroup v1 for real: limits of a few MiB and a few processes, in directories below the
+ * caller's own. Where the caller may not make them (an ordinary user, a host with v2 only)
+ * every test says so and is skipped; the decision itself is tested in limits.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -72,15 +73,24 @@ static pid_t start(struct cgroup *c, int (*work)(void))
 {
 	int fds[4];
 	size_t n = cgroup_self_fds(c, fds, 4);
-	pid_t pid = fork();
+	int joined[2];
+	pid_t pid;
+	char byte;
 
+	assert_int_equal(pipe2(joined, O_CLOEXEC), 0);
+	pid = fork();
 	if (pid == 0) {
 		for (size_t i = 0; i < n; i++)
 			if (write(fds[i], "0", 1) != 1)
 				_exit(99);
+		if (write(joined[1], "j", 1) != 1)
+			_exit(99);
 		_exit(work());
 	}
 	assert_true(pid > 0);
+	close(joined[1]);
+	assert_int_equal(read(joined[0], &byte, 1), 1);
+	close(joined[0]);
 	return pid;
 }
 
@@ -109,7 +119,8 @@ static void end(struct cgroup *c)
 static int eat_memory(void)
 {
 	for (int i = 0; i < 256; i++) {
-		char *p = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *p =
+			mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		if (p == MAP_FAILED)
 			return 1;
@@ -168,7 +179,8 @@ static int eat_in_children(void)
 {
 	for (int i = 0; i < 8; i++) {
 		if (fork() == 0) {
-			char *p = mmap(NULL, 16 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			char *p = mmap(NULL, 16 * MIB, PROT_READ | PROT_WRITE,
+				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 			memset(p, 1, 16 * MIB);
 			sleep(2);
@@ -273,7 +285,7 @@ static void test_cpu_quota(void **state)
 	int status;
 
 	(void)state;
-	plan_init(&p, POLICY_NONE, POLICY_NONE, 50);	/* little, for the machine may be busy */
+	plan_init(&p, POLICY_NONE, POLICY_NONE, 50); /* little, for the machine may be busy */
 	c = make(&p);
 	status = status_of(start(c, burn));
 	assert_true(WIFEXITED(status));

@@ -1,6 +1,7 @@
 /*
- * cgroup v2 for real, as far as a hybrid host goes: directories, cloning into them, freezing, killing, nesting, removal. Limits need
- * controllers, which such a host has on v1; a guest with v2 alone tests those.
+ * cgroup v2 for real, as far as a hybrid host goes: directories, cloning into them, freezing,
+ * killing, nesting, removal. Limits need controllers, which such a host has on v1; a guest with
+ * v2 alone tests those.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +51,9 @@ static struct cgroup *make(bool nesting)
 
 static pid_t clone_into(int fd)
 {
-	struct clone_args a = { .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)fd };
+	struct clone_args a = { .flags = CLONE_INTO_CGROUP,
+				.exit_signal = SIGCHLD,
+				.cgroup = (uint64_t)fd };
 	pid_t pid = (pid_t)syscall(SYS_clone3, &a, sizeof(a));
 
 	if (pid == 0)

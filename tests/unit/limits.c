@@ -250,10 +250,14 @@ static void test_storm(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_by_host),	     cmocka_unit_test(test_watch_runs_only_when_needed),
-		cmocka_unit_test(test_require),	     cmocka_unit_test(test_landlock_rung),
-		cmocka_unit_test(test_no_inodes),    cmocka_unit_test(test_rlimits),
-		cmocka_unit_test(test_stop),	     cmocka_unit_test(test_storm),
+		cmocka_unit_test(test_by_host),
+		cmocka_unit_test(test_watch_runs_only_when_needed),
+		cmocka_unit_test(test_require),
+		cmocka_unit_test(test_landlock_rung),
+		cmocka_unit_test(test_no_inodes),
+		cmocka_unit_test(test_rlimits),
+		cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_storm),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

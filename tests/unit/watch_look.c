@@ -1,6 +1,7 @@
 /*
- * The watch on real processes: a family of this program stands for the sandbox, file systems made in a mount namespace
- * of the test's own stand for its trees. Each test has a guilty and an innocent case.
+ * The watch on real processes: a family of this program stands for the sandbox, file systems
+ * made in a mount namespace of the test's own stand for its trees. Each test has a guilty and
+ * an innocent case.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -106,8 +107,13 @@ static int ready(int fd)
 static struct watch *watch(const struct family *f)
 {
 	static int tmpfs_fds[1], disk_fds[1];
-	struct watch_config c = { .plan = &plan, .init_pid = f->pid, .proc_fd = -1, .tmpfs_fds = tmpfs_fds,
-				  .tmpfs_count = 1, .disk_fds = disk_fds, .disk_count = 1 };
+	struct watch_config c = { .plan = &plan,
+				  .init_pid = f->pid,
+				  .proc_fd = -1,
+				  .tmpfs_fds = tmpfs_fds,
+				  .tmpfs_count = 1,
+				  .disk_fds = disk_fds,
+				  .disk_count = 1 };
 	struct ward_err e = { 0 };
 	struct watch *w = NULL;
 
@@ -128,7 +134,8 @@ static void tick_sleep(void)
 }
 
 /* What the supervisor does, for a quarter of a second. *looks counts the close looks. */
-static bool supervise(struct watch *w, const struct family *f, struct usage *u, enum limit *l, int *looks)
+static bool supervise(struct watch *w, const struct family *f, struct usage *u, enum limit *l,
+		      int *looks)
 {
 	for (int i = 0; i < 13; i++) {
 		if (watch_tick(w, u)) {
@@ -230,7 +237,8 @@ static int share_by_map(int fd)
 static int page_tables(int fd)
 {
 	size_t size = 64ULL << 30;
-	volatile char *p = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	volatile char *p =
+		mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	char sum = 0;
 
 	if (p == MAP_FAILED)
@@ -350,8 +358,8 @@ static int burn_in_children(int fd)
 	return 0;
 }
 
-/* Runs the family as the watch says. Per cent of one processor that it used, and of the time in which it might run. The machine
- * may be busy, so only what is too much is wrong. */
+/* Runs the family as the watch says. Per cent of one processor that it used, and of the time in
+ * which it might run. The machine may be busy, so only what is too much is wrong. */
 static void obey(int (*work)(int), uint64_t *ret_used, uint64_t *ret_running)
 {
 	struct family f = begin(work);
@@ -424,7 +432,8 @@ static int plain_file(int fd)
 
 static int allocated_file(int fd)
 {
-	return fallocate(disk_open("allocated"), FALLOC_FL_KEEP_SIZE, 0, 16 * MIB) < 0 ? 1 : ready(fd);
+	return fallocate(disk_open("allocated"), FALLOC_FL_KEEP_SIZE, 0, 16 * MIB) < 0 ? 1
+										       : ready(fd);
 }
 
 static int sparse_file(int fd)
@@ -487,9 +496,14 @@ static int file_in_a_message(int fd)
 	union {
 		struct cmsghdr header;
 		char space[CMSG_SPACE(sizeof(int))];
-	} control = { .header = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+	} control = { .header = { .cmsg_len = CMSG_LEN(sizeof(int)),
+				  .cmsg_level = SOL_SOCKET,
+				  .cmsg_type = SCM_RIGHTS } };
 	struct iovec iov = { .iov_base = control.space, .iov_len = 1 };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &control,
+			    .msg_controllen = sizeof(control) };
 
 	memcpy(CMSG_DATA(&control.header), &file, sizeof(file));
 	if (fallocate(file, 0, 0, 16 * MIB) < 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0 ||
@@ -577,10 +591,11 @@ static void test_disk(void **state)
 		uint64_t mib;
 		enum limit ends;
 	} rows[] = {
-		{ plain_file, 8, LIMIT_DISK },	   { plain_file, 20, LIMITS },	    { allocated_file, 8, LIMIT_DISK },
-		{ sparse_file, 8, LIMITS },	   { unlinked_file, 8, LIMIT_DISK }, { file_of_a_thread, 8, LIMIT_DISK },
-		{ mapped_file, 8, LIMIT_DISK },	   { file_in_a_message, 8, LIMIT_DISK }, { deep_file, 8, LIMIT_DISK },
-		{ touched_and_replaced, 8, LIMITS },
+		{ plain_file, 8, LIMIT_DISK },     { plain_file, 20, LIMITS },
+		{ allocated_file, 8, LIMIT_DISK }, { sparse_file, 8, LIMITS },
+		{ unlinked_file, 8, LIMIT_DISK },  { file_of_a_thread, 8, LIMIT_DISK },
+		{ mapped_file, 8, LIMIT_DISK },    { file_in_a_message, 8, LIMIT_DISK },
+		{ deep_file, 8, LIMIT_DISK },      { touched_and_replaced, 8, LIMITS },
 	};
 
 	(void)state;
@@ -594,8 +609,8 @@ static void test_disk(void **state)
 		l = run(rows[i].work, &u, &looks);
 		empty_disk();
 		if (l != rows[i].ends)
-			fail_msg("row %zu: ended by %d after %d looks, grown by %llu KiB", i, l, looks,
-				 (unsigned long long)(u.disk_bytes / 1024));
+			fail_msg("row %zu: ended by %d after %d looks, grown by %llu KiB", i, l,
+				 looks, (unsigned long long)(u.disk_bytes / 1024));
 	}
 }
 
@@ -611,7 +626,8 @@ static void test_inodes(void **state)
 	empty_disk();
 }
 
-/* Somebody else fills the same file system: one look, forgiven, and what the sandbox does after that still counts. */
+/* Somebody else fills the same file system: one look, forgiven, and what the sandbox does after
+ * that still counts. */
 static void test_others_are_not_the_sandbox(void **state)
 {
 	struct family f = begin(idle);
@@ -632,7 +648,9 @@ static void test_others_are_not_the_sandbox(void **state)
 	watch_destroy(w);
 
 	auto_fd sub = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct watch_config c = { .plan = &plan, .init_pid = f.pid, .proc_fd = -1, .disk_fds = &sub, .disk_count = 1 };
+	struct watch_config c = {
+		.plan = &plan, .init_pid = f.pid, .proc_fd = -1, .disk_fds = &sub, .disk_count = 1
+	};
 	struct ward_err e = { 0 };
 
 	assert_int_equal(watch_create(&c, &w, &e), 0);
@@ -678,8 +696,9 @@ static int make_world(void **state)
 			return -1;
 	}
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-	    asprintf(&disk_dir, "%s/disk", directory) < 0 || asprintf(&tmpfs_dir, "%s/tmpfs", directory) < 0 ||
-	    mkdir(disk_dir, 0700) < 0 || mkdir(tmpfs_dir, 0700) < 0 ||
+	    asprintf(&disk_dir, "%s/disk", directory) < 0 ||
+	    asprintf(&tmpfs_dir, "%s/tmpfs", directory) < 0 || mkdir(disk_dir, 0700) < 0 ||
+	    mkdir(tmpfs_dir, 0700) < 0 ||
 	    mount("disk", disk_dir, "tmpfs", 0, "size=64m,nr_inodes=4096") < 0 ||
 	    mount("tmp", tmpfs_dir, "tmpfs", 0, "size=64m,nr_inodes=4096") < 0)
 		return -1;

@@ -11,9 +11,10 @@
 
 static void test_stat(void **state)
 {
-	static const char plain[] = "42 (sh) S 7 42 42 0 -1 4194560 1 2 3 4 100 20 3 1 20 0 6 0 999 4096000 250 18446744073709551615 1 1";
-	static const char forged[] =
-		"42 (a) R 1 (x) 9) T 7 42 42 0 -1 4194560 1 2 3 4 100 20 3 1 20 0 6 0 999 4096000 250 1844674407370955 1 1";
+	static const char plain[] = "42 (sh) S 7 42 42 0 -1 4194560 1 2 3 4 100 20 3 1 20 0 6 0 "
+				    "999 4096000 250 18446744073709551615 1 1";
+	static const char forged[] = "42 (a) R 1 (x) 9) T 7 42 42 0 -1 4194560 1 2 3 4 100 20 3 1 "
+				     "20 0 6 0 999 4096000 250 1844674407370955 1 1";
 	struct proc_info p;
 
 	(void)state;
@@ -33,7 +34,8 @@ static void test_stat(void **state)
 
 static void test_broken_stat(void **state)
 {
-	static const char *const texts[] = { "", ")", "1 (x)", "x (y) S 1", "1 (x) S 1 2 3", "(", "1 x S 2)" };
+	static const char *const texts[] = { "",  ")",       "1 (x)", "x (y) S 1", "1 (x) S 1 2 3",
+					     "(", "1 x S 2)" };
 	struct proc_info p;
 
 	(void)state;
@@ -43,7 +45,8 @@ static void test_broken_stat(void **state)
 
 static void test_key(void **state)
 {
-	static const char text[] = "Name:\tRssAnon: 99\nRssAnon:\t  12 kB\nRssAnonX: 5\nVmPTE:\t7 kB\n";
+	static const char text[] =
+		"Name:\tRssAnon: 99\nRssAnon:\t  12 kB\nRssAnonX: 5\nVmPTE:\t7 kB\n";
 
 	(void)state;
 	assert_int_equal(proc_parse_key(text, "RssAnon"), 12);
