@@ -224,8 +224,10 @@ def rule_values(arg, otherwise):
     def rule(env):
         table = {}
         for values, first in env.table.values[env.rule].items():
-            if first is None or first <= env.set:
-                table[values] = DENIED if first is None else ALLOWED
+            if first == "NEVER":
+                table[values] = DENIED
+            elif env.nesting if first == "NESTING" else env.table.level(first) <= env.set:
+                table[values] = ALLOWED
         return low(arg, choose(table, otherwise))
     return rule
 
@@ -336,8 +338,9 @@ class Table:
         self.row_range(rule, name, value, value, first)
 
     def row_range(self, rule, _names, value, last, first):
-        fate = None if first == "NEVER" else self.level(first)
-        self.values.setdefault(rule, {})[(int(value, 0), int(last, 0))] = fate
+        if first not in ("NESTING", "NEVER"):
+            self.level(first)  # must be a set
+        self.values.setdefault(rule, {})[(int(value, 0), int(last, 0))] = first
 
     def row_hot(self, name):
         self.hot.append(name)

@@ -203,8 +203,10 @@ static _Noreturn void run_init(char **argv, size_t argc, char **envp, bool rung)
 	signal_fd = raw_call(SYS_signalfd4, -1, &child, SIGNAL_SET_BYTES, O_CLOEXEC | O_NONBLOCK);
 	if (argc < 1 || signal_fd < 0)
 		guest_exit(125);
-	/* kill(-1) is ours only where the engine has confined us; a filter is the last thing it puts on */
+	/* kill(-1) is ours only where the engine has confined us: there is a filter, the last thing that it puts on, and
+	 * the supervisor is out of reach */
 	if (rung && (raw_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) != 2 ||
+		     raw_call(SYS_kill, raw_call(SYS_getppid), 0) != -EPERM ||
 		     raw_call(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0))
 		guest_exit(125);
 	command = start_command(argv, argc, envp, old_mask, rung);

@@ -404,7 +404,7 @@ static void test_ioctl(void **state)
 					    0x401c5820 /* FS_IOC_FSSETXATTR */ };
 	static const uint32_t given[] = { TCGETS, TCSETS, TIOCGWINSZ, TIOCSWINSZ, FIONREAD, FIONBIO, FIOCLEX, FIOASYNC,
 					  TIOCSPGRP, 0x40049409 /* FICLONE */, 0x802c542a /* TCGETS2 */ };
-	static const uint32_t unknown[] = { 0x8914, 0x8916, 0x89f0, 0x8946, 0xb701, 0x50009401, 0xae01, 0x4b3a, 0x400454ca,
+	static const uint32_t unknown[] = { 0x8916, 0x89f0, 0x8946, 0xb700, 0xb705, 0x50009401, 0xae01, 0x4b3a, 0x400454ca,
 					    0, 1, 2, 0x54ff, 0xffffffff, 0x80000000 };
 
 	(void)state;
@@ -417,6 +417,10 @@ static void test_ioctl(void **state)
 			assert_int_equal(by_int(SYS_ioctl, 1, given[i], NULL), ALLOW);
 		for (size_t i = 0; i < ARRAY_LEN(unknown); i++)
 			assert_int_equal(by_int(SYS_ioctl, 1, unknown[i], NULL), ERRNO(ENOTTY));
+		assert_int_equal(by_int(SYS_ioctl, 1, 0x8914 /* SIOCSIFFLAGS */, NULL),
+				 flags & SECCOMP_NESTING ? ALLOW : ERRNO(ENOTTY));
+		assert_int_equal(by_int(SYS_ioctl, 1, 0xb701 /* NS_GET_USERNS */, NULL),
+				 flags & SECCOMP_NESTING ? ALLOW : ERRNO(ENOTTY));
 		assert_int_equal(by_int(SYS_ioctl, 1, TIOCGPTPEER, NULL), set ? ALLOW : ERRNO(ENOTTY));
 		assert_int_equal(by_int(SYS_ioctl, 1, 0x8912 /* SIOCGIFCONF */, NULL), set ? ALLOW : ERRNO(ENOTTY));
 	}
