@@ -221,7 +221,6 @@ void cgroup_destroy(struct cgroup *c)
 	if (c->ops->leave)
 		c->ops->leave(c);
 	cgroup_dir_drop(&c->own);
-	free(c->parent);
 	free(c);
 }
 
@@ -357,8 +356,6 @@ static void empty_dir(int dir_fd)
 	/* v1: what is frozen does not die; files that are not there are not meant */
 	if (io_write_file(dir_fd, "freezer.state", "THAWED") == 0 || n < 0)
 		sleep_ms(1);
-	if (n > 0 && (size_t)n <= ARRAY_LEN(pids) && pid_in(pids, (size_t)n, getpid()))
-		return;	/* ward's own leaf */
 	if (io_write_file(dir_fd, "cgroup.kill", "1") < 0 && cgroup_kill_pids(dir_fd) < 0)
 		sleep_ms(1);
 }
@@ -384,8 +381,7 @@ void cgroup_dir_drop(struct cgroup_dir *d)
 	dir_init(d);
 }
 
-/* ward-<letters, digits, dashes>, as cgroup_create() makes them; "box" and "self" may follow as
- * parts of their own. */
+/* ward-<letters, digits, dashes>, as cgroup_create() makes them; "box" may lie below. */
 static bool is_ward_name(const char *path)
 {
 	const char *name = strrchr(path, '/');
@@ -413,6 +409,14 @@ static bool is_ward_name(const char *path)
 	return true;
 }
 
+/* Where ward itself went to make room, see cgroup2.c: never killed. */
+static bool is_leaf(const char *path)
+{
+	size_t n = strlen(path);
+
+	return n > 5 && strcmp(path + n - 5, "-self") == 0;
+}
+
 static bool is_cgroup_fs(int fd)
 {
 	struct statfs s;
@@ -435,7 +439,10 @@ void cgroup_remove_dirs(const struct strv *dirs)
 
 		if (fd < 0 || !is_cgroup_fs(fd))
 			continue;
-		empty_dir(fd);
+		if (!is_leaf(path))
+			empty_dir(fd);
+		else if (cgroup_leave_leaf(fd) < 0)
+			continue;
 		remove_dir(path, fd);
 	}
 }

@@ -30,6 +30,7 @@
 #define QUOTA_MIN_US 1000
 #define FREEZE_TRIES 200	/* of 1 ms */
 #define KILL_TRIES 200		/* of 5 ms */
+#define LEAF_PIDS 64
 
 enum { CAN_MEMORY = 1, CAN_PIDS = 2, CAN_CPU = 4, CAN_LIMIT = CAN_MEMORY | CAN_PIDS };
 
@@ -179,9 +180,6 @@ static int make_room(struct cgroup *c, const struct place *place, const char *ru
 		c->own.path = NULL;
 		return ward_fail(e, ENOMEM, "out of memory");
 	}
-	c->parent = strdup(place->dir);
-	if (!c->parent)
-		return ward_fail(e, ENOMEM, "out of memory");
 	r = cgroup_dir_make(&c->own, e);
 	return r < 0 ? r : write_or_fail(c->own.fd, c->own.path, "cgroup.procs", "0", e);
 }
@@ -301,23 +299,37 @@ static int create(struct cgroup *c, const struct cgroup_map *m, const struct pla
 	return r;
 }
 
-/* Back to where ward was, so that the leaf can go. */
-static void leave(struct cgroup *c)
+int cgroup_leave_leaf(int leaf_fd)
 {
 	static const char off[] = "-memory -pids -cpu";
+	auto_fd parent = openat(leaf_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	pid_t pids[LEAF_PIDS];
+	ssize_t n = cgroup_read_pids(leaf_fd, pids, ARRAY_LEN(pids));
+	int r;
 
-	if (c->own.fd < 0)
-		return;
+	if (parent < 0)
+		return -errno;
+	if (n <= 0)
+		return (int)n;
+	/* a cgroup with processes has no controllers for children; where another run needs them this fails */
+	r = io_write_file(parent, "cgroup.subtree_control", off);
+	for (ssize_t i = 0; i < n && i < LEAF_PIDS && r == 0; i++) {
+		char text[16];
 
-	auto_fd fd = open(c->parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		snprintf(text, sizeof(text), "%d", pids[i]);
+		r = io_write_file(parent, "cgroup.procs", text);
+		if (r == -ESRCH)
+			r = 0;
+	}
+	return r;
+}
 
-	/* where another run still needs the controllers this fails, and the leaf stays for
-	 * systemd to remove */
-	if (fd >= 0 && io_write_file(fd, "cgroup.subtree_control", off) == 0 &&
-	    io_write_file(fd, "cgroup.procs", "0") == 0)
+static void leave(struct cgroup *c)
+{
+	if (c->own.fd < 0 || cgroup_leave_leaf(c->own.fd) == 0)
 		return;
 	free(c->own.path);
-	c->own.path = NULL;	/* we are in it: do not try to empty it */
+	c->own.path = NULL;	/* we are in it: it stays, and goes with the scope */
 }
 
 static int attach(unused_arg struct cgroup *c, unused_arg pid_t pid, unused_arg struct ward_err *e)

@@ -44,7 +44,6 @@ struct cgroup {
 	struct cgroup_dir dirs[CG_PLACES];
 	struct cgroup_dir inner;	/* v2, nesting: the processes are here, the limits above */
 	struct cgroup_dir own;		/* v2: where ward itself moved to, to make room */
-	char *parent;			/* v2: what own was moved out of; owned */
 	int event_fd;
 	bool frozen;
 	uint64_t pids_limit;		/* POLICY_NONE: none */
@@ -81,6 +80,8 @@ must_check ssize_t cgroup_read_pids(int dir_fd, pid_t *pids, size_t cap);
 /* Sends SIGKILL to every process in the directory, never to the caller, until none is left or a
  * second has passed. */
 must_check int cgroup_kill_pids(int dir_fd);
+/* v2: moves ward's own processes from the leaf back to the directory above, so that the leaf can go. */
+must_check int cgroup_leave_leaf(int leaf_fd);
 /* Whether the caller may create in the directory and move processes into what it creates. */
 bool cgroup_may_create(const char *dir);
 

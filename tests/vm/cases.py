@@ -17,6 +17,15 @@ done
 echo $$ > /sys/fs/cgroup/user/scope/cgroup.procs
 '''
 
+# What `systemd-run --user --scope -p Delegate=yes ward run ...` gives: a cgroup of ward's own, with nobody else in it.
+SCOPE = r'''
+mount -t cgroup2 none /sys/fs/cgroup
+echo "+cpu +memory +pids" > /sys/fs/cgroup/cgroup.subtree_control
+mkdir /sys/fs/cgroup/scope
+d=/sys/fs/cgroup/scope
+chown 1000:1000 $d $d/cgroup.procs $d/cgroup.subtree_control $d/cgroup.threads
+'''
+
 # The same tree, but nothing of it belongs to the user: what a login shell has.
 NOT_DELEGATED = r'''
 mount -t cgroup2 none /sys/fs/cgroup
@@ -81,6 +90,26 @@ def cgroup2_cases(user):
     ]
 
 
+def in_scope(command):
+    """The command as the user, alone in the scope."""
+    return f'echo $$ > /sys/fs/cgroup/scope/cgroup.procs; exec su -s /bin/sh user -c "cd /home/user/ws; exec {command}"'
+
+
+SCOPE_CASES = [
+    ('ws', 'user', 'true', lambda r: r.code == 0),
+    ('scope-held', 'root', in_scope('ward run --memory 64M --pids 64 --cpus 0.5 --report $REPORT -- true'),
+     lambda r: r.code == 0 and all(held_by(r, n, 'cgroup2') for n in ('memory', 'pids', 'cpu'))),
+    ('scope-left', 'root', LEFT + '; cat /sys/fs/cgroup/scope/cgroup.subtree_control', lambda r: r.out.strip() == ''),
+    ('scope-memory', 'root', in_scope(f"ward run --memory 64M --report $REPORT -- sh -c '{EAT}'"),
+     lambda r: r.code == 137 and hit(r, 'memory') and held_by(r, 'memory', 'cgroup2')),
+    ('scope-nesting', 'root', in_scope('ward run --set process.nesting=true --memory 64M --report $REPORT -- true'),
+     lambda r: r.code == 0 and held_by(r, 'memory', 'cgroup2')),
+    ('scope-killed', 'root', "sh -c '" + in_scope('ward run --memory 64M -- sleep 100') + "' & P=$!; sleep 4; "
+     '[ -d /sys/fs/cgroup/scope/ward-*-self ] || exit 8; kill -9 $P; sleep 4; ps -o comm | grep -x sleep && exit 9; ' + LEFT,
+     lambda r: r.code == 0 and 'ward-' not in r.out),
+]
+
+
 def basic_cases(user):
     return [
         (f'runs-{user}', user, 'ward run --report $REPORT -- sh -c "id -u; echo work > file; exit 3"',
@@ -121,6 +150,7 @@ SYSCTL_CLONE = ('unprivileged_userns_clone', 'echo 0 > /proc/sys/kernel/unprivil
 
 BOOTS = [
     ('cgroup2-delegated', 'new', DELEGATED, cgroup2_cases('user') + cgroup2_cases('root')),
+    ('cgroup2-scope', 'new', SCOPE, SCOPE_CASES),
     ('cgroup2-not-delegated', 'new', NOT_DELEGATED, [
         ('watch-user', 'user', 'ward run --memory 64M --report $REPORT -- true',
          lambda r: r.code == 0 and held_by(r, 'memory', 'watch')),
