@@ -403,6 +403,15 @@ static void test_refusals(void **state)
 	r.plan.facts.landlock_abi = 5;
 	expect_refusal(&r, "ABI 6");
 
+	struct guard_root hidden = { .path = ws };
+
+	make_plan(&r, "true");
+	r.plan.roots = &hidden;
+	r.plan.root_count = 1;
+	assert_int_equal(ignore_add(&hidden.aiignore, ".env\n", 5), 0);
+	expect_refusal(&r, ".aiignore");
+	ignore_free(hidden.aiignore);
+
 	make_plan(&r, "true");
 	snprintf(inner, sizeof(inner), "%s/inner", ws);
 	add_mount(&r, inner, false);

@@ -70,16 +70,21 @@ static int check_nested_mounts(const struct plan *p, struct ward_err *e)
 	return 0;
 }
 
+static bool names_some(const struct ignore *list)
+{
+	return list && !ignore_is_empty(list);
+}
+
 static int check_hidden(const struct plan *p, struct ward_err *e)
 {
 	for (size_t i = 0; i < p->root_count; i++)
-		if (p->roots[i].hide && !ignore_is_empty(p->roots[i].hide)) {
-			(void)ward_fail(
-				e, ENOTSUP,
-				"%s has files to hide (.aiignore), which the landlock rung cannot",
-				p->roots[i].path);
-			return ward_remedy(e, "enable user namespaces (`ward doctor` tells how), "
-					      "or remove .aiignore");
+		if (names_some(p->roots[i].hide) || names_some(p->roots[i].aiignore)) {
+			(void)ward_fail(e, ENOTSUP,
+					"%s has files to hide (.aiignore), which the landlock rung cannot",
+					p->roots[i].path);
+			return ward_remedy(
+				e,
+				"enable user namespaces (`ward doctor` tells how), or remove .aiignore");
 		}
 	return 0;
 }
