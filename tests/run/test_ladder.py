@@ -1,0 +1,198 @@
+"""The Landlock rung: user namespaces are taken away, and what is left must hold, or be refused, and say so."""
+import json
+import os
+import signal
+import time
+
+from harness import needs, only_root
+
+# what a host without user namespaces answers (Docker's filter answers in the same way)
+WITHOUT = r"""
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#define LOAD(field) { BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, field) }
+#define RET(value) { BPF_RET | BPF_K, 0, 0, value }
+int main(int argc, char **argv)
+{
+	struct sock_filter code[] = {
+		LOAD(nr),
+		{ BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_clone3 }, RET(SECCOMP_RET_ERRNO | ENOSYS),
+		{ BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SYS_clone }, { BPF_JMP | BPF_JEQ | BPF_K, 0, 3, SYS_unshare },
+		LOAD(args[0]), { BPF_JMP | BPF_JSET | BPF_K, 0, 1, 0x10000000 }, RET(SECCOMP_RET_ERRNO | EPERM),
+		RET(SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		return 99;
+	execv(argv[1], argv + 1);
+	return 98;
+}
+"""
+ACCEPT = ["--set", "require.isolation=landlock", "--set", "require.limits=none"]
+
+
+def ward(t, ws, *args, accept=ACCEPT, **options):
+    """ward run on a host without user namespaces; .report is the report."""
+    report = os.path.join(t.fresh_dir("report"), "r.json")
+    r = t.run(t.compile(WITHOUT), t.ward_path, "run", "--report", report, "-w", ws, *accept, *args, cwd=ws, **options)
+    text = t.read(report)
+    r.report = json.loads(text) if text else None
+    return r
+
+
+def shell(t, ws, script, *options):
+    return ward(t, ws, *options, "--", "/bin/sh", "-c", script)
+
+
+def test_refused_unless_accepted(t):
+    r = ward(t, t.workspace(), "--", "/bin/true", accept=[])
+    t.equal(r.rc, 125)
+    t.contains(r.err, "require: {isolation: landlock, limits: none}")
+    t.check("refused" in r.report, "the report is a refusal")
+
+
+@needs("landlock")
+def test_work_goes_on(t):
+    ws = t.workspace({"a": "x\n"})
+    r = shell(t, ws, "cat a; mkdir -p d/e && mv a d/e/b && ln -s d/e/b l && cat l; chmod 750 d; touch -d @1000 d/e/b;"
+                     " echo t > $TMPDIR/t && cat $HOME/t; exit 7")
+    t.equal((r.rc, r.out), (7, "x\nx\nt\n"), r.err)
+    t.equal(os.stat(os.path.join(ws, "d")).st_mode & 0o7777, 0o750)
+    t.equal(int(os.stat(os.path.join(ws, "d/e/b")).st_mtime), 1000)
+    t.equal(os.stat(os.path.join(ws, "d/e/b")).st_uid, os.stat(ws).st_uid, "the owner")
+
+
+@needs("landlock")
+def test_files_outside(t):
+    ws, outside = t.workspace(), t.fresh_dir("outside")
+    t.write(outside, {"secret": "secret\n"})
+    before = os.stat(os.path.join(outside, "secret"))
+    r = shell(t, ws, f"""cat {outside}/secret; ls {outside}; ln {outside}/secret l; ln -s {outside}/secret s; cat s
+        echo x > s; echo x > {outside}/new; rm {outside}/secret; mv {outside}/secret .; truncate -s 0 {outside}/secret
+        chmod 600 {outside}/secret; chmod 600 s; touch {outside}/secret; touch s; cat /etc/shadow; ls -A""")
+    t.equal(r.out, "s\n")
+    after = os.stat(os.path.join(outside, "secret"))
+    t.equal((after.st_mode, after.st_mtime_ns, after.st_ctime_ns), (before.st_mode, before.st_mtime_ns, before.st_ctime_ns))
+    t.equal(sorted(os.listdir(outside)), ["secret"])
+    t.contains(str(r.report["denials"]), "system call")
+
+
+@needs("landlock")
+def test_read_only_workspace(t):
+    ws = t.workspace({"a": "x"})
+    r = shell(t, ws, "cat a; echo y > a; echo y > b; chmod 600 a; touch a; rm a", "--set", "filesystem.mode=read_only")
+    t.equal(r.out, "x")
+    t.equal(t.read(ws, "a"), "x")
+    t.equal(os.listdir(ws), ["a"])
+
+
+@needs("landlock")
+def test_network_and_sockets(t):
+    script = """import socket
+for family, kind in ((2, 1), (2, 2), (10, 1), (1, 1), (1, 2), (16, 3), (40, 1)):
+    try:
+        socket.socket(family, kind)
+        print("socket", family, kind)
+    except OSError:
+        pass
+a, b = socket.socketpair()
+a.send(b"pair"); print(b.recv(4).decode())"""
+    r = ward(t, t.workspace(), "--", "/usr/bin/python3", "-c", script)
+    t.equal((r.rc, r.out), (0, "pair\n"), r.err)
+
+
+@needs("landlock")
+def test_other_processes(t):
+    victim = t.background(time.sleep, 60)
+    r = shell(t, t.workspace(), f"""kill -0 {victim} && echo reached; kill -9 {victim} && echo killed; kill -9 -1
+        kill -0 {os.getpid()} && echo reached; cat /proc/{victim}/cmdline; prlimit --pid {victim} --cpu=1:1 && echo limited
+        renice -n 19 -p {victim} && echo reniced; echo end""")
+    t.equal(r.out, "end\n")
+    t.equal(os.waitpid(victim, os.WNOHANG)[0], 0, "the victim lives")
+
+
+def sleepers(mark):
+    """Processes that sleep for that many seconds."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                if f.read() == f"sleep\0{mark}\0".encode():
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+@needs("landlock")
+def test_daemons_end_with_the_command(t):
+    mark = 20000 + os.getpid()
+    r = shell(t, t.workspace(), f"setsid sleep {mark} & (setsid sh -c 'trap \"\" TERM; sleep {mark}' &); sleep 0.3; exit 3")
+    t.equal(r.rc, 3)
+    t.equal(sleepers(mark), [])
+
+
+@needs("landlock")
+def test_deadline(t):
+    mark = 3020000 + os.getpid()
+    r = shell(t, t.workspace(), f"setsid sleep {mark} & trap '' TERM; sleep {mark}", "--timeout", "0.5")
+    t.equal(r.rc, 124)
+    t.equal(sleepers(mark), [])
+
+
+@needs("landlock")
+def test_killed_supervisor(t):
+    """No process stays; what it leaves in its temporary directory is said to stay, and is removed here."""
+    mark, ws = 6020000 + os.getpid(), t.workspace()
+    process = t.popen([t.compile(WITHOUT), t.ward_path, "run", "-w", ws, *ACCEPT, "--", "/bin/sh", "-c",
+                       f"echo $TMPDIR > tmp; setsid sleep {mark} & sleep {mark}"], cwd=ws)
+    t.wait_until(lambda: len(sleepers(mark)) == 2, 10, "the sandbox runs")
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    t.wait_until(lambda: not sleepers(mark), 5, "the sandbox's processes end")
+    tmp = t.read(ws, "tmp").strip()
+    t.check(tmp.startswith("/tmp/ward-"), tmp)
+    os.rmdir(tmp)
+
+
+@needs("landlock")
+def test_wishes_are_refused(t):
+    """What the rung does not have is refused where the policy asks for it, never ignored."""
+    for files, options, word in (
+            ({}, ["--set", "filesystem.hide=[.env]"], "filesystem.hide"),
+            ({}, ["--set", "filesystem.protect=[x]"], "filesystem.protect"),
+            ({}, ["--set", "process.nesting=true"], "process.nesting"),
+            ({".aiignore": ".env\n", ".env": "secret"}, [], ".aiignore")):
+        r = ward(t, t.workspace(files), *options, "--", "/bin/echo", "ran")
+        t.equal((r.rc, r.out), (125, ""), word)
+        t.contains(r.err, word)
+        t.contains(r.err, "remedy")
+    ws = t.workspace({"sub/a": "x"})
+    r = ward(t, ws, "--ro", os.path.join(ws, "sub"), "--", "/bin/echo", "ran")
+    t.equal((r.rc, r.out), (125, ""), r.err)
+
+
+@needs("landlock")
+def test_report_tells(t):
+    r = ward(t, t.workspace(), "--", "/bin/true")
+    layers = r.report["layers"]
+    t.equal([name for name, layer in layers.items() if layer["in_force"] and name != "cgroup"],
+            ["rlimits", "no capabilities", "no_new_privs", "landlock", "seccomp"])
+    t.contains(str(r.report["notes"]), "absent on this rung")
+
+
+@only_root
+@needs("landlock")
+def test_root_becomes_the_owner(t):
+    ws = t.workspace()
+    os.chown(ws, 12345, 12345)
+    os.chmod(os.path.dirname(ws), 0o755)
+    r = shell(t, ws, "id -u; id -G; grep -c . /etc/shadow; echo x > a; chmod 700 a")
+    t.equal(r.out, "12345\n12345\n", r.err)
+    t.equal((os.stat(os.path.join(ws, "a")).st_uid, os.stat(os.path.join(ws, "a")).st_mode & 0o777), (12345, 0o700))
