@@ -66,8 +66,14 @@ bool guard_is_git_dir(const struct git_seen *s, const char *path, size_t path_le
 	       ((s->type[GIT_OBJECTS] && s->type[GIT_REFS]) || s->type[GIT_commondir]);
 }
 
-bool guard_is_git_data(const char *name)
+/* Only below a directory named ".git": elsewhere "objects" and "logs" are names that a project has too, and to look like a
+ * repository takes an agent three files. */
+bool guard_is_git_data(const struct walk_entry *entry)
 {
+	const char *name = entry->name;
+
+	if (strncmp(entry->path, ".git/", 5) != 0 && !strstr(entry->path, "/.git/"))
+		return false;
 	return strcmp(name, parts[GIT_OBJECTS].name) == 0 || strcmp(name, parts[GIT_REFS].name) == 0 ||
 	       strcmp(name, parts[GIT_LOGS].name) == 0;
 }

@@ -32,8 +32,8 @@ const char *guard_git_why(enum git_part part);
 void guard_git_note(struct git_seen *s, const struct walk_entry *entry);
 /* Whether git would take the directory at path (of path_len) for a repository, or could once it is completed. */
 bool guard_is_git_dir(const struct git_seen *s, const char *path, size_t path_len);
-/* Whether name is a part that holds data only: nothing in it is found by its name. */
-bool guard_is_git_data(const char *name);
+/* Whether an entry of a git directory is a part that holds data only: nothing in it is found by its name. */
+bool guard_is_git_data(const struct walk_entry *entry);
 
 /* Whether the lists protect an entry; a link counts as the directory it may stand for. */
 bool guard_is_protected(const struct guard_root *g, const struct walk_entry *entry);

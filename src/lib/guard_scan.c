@@ -213,7 +213,7 @@ static int scan_enter(void *ctx, const struct walk_dir *d, const struct walk_ent
 
 	*mark = d->mark & ~(unsigned)GIT_DIR;
 	if (d->mark & GIT_DIR) {
-		if (guard_is_git_data(entry->name))
+		if (guard_is_git_data(entry))
 			return 0;
 		if (strcmp(entry->name, guard_git_name(GIT_hooks)) == 0 &&
 		    !guard_is_released(s->g, entry->path, true))

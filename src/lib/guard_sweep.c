@@ -272,7 +272,7 @@ static int sweep_enter(void *ctx, const struct walk_dir *d, const struct walk_en
 	struct sweep *s = ctx;
 
 	*mark = d->mark & IN_DATA;
-	if (d->mark & GIT_DIR && guard_is_git_data(entry->name))
+	if (d->mark & GIT_DIR && guard_is_git_data(entry))
 		*mark |= IN_DATA;
 	return !guard_list_has(&s->g->baseline, entry->path, entry->path_len, '/');
 }

@@ -24,7 +24,8 @@ def attack(a):
         number = 0
         while number < 2000:
             number += 1
-            put("beat", f"{os.getpid()} {number}")
+            put("beat.new", f"{os.getpid()} {number}")
+            os.rename("beat.new", "beat")
             if number == 2:
                 os.close(done)
             time.sleep(0.005)

@@ -217,9 +217,10 @@ class Test:
         """Waits for a process of ward_start()."""
         return self.finish(process, process.args, None, timeout)
 
-    def tty(self, *argv, input=b"", env=None, cwd=None, timeout=30, root=False):
-        """Runs a program on a new terminal of its own (controlling terminal, 0-2). Returns a Result whose out is all
-        that the terminal showed; .typed is what a program that reads this terminal next would be given."""
+    def tty(self, *argv, input=b"", after=b"", env=None, cwd=None, timeout=30, root=False):
+        """Runs a program on a new terminal of its own (controlling terminal, 0-2). input is typed once the terminal has
+        shown `after`. Returns a Result whose out is all that the terminal showed; .typed is what a program that reads
+        this terminal next would be given."""
         main, line = os.openpty()
         attributes = termios.tcgetattr(line)
         attributes[3] &= ~termios.ECHO
@@ -233,9 +234,10 @@ class Test:
         os.set_blocking(main, False)
         shown = bytearray()
         deadline = started + timeout
-        if input:
-            os.write(main, input)
         while process.poll() is None:
+            if input and after in shown:
+                os.write(main, input)
+                input = b""
             if time.monotonic() > deadline:
                 process.kill()
                 process.wait()
