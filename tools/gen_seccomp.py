@@ -175,6 +175,7 @@ SOCK_TYPE = 0xF
 HUGETLB_MMAP, HUGETLB_MEMFD, HUGETLB_SHM = 0x40000, 0x4, 0o4000
 RESET_ON_FORK, OTHER, BATCH, IDLE = 0x40000000, 0, 3, 5
 NEW_LISTENER = 8
+PAGE = 4096
 
 
 def no_set_id(arg, after):
@@ -243,6 +244,14 @@ def rule_unshare(env):
     return low(0, any_bit(NEW_NAMESPACE | NEWTIME, DENIED, high(0, equal(0, ALLOWED, DENIED))))
 
 
+def small_segment(env):
+    """A page or less is given even where memory is closed: a namespace has at most 4096 segments. With nesting there
+    could be any number of namespaces."""
+    if env.nesting:
+        return CLOSABLE
+    return low(1, jump("ge", PAGE + 1, CLOSABLE, high(1, equal(0, ALLOWED, CLOSABLE))))
+
+
 def scheduler():
     kinds = {OTHER: ALLOWED, BATCH: ALLOWED, IDLE: ALLOWED}
     return low(1, mask(0xFFFFFFFF ^ RESET_ON_FORK, choose(kinds, DENIED)))
@@ -271,7 +280,7 @@ RULES = {
     "seccomp": rule_seccomp,
     "mmap": lambda env: low(3, any_bit(HUGETLB_MMAP, errno(ENOMEM), ALLOWED)),
     "memfd": lambda env: low(1, any_bit(HUGETLB_MEMFD, errno(ENOMEM), CLOSABLE)),
-    "shmget": lambda env: low(2, any_bit(HUGETLB_SHM, errno(ENOMEM), CLOSABLE)),
+    "shmget": lambda env: low(2, any_bit(HUGETLB_SHM, errno(ENOMEM), small_segment(env))),
     "closable": lambda env: CLOSABLE,
     # a datagram pair could be sent on to any address: of pairs, only connected kinds
     "socket_rung": lambda env: low(0, choose({AF_INET: DENIED, AF_INET6: DENIED, AF_PACKET: DENIED, AF_ALG: DENIED,

@@ -484,7 +484,9 @@ static void test_memory(void **state)
 		if (set == 0 || flags & SECCOMP_RUNG)
 			continue;
 		for (size_t i = 1; i < ARRAY_LEN(closable); i++)
-			assert_int_equal(fate(closable[i], 0, 4096, 0600, 0), closed ? NO_CALL : ALLOW);
+			assert_int_equal(fate(closable[i], 0, 4097, 0600, 0), closed ? NO_CALL : ALLOW);
+		assert_int_equal(fate(SYS_shmget, 0, 4096, 0600, 0), closed && flags & SECCOMP_NESTING ? NO_CALL : ALLOW);
+		assert_int_equal(fate(SYS_shmget, 0, 1ULL << 32, 0600, 0), closed ? NO_CALL : ALLOW);
 		assert_int_equal(by_int(SYS_shmget, 2, 04000 | 0600, NULL), ERRNO(ENOMEM));
 	}
 }

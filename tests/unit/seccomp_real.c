@@ -180,7 +180,7 @@ static void memory(unsigned set, unsigned flags)
 	if (flags & SECCOMP_CLOSE_MEMORY) {
 		EXPECT(fd < 0 && errno == ENOSYS);
 		if (set)
-			EXPECT_ERRNO(syscall(SYS_shmget, 0, 4096, 0600), ENOSYS);
+			EXPECT_ERRNO(syscall(SYS_shmget, 0, 4097, 0600), ENOSYS);
 	} else {
 		EXPECT(fd >= 0);
 	}
