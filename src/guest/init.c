@@ -195,7 +195,7 @@ static _Noreturn void end_all(bool rung)
 static _Noreturn void run_init(char **argv, size_t argc, char **envp, bool rung)
 {
 	unsigned long all = ~0UL, old_mask = 0, child = SIGNAL_BIT(SIGCHLD);
-	long command, signal_fd;
+	long command, signal_fd, supervisor = raw_call(SYS_getppid);
 
 	raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
 	raw_call(SYS_fcntl, GUEST_CONTROL_FD, F_SETFD, FD_CLOEXEC);
@@ -206,7 +206,7 @@ static _Noreturn void run_init(char **argv, size_t argc, char **envp, bool rung)
 	/* kill(-1) is ours only where the engine has confined us: there is a filter, the last thing that it puts on, and
 	 * the supervisor is out of reach */
 	if (rung && (raw_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) != 2 ||
-		     raw_call(SYS_kill, raw_call(SYS_getppid), 0) != -EPERM ||
+		     raw_call(SYS_kill, supervisor, 0) != -EPERM ||
 		     raw_call(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0))
 		guest_exit(125);
 	command = start_command(argv, argc, envp, old_mask, rung);
