@@ -66,13 +66,20 @@ bool guard_is_git_dir(const struct git_seen *s, const char *path, size_t path_le
 	       ((s->type[GIT_OBJECTS] && s->type[GIT_REFS]) || s->type[GIT_commondir]);
 }
 
-/* Only below a directory named ".git": elsewhere "objects" and "logs" are names that a project has too, and to look like a
- * repository takes an agent three files. */
-bool guard_is_git_data(const struct walk_entry *entry)
+/* Whether a path of length n goes through a ".git". */
+static bool is_in_git(const char *path, size_t n)
 {
-	const char *name = entry->name;
+	for (size_t at = 0; at + 4 <= n; at++) {
+		if (memcmp(path + at, ".git", 4) == 0 && (at == 0 || path[at - 1] == '/') &&
+		    (at + 4 == n || path[at + 4] == '/'))
+			return true;
+	}
+	return false;
+}
 
-	if (strncmp(entry->path, ".git/", 5) != 0 && !strstr(entry->path, "/.git/"))
+bool guard_is_git_data(const struct guard_root *g, const struct walk_dir *d, const char *name)
+{
+	if (!is_in_git(d->path, d->path_len) && !is_in_git(g->path, strlen(g->path)))
 		return false;
 	return strcmp(name, parts[GIT_OBJECTS].name) == 0 || strcmp(name, parts[GIT_REFS].name) == 0 ||
 	       strcmp(name, parts[GIT_LOGS].name) == 0;

@@ -2,6 +2,8 @@
 #ifndef WARD_LIB_GUARD_INTERNAL_H
 #define WARD_LIB_GUARD_INTERNAL_H
 
+#include <sys/types.h>
+
 #include "base/walk.h"
 #include "lib/guard.h"
 
@@ -32,8 +34,25 @@ const char *guard_git_why(enum git_part part);
 void guard_git_note(struct git_seen *s, const struct walk_entry *entry);
 /* Whether git would take the directory at path (of path_len) for a repository, or could once it is completed. */
 bool guard_is_git_dir(const struct git_seen *s, const char *path, size_t path_len);
-/* Whether an entry of a git directory is a part that holds data only: nothing in it is found by its name. */
-bool guard_is_git_data(const struct walk_entry *entry);
+/* Whether name is a part that holds data only: nothing in it is found by its name. Only in what lies in a ".git": anybody
+ * can make any directory look like a bare repository, and call a directory of the project "objects" or "logs". */
+bool guard_is_git_data(const struct guard_root *g, const struct walk_dir *d, const char *name);
+
+/* Files that are known by their number, because they have more names than one. */
+struct guard_twin {
+	dev_t device;
+	ino_t inode;
+};
+struct guard_twins {
+	struct guard_twin *items;
+	size_t len, cap;
+};
+/* Whether dir_fd/name is a file with more than one name. */
+bool guard_has_twin(int dir_fd, const char *name);
+/* Notes dir_fd/name ("": dir_fd itself) if it is. */
+must_check int guard_twin_note(struct guard_twins *t, int dir_fd, const char *name, struct ward_err *e);
+/* Makes every name that the noted files have in the tree read-only. */
+must_check int guard_twin_steps(struct guard_root *g, int root_fd, struct guard_twins *t, struct ward_err *e);
 
 /* Whether the lists protect an entry; a link counts as the directory it may stand for. */
 bool guard_is_protected(const struct guard_root *g, const struct walk_entry *entry);

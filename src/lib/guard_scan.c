@@ -5,8 +5,9 @@
  * One walk looks at every name once. What matches hide is hidden with all that lies beneath it, and so is a socket; what is protected becomes
  * read-only, and its directory is then looked at only for names to hide. A link cannot carry a mount: the sweep
  * compares it with what it was, and what it leads to inside the tree is hidden or protected in its place. A directory
- * that the caller may not read becomes read-only, so that its owner cannot open it up from inside. Of git directories
- * only the data (objects, refs, logs) is passed over: names there are git's, not files of the project.
+ * that the caller may not read becomes read-only, so that its owner cannot open it up from inside. Other names of a
+ * protected file become read-only with it (guard_twin.c). Of git directories called ".git" only the data (objects, refs,
+ * logs) is passed over: names there are git's, not files of the project.
  */
 #include "lib/guard_internal.h"
 
@@ -35,6 +36,7 @@ struct scan {
 	bool git_hidden[GIT_PARTS];
 	struct nested *nested;
 	size_t nested_count, nested_cap;
+	struct guard_twins twins;	/* protected files with a second name */
 	struct strv targets;	/* "h PATH" and "r PATH": what links lead to, to be hidden or made read-only */
 };
 
@@ -130,6 +132,8 @@ static int protect_entry(struct scan *s, const struct walk_dir *d, const struct 
 {
 	if (entry->type == DT_LNK)
 		return see_link(s, d, entry, 'r');
+	if (entry->type == DT_REG && guard_twin_note(&s->twins, d->fd, entry->name, s->e) < 0)
+		return -s->e->code;
 	return protect_path(s, entry->path, entry->type == DT_DIR);
 }
 
@@ -143,7 +147,7 @@ static bool is_git_link(const struct guard_root *g, const struct walk_entry *ent
 static int scan_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
 {
 	struct scan *s = ctx;
-	int status;
+	int status = 0;
 
 	guard_git_note(&s->git, entry);
 	if (entry->type == DT_SOCK && is_host_socket(s, entry))
@@ -154,8 +158,11 @@ static int scan_entry(void *ctx, struct walk_dir *d, const struct walk_entry *en
 				s->git_hidden[i] = true;
 		return hide(s, d, entry);
 	}
-	if (d->mark & IN_READONLY)
-		return 1;
+	if (d->mark & IN_READONLY) {
+		if (entry->type == DT_REG && s->g->writable)
+			status = guard_twin_note(&s->twins, d->fd, entry->name, s->e);
+		return status < 0 ? status : 1;
+	}
 	if (!is_git_link(s->g, entry) && !guard_is_protected(s->g, entry))
 		return 1;
 	status = protect_entry(s, d, entry);
@@ -213,7 +220,7 @@ static int scan_enter(void *ctx, const struct walk_dir *d, const struct walk_ent
 
 	*mark = d->mark & ~(unsigned)GIT_DIR;
 	if (d->mark & GIT_DIR) {
-		if (guard_is_git_data(entry))
+		if (guard_is_git_data(s->g, d, entry->name))
 			return 0;
 		if (strcmp(entry->name, guard_git_name(GIT_hooks)) == 0 &&
 		    !guard_is_released(s->g, entry->path, true))
@@ -286,6 +293,9 @@ static int scan_targets(struct scan *s)
 
 		if (fd < 0 || fstat(fd, &st) < 0)
 			continue;
+		status = guard_twin_note(&s->twins, fd, "", s->e);
+		if (status < 0)
+			return status;
 		status = guard_add_step(s->g, s->targets.items[i][0] == 'h' ? GUARD_HIDE : GUARD_READONLY, path,
 					S_ISDIR(st.st_mode), s->e);
 		if (status < 0)
@@ -316,9 +326,12 @@ int guard_scan(struct guard_root *g, int root_fd, struct ward_err *e)
 	status = walk_tree(root_fd, &scan_ops, &s, g->writable ? 0 : IN_READONLY, e);
 	if (status >= 0)
 		status = scan_targets(&s);
+	if (status >= 0)
+		status = guard_twin_steps(g, root_fd, &s.twins, e);
 	while (s.nested_count)
 		ignore_free(s.nested[--s.nested_count].list);
 	free(s.nested);
+	free(s.twins.items);
 	strv_free(&s.targets);
 	if (status < 0)
 		return ward_wrap(e, "looking for hidden and protected names in %s", g->path);

@@ -134,6 +134,14 @@ static char *dir_path(const struct walk_dir *d)
 	return strndup(d->path, d->path_len);
 }
 
+/* A file of git's that was judged stays as it was judged: one with a second name could be changed later through that. */
+static int settle(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry, const char *why)
+{
+	if (!why && guard_has_twin(d->fd, entry->name))
+		why = "a file of git's that has a second name, by which it could be changed later";
+	return why ? quarantine_entry(s, d, entry, why) : 0;
+}
+
 static int sweep_judged(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry,
 			bool gitlink)
 {
@@ -149,7 +157,7 @@ static int sweep_judged(struct sweep *s, const struct walk_dir *d, const struct 
 		status = judge_modules(s->g, d->fd, dir, entry->name, &why);
 	if (status < 0)
 		return out_of_memory(s);
-	return status ? quarantine_entry(s, d, entry, buf_text(&why)) : 0;
+	return settle(s, d, entry, status ? buf_text(&why) : NULL);
 }
 
 static int sweep_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
@@ -229,7 +237,7 @@ static int sweep_part(struct sweep *s, const struct walk_dir *d, const struct wa
 		status = judge_config(s->g, d->fd, dir, entry->name, &why);
 	if (status < 0)
 		return out_of_memory(s);
-	return status ? quarantine_entry(s, d, entry, buf_text(&why)) : 0;
+	return settle(s, d, entry, status ? buf_text(&why) : NULL);
 }
 
 static int sweep_git_dir(struct sweep *s, const struct walk_dir *d, const struct git_seen *seen)
@@ -272,7 +280,7 @@ static int sweep_enter(void *ctx, const struct walk_dir *d, const struct walk_en
 	struct sweep *s = ctx;
 
 	*mark = d->mark & IN_DATA;
-	if (d->mark & GIT_DIR && guard_is_git_data(entry))
+	if (d->mark & GIT_DIR && guard_is_git_data(s->g, d, entry->name))
 		*mark |= IN_DATA;
 	return !guard_list_has(&s->g->baseline, entry->path, entry->path_len, '/');
 }
