@@ -10,13 +10,12 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "base/clone.h"
 #include "base/io.h"
 #include "base/raw.h"
-#include "guest/image.h"
+#include "lib/image.h"
 
 struct guardian_child {
 	int fds[3];	/* become 3, 4, 5 */
@@ -49,21 +48,10 @@ static int move_up(int fd)
 	return moved;
 }
 
-static int make_image(void)
-{
-	int fd = memfd_create("ward-guardian", MFD_CLOEXEC);
-
-	if (fd >= 0 && io_write_all(fd, guest_init_begin, (size_t)(guest_init_end - guest_init_begin)) < 0) {
-		close(fd);
-		return -1;
-	}
-	return fd < 0 ? fd : move_up(fd);
-}
-
 int guardian_start(struct guardian *g, int pid_fd)
 {
 	char stack[8192] __attribute__((aligned(16)));
-	auto_fd image = make_image();
+	auto_fd image = image_open("ward-guardian", "/tmp");
 	auto_fd self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
 	auto_fd self_up = self < 0 ? -1 : fcntl(self, F_DUPFD_CLOEXEC, 10);
 	auto_fd dead_up = fcntl(pid_fd, F_DUPFD_CLOEXEC, 10);
@@ -74,7 +62,9 @@ int guardian_start(struct guardian *g, int pid_fd)
 	int fds[2];
 	long pid;
 
-	if (image < 0 || self_up < 0 || dead_up < 0 || pipe2(fds, O_CLOEXEC) < 0)
+	if (image < 0)
+		return image;
+	if (self_up < 0 || dead_up < 0 || pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
 	reading = move_up(fds[0]);
 	c.fds[0] = reading;

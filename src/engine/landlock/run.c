@@ -28,8 +28,8 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "engine/landlock/leftovers.h"
-#include "guest/image.h"
 #include "guest/protocol.h"
+#include "lib/image.h"
 #include "lib/rung.h"
 
 /* What the supervisor keeps for as long as the run lasts. */
@@ -210,37 +210,12 @@ static int prepare_argv(struct rung_memory *m, const struct plan *p, struct ward
 	return 0;
 }
 
-/* Where memfd_create is closed (an outer sandbox that watches memory): a file that has no name any
- * more. */
-static int make_image_file(const struct rung_child *c)
-{
-	char path[sizeof(c->tmp_path) + 8];
-	auto_fd fd = -1;
-	int opened;
-
-	snprintf(path, sizeof(path), "%s/.init", c->tmp_path);
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
-	if (fd < 0 || fchmod(fd, 0755) < 0 ||
-	    io_write_all(fd, guest_init_begin, (size_t)(guest_init_end - guest_init_begin)) < 0)
-		return -1;
-	opened = open(path, O_RDONLY | O_CLOEXEC);
-	unlink(path);
-	return opened;
-}
-
 static int prepare_image(struct rung_child *c, struct ward_err *e)
 {
-	auto_fd fd = memfd_create("ward-init", MFD_CLOEXEC);
-
-	if (fd < 0)
-		fd = make_image_file(c);
-	else if (io_write_all(fd, guest_init_begin, (size_t)(guest_init_end - guest_init_begin)) <
-		 0)
-		return ward_fail(e, EIO, "cannot keep ward-init in memory");
-	c->image_fd =
-		fd < 0 ? -1
-		       : fcntl(fd, F_DUPFD_CLOEXEC, 10); /* above 0-3, which the child overwrites */
-	return c->image_fd < 0 ? ward_fail_errno(e, "cannot keep ward-init in memory") : 0;
+	c->image_fd = image_open("ward-init", c->tmp_path);
+	return c->image_fd < 0 ? ward_fail(e, -c->image_fd, "cannot keep ward-init in memory: %s",
+					   strerror(-c->image_fd))
+			       : 0;
 }
 
 static int prepare(struct rung_memory *m, const struct plan *p, const int stdio_fds[3],

@@ -1,7 +1,7 @@
 /*
  * /proc: a fresh one for the sandbox's own pid namespace, with tables/proc.def taken away. Where the kernel refuses a
  * fresh one (ours is inside a container whose own /proc has parts masked) the outer one is bound, and the result says
- * so. Runs in the child before pivot_root: the kernel gives a new proc only while an unmasked one is in view.
+ * so; it is read-only then, because it has the entries of outer processes. Runs in the child before pivot_root: the kernel gives a new proc only while an unmasked one is in view.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -56,6 +56,8 @@ static long take_away(struct native_child *c, int proc_fd, const struct proc_row
 
 static long mount_proc(struct native_child *c)
 {
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
+					       MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC };
 	bool strict = c->plan->spec->policy.proc_syscalls == SYSCALLS_STRICT;
 	long r = raw_call(SYS_mount, "proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
 			  strict ? "subset=pid" : NULL);
@@ -66,6 +68,13 @@ static long mount_proc(struct native_child *c)
 	tree = clone_tree(AT_FDCWD, "/proc");
 	if (tree < 0)
 		return tree;
+	/* other processes' entries are in it; an inner sandbox must write its id maps */
+	if (!c->plan->spec->policy.proc_nesting)
+		r = raw_call(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
+	else
+		r = 0;
+	if (r < 0)
+		return r;
 	c->layer_notes[LAYER_PROC] = "the kernel refused a fresh /proc (the outer one is masked): the "
 				     "outer one is seen, with the names of outer processes";
 	return native_attach((int)tree, c->base_fd, "proc");
