@@ -66,8 +66,9 @@ static void kill_sandbox(struct box *b)
 {
 	if (b->engine->kill)
 		b->engine->kill(&b->run);
-	else if (b->run.pid_fd >= 0)
-		(void)!syscall(SYS_pidfd_send_signal, b->run.pid_fd, SIGKILL, NULL, 0);
+	else if (b->run.pid_fd >= 0 && syscall(SYS_pidfd_send_signal, b->run.pid_fd, SIGKILL, NULL, 0) < 0 &&
+		 errno != ESRCH)
+		kill(b->run.init_pid, SIGKILL);	/* an outer filter; the pid is ours until bury() */
 }
 
 static void stop_all(struct box *b, bool stop)
@@ -467,6 +468,10 @@ void box_run(const struct engine *engine, const struct plan *p, struct result *r
 			watch_once(&b);
 	}
 	bury(&b);
+	if (!r->refused && !b.exited && engine->last_words && engine->last_words(&b.run, &r->error)) {
+		r->refused = true;
+		r->exit_code = 125;
+	}
 	if (!r->refused)
 		judge(&b);
 	finish(&b);

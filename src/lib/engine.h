@@ -33,6 +33,8 @@ struct engine {
 		       const size_t *steps, size_t count, struct ward_err *e);
 	/* Kills every process of the sandbox, as often as asked. NULL: SIGKILL to pid_fd does it. */
 	void (*kill)(struct running *run);
+	/* Whether the dead sandbox failed before it could become ward-init, and why. NULL: cannot happen. */
+	bool (*last_words)(const struct running *run, struct ward_err *e);
 	/* Frees what the engine itself keeps in *run, when every process of the sandbox is dead. */
 	void (*finish)(struct running *run);
 	/* "name", "help" pairs, NULL-terminated, in the order in which they happen. */

@@ -23,6 +23,7 @@ struct guardian_child {
 	const char *argv[4];
 	char **envp;
 	uint64_t no_signals;
+	bool failed;
 };
 
 static int guardian_main(void *argument)
@@ -30,12 +31,16 @@ static int guardian_main(void *argument)
 	struct guardian_child *c = argument;
 
 	raw_call(SYS_setsid);
+	c->failed = true;
 	for (int i = 0; i < 3; i++)
 		if (raw_call(SYS_dup3, c->fds[i], 3 + i, 0) < 0)
 			return 125;
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &c->no_signals, 0, 8);
-	raw_call(SYS_close_range, 6, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
+	if (raw_call(SYS_close_range, 6, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */) < 0)
+		return 125;
+	c->failed = false;
 	raw_call(SYS_execveat, c->image_fd, "", c->argv, c->envp, AT_EMPTY_PATH);
+	c->failed = true;
 	return 125;
 }
 
@@ -78,6 +83,10 @@ int guardian_start(struct guardian *g, int pid_fd)
 	}
 	g->pid = (pid_t)pid;
 	g->pipe_fd = fds[1];
+	if (c.failed) {
+		guardian_dismiss(g);
+		return -EIO;
+	}
 	return 0;
 }
 

@@ -19,6 +19,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "base/raw.h"
+#include "lib/probe.h"
 
 int idmap_clone_tree(const char *path, dev_t dev, ino_t ino, struct ward_err *e)
 {
@@ -34,7 +35,10 @@ int idmap_clone_tree(const char *path, dev_t dev, ino_t ino, struct ward_err *e)
 	if (fstat(at, &st) < 0 || st.st_dev != dev || st.st_ino != ino)
 		return ward_fail(e, ESTALE, "%s was replaced while the sandbox was being set up", path);
 	tree = open_tree(at, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
-	return tree < 0 ? ward_fail_errno(e, "cannot copy the mounts at %s", path) : tree;
+	if (tree >= 0)
+		return tree;
+	ward_fail_errno(e, "cannot copy the mounts at %s", path);
+	return ward_remedy(e, "%s", probe_step_remedy(e->code));
 }
 
 static int do_nothing(void *unused)

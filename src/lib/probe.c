@@ -153,6 +153,21 @@ static int try_mounts(void)
 	return mount("tmpfs", "/proc", "tmpfs", 0, "size=64k") < 0 ? errno : 0;
 }
 
+/* The newer calls, which filters of containers may not know. */
+static int try_trees(void)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+	int err = try_mounts(), tree;
+
+	if (err)
+		return err;
+	tree = open_tree(AT_FDCWD, "/proc", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0 ||
+	    move_mount(tree, "", AT_FDCWD, "/proc", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return errno;
+	return 0;
+}
+
 static int mount_proc(void)
 {
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
@@ -298,6 +313,22 @@ void probe_explain_user(struct probe *p, int err)
 	}
 }
 
+const char *probe_step_remedy(int err)
+{
+	bool filtered = prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == SECCOMP_MODE_FILTER;
+
+	if (err == EPERM && is_root_without(CAP_SETFCAP))
+		return "root needs CAP_SETFCAP here (containers: --cap-add SETFCAP), or run ward as an ordinary user";
+	if ((err == EPERM || err == ENOSYS) && filtered)
+		return "a system call filter around ward refuses what this needs; in a container: --security-opt "
+		       "seccomp=unconfined; inside ward: --set process.nesting=true of the outer one";
+	if (err == ENOSYS)
+		return "Linux 5.14 or later is needed";
+	if (err == EACCES)
+		return "in a container: --security-opt apparmor=unconfined; `ward doctor` shows what this host can give";
+	return "`ward doctor` shows what this host can give";
+}
+
 static void probe_user(struct probe *p)
 {
 	int err = in_child(try_user);
@@ -324,11 +355,14 @@ static void probe_mounts(struct probe *p)
 
 	if (err) {
 		probe_explain_user(p, err);
+	} else if ((err = in_child(try_trees))) {
+		absent(p, "open_tree, mount_setattr or move_mount: %s", strerror(err));
+		remedy(p, "%s", probe_step_remedy(err));
 	} else if (is_root_without(CAP_SYS_ADMIN) && is_root_without(CAP_SETFCAP)) {
 		absent(p, "root without CAP_SYS_ADMIN and CAP_SETFCAP can neither id-map the workspace nor map itself");
 		remedy(p, "run ward as an ordinary user, or in a container: --cap-add SETFCAP");
 	} else {
-		found(p, "mounted a tmpfs");
+		found(p, "mounted a tmpfs and a copy of it");
 	}
 }
 

@@ -30,6 +30,7 @@
 #include "engine/landlock/leftovers.h"
 #include "guest/protocol.h"
 #include "lib/image.h"
+#include "lib/probe.h"
 #include "lib/rung.h"
 
 /* What the supervisor keeps for as long as the run lasts. */
@@ -327,20 +328,24 @@ static int rung_start(const struct plan *p, const int stdio_fds[3], struct runni
 }
 
 /* The child ended before it could say hello: its last words are in its memory. */
-static int explain_child(const struct running *run, const struct rung_child *c, struct ward_err *e)
+static int explain_child(const struct rung_child *c, struct ward_err *e)
 {
-	siginfo_t info;
-	int code;
+	int code = c->failed_error < 0 ? (int)-c->failed_error : EIO;
 
-	while (waitid(P_PIDFD, (id_t)run->pid_fd, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
-		;
-	code = c->failed_error < 0 ? (int)-c->failed_error : EIO;
 	(void)ward_fail(e, code, "%s",
 			c->failed_error < 0 ? strerror(code)
 					    : "the sandbox's first process was killed");
 	(void)ward_wrap(e, "building the sandbox (landlock rung, stage %s)",
 			c->failed_stage ? c->failed_stage : "clone");
-	return ward_remedy(e, "`ward doctor` shows what this host can give");
+	return ward_remedy(e, "%s", probe_step_remedy(code));
+}
+
+/* After the word: exec failed, or what comes just before it. */
+static bool rung_last_words(const struct running *run, struct ward_err *e)
+{
+	const struct rung_memory *m = run->child;
+
+	return m && m->child.failed_error < 0 && explain_child(&m->child, e) < 0;
 }
 
 static void tell_layers(const struct running *run, struct result *r)
@@ -371,8 +376,14 @@ static int rung_release(const struct plan *p, struct running *run, struct result
 	char word;
 
 	(void)p;
-	if (io_recv_fds(run->control_fd, &word, 1, &fd, 1, &count) != 1)
-		return explain_child(run, &m->child, e);
+	if (io_recv_fds(run->control_fd, &word, 1, &fd, 1, &count) != 1) {
+		siginfo_t info;
+
+		while (waitid(P_PIDFD, (id_t)run->pid_fd, &info, WEXITED | WNOWAIT) < 0 &&
+		       errno == EINTR)
+			;
+		return explain_child(&m->child, e);
+	}
 	if (count)
 		run->notify_fd = fd;
 	tell_layers(run, r);
@@ -443,6 +454,7 @@ const struct engine engine_landlock = {
 	.start = rung_start,
 	.release = rung_release,
 	.remount = rung_remount,
+	.last_words = rung_last_words,
 	.kill = rung_kill,
 	.finish = rung_finish,
 	.stages = rung_stage_names,

@@ -18,6 +18,14 @@
 #include "base/raw.h"
 #include "engine/native/native.h"
 
+/* Something stands where a directory was: a link is worth another word than a file. */
+static long refuse_point(int fd, long error)
+{
+	struct stat st;
+
+	return error == -ENOTDIR && raw_call(SYS_fstat, fd, &st) == 0 && S_ISLNK(st.st_mode) ? -ELOOP : error;
+}
+
 /* One component at a time: for where an outer filter hides openat2. */
 static long walk_nolink(int dir_fd, const char *path)
 {
@@ -37,6 +45,8 @@ static long walk_nolink(int dir_fd, const char *path)
 		while (*path == '/')
 			path++;
 		next = raw_call(SYS_openat, at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		if (next < 0)
+			next = refuse_point((int)at, next);
 		raw_call(SYS_close, at);
 		at = next;
 	}
@@ -52,7 +62,7 @@ long native_open_nolink(int dir_fd, const char *path)
 	do
 		fd = raw_call(SYS_openat2, dir_fd, path, &how, sizeof(how));
 	while (fd == -EAGAIN || fd == -EINTR);
-	return fd == -ENOSYS ? walk_nolink(dir_fd, path) : fd;
+	return fd == -ENOSYS || fd == -EPERM ? walk_nolink(dir_fd, path) : fd;
 }
 
 /* The mount that a step puts over what was opened at `at`. */

@@ -289,6 +289,8 @@ long native_pivot(struct native_child *c)
 		r = raw_call(SYS_umount2, ".", MNT_DETACH);
 	if (r == 0)
 		r = raw_call(SYS_chdir, "/");
+	if (r < 0)
+		return r;
 	c->failed_path = c->plan->cwd;
-	return r < 0 ? r : raw_call(SYS_chdir, c->plan->cwd);
+	return raw_call(SYS_chdir, c->plan->cwd);
 }

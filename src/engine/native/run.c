@@ -39,6 +39,13 @@ static long wait_for_word(struct native_child *c)
 	return r == 1 ? 0 : -ECONNRESET;
 }
 
+/* Whatever is open, ours or inherited, ends with this process image. Done while an error can still be told. */
+static long close_on_exec(struct native_child *c)
+{
+	(void)c;
+	return raw_call(SYS_close_range, GUEST_CONTROL_FD + 1, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
+}
+
 struct native_stage {
 	const char *name;
 	long (*run)(struct native_child *c);	/* NULL: done by the supervisor */
@@ -64,8 +71,9 @@ static const struct native_stage native_stages[] = {
 	{ "caps", native_capabilities, "drop every capability for good" },
 	{ "nnp", native_no_new_privs, "set-id programs give nothing" },
 	{ "landlock", native_landlock, "a second wall behind the mounts" },
-	{ "seccomp", native_seccomp, "last: nothing after this may need a new system call" },
-	{ "exec", NULL, "close every descriptor, start ward-init and the command" },
+	{ "seccomp", native_seccomp, "last layer: nothing after this may need a new system call" },
+	{ "close", close_on_exec, "close every descriptor at exec" },
+	{ "exec", NULL, "start ward-init and the command" },
 };
 
 static const char *const *stage_names(void)
@@ -118,9 +126,6 @@ static long exec_init(struct native_child *c)
 		r = raw_call(SYS_dup3, c->stdio_fds[i], i, 0);
 	if (r >= 0)
 		r = raw_call(SYS_dup3, c->control_fd, GUEST_CONTROL_FD, 0);
-	/* whatever else was open, ours or inherited, ends with this process image */
-	if (r >= 0)
-		r = raw_call(SYS_close_range, GUEST_CONTROL_FD + 1, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
 	c->failed_path = "/" NATIVE_INIT;
 	return r < 0 ? r : raw_call(SYS_execve, c->failed_path, c->argv, c->envp);
 }
@@ -141,8 +146,10 @@ static int child_main(void *argument)
 	}
 	if (r == 0)
 		r = hello(c);
-	if (r == 0)
+	if (r == 0) {
+		c->failed_stage = "exec";
 		r = exec_init(c);
+	}
 	c->failed_error = r;
 	return 125;
 }
@@ -426,11 +433,16 @@ static int explain_child(const struct native_child *c, struct ward_err *e)
 
 	ward_fail(e, code, "%s%s%s", c->failed_path ? c->failed_path : "", c->failed_path ? ": " : "",
 			c->failed_error < 0 ? strerror(code) : "the sandbox's first process was killed");
-	if (code == EPERM && strcmp(c->failed_stage, "ids") == 0)
-		return ward_remedy(e, "root needs CAP_SETFCAP here (containers: --cap-add SETFCAP), or run ward as an "
-				      "ordinary user");
 	ward_wrap(e, "building the sandbox (stage %s)", c->failed_stage ? c->failed_stage : "clone");
-	return ward_remedy(e, "`ward doctor` shows what this host can give");
+	return ward_remedy(e, "%s", probe_step_remedy(code));
+}
+
+/* After the word: exec failed, or what comes just before it. */
+static bool native_last_words(const struct running *run, struct ward_err *e)
+{
+	const struct native_memory *m = run->child;
+
+	return m && m->child.failed_error < 0 && explain_child(&m->child, e) < 0;
 }
 
 /* The word goes out first: the child finds it when it gets there, and nobody waits for anybody. */
@@ -477,6 +489,7 @@ const struct engine engine_native = {
 	.start = native_start,
 	.release = native_release,
 	.remount = native_remount,
+	.last_words = native_last_words,
 	.finish = native_finish,
 	.stages = stage_names,
 };
