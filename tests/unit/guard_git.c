@@ -1,0 +1,244 @@
+/* Git's directories outside the workspace, and the judgement over git configuration. */
+#include "guard_help.h"
+
+#include "policy/gitconfig.h"
+
+static void put_repo(struct tree *t, const char *dir)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/HEAD", dir);
+	tree_put(t, path, "ref: refs/heads/main\n");
+	snprintf(path, sizeof(path), "%s/objects/", dir);
+	tree_put(t, path, "");
+	snprintf(path, sizeof(path), "%s/refs/", dir);
+	tree_put(t, path, "");
+}
+
+/* What guard_git_dirs() says about t/work: 1 let in, 0 nothing, -1 refused with a note. */
+static int ask(struct tree *t, const char *expect)
+{
+	char workspace[128], want[256];
+	struct strv dirs = { 0 }, notes = { 0 };
+	struct ward_err e = { 0 };
+	int answer;
+
+	snprintf(workspace, sizeof(workspace), "%s/work", t->path);
+	assert_int_equal(guard_git_dirs(workspace, &dirs, &notes, &e), 0);
+	answer = dirs.len ? 1 : notes.len ? -1 : 0;
+	if (answer == 1) {
+		snprintf(want, sizeof(want), "%s/%s", t->path, expect);
+		assert_string_equal(dirs.items[0], want);
+	} else if (answer == -1) {
+		assert_non_null(strstr(notes.items[0], expect));
+	}
+	strv_free(&dirs);
+	strv_free(&notes);
+	return answer;
+}
+
+static void linked_worktrees_are_let_in(void **state unused_arg)
+{
+	struct tree t;
+	char text[256];
+
+	tree_make(&t);
+	put_repo(&t, "repo/.git");
+	tree_put(&t, "repo/.git/worktrees/w/HEAD", "x");
+	tree_put(&t, "repo/.git/worktrees/w/commondir", "../..\n");
+	snprintf(text, sizeof(text), "%s/work/.git\n", t.path);
+	tree_put(&t, "repo/.git/worktrees/w/gitdir", text);
+	snprintf(text, sizeof(text), "gitdir: %s/repo/.git/worktrees/w\n", t.path);
+	tree_put(&t, "work/.git", text);
+	assert_int_equal(ask(&t, "repo/.git"), 1);
+	tree_put(&t, "repo/.git/worktrees/w/gitdir", "/somewhere/else/.git\n");
+	assert_int_equal(ask(&t, "does not point back"), -1);
+	tree_put(&t, "repo/.git/worktrees/w/gitdir", "../../../../work/.git\n");
+	assert_int_equal(ask(&t, "repo/.git"), 1);
+	tree_put(&t, "repo/.git/worktrees/w/commondir", "../../..\n");
+	assert_int_equal(ask(&t, "no repository"), -1);
+	put_repo(&t, "repo");
+	assert_int_equal(ask(&t, "not among the worktrees"), -1);
+	tree_remove(&t);
+}
+
+static void submodules_are_let_in(void **state unused_arg)
+{
+	struct tree t;
+
+	tree_make(&t);
+	put_repo(&t, "super/.git/modules/sub");
+	tree_put(&t, "super/.git/modules/sub/config", "[core]\n\tworktree = ../../../../work\n");
+	tree_put(&t, "work/.git", "gitdir: ../super/.git/modules/sub\n");
+	assert_int_equal(ask(&t, "super/.git/modules/sub"), 1);
+	tree_put(&t, "super/.git/modules/sub/config", "[core]\n\tworktree = ../../../../other\n");
+	assert_int_equal(ask(&t, "does not point back"), -1);
+	tree_put(&t, "super/.git/modules/sub/config", "[core\n");
+	assert_int_equal(ask(&t, "configuration"), -1);
+	if (geteuid() == 0) {
+		tree_put(&t, "super/.git/modules/sub/config", "[core]\n\tworktree = ../../../../work\n");
+		assert_int_equal(fchownat(t.fd, "super/.git/modules/sub", 12345, 0, 0), 0);
+		assert_int_equal(ask(&t, "owner"), -1);
+	}
+	tree_remove(&t);
+}
+
+static void foreign_directories_are_not(void **state unused_arg)
+{
+	struct tree t;
+
+	tree_make(&t);
+	tree_put(&t, "keys/id_ed25519", "secret");
+	tree_put(&t, "work/.git", "gitdir: ../keys\n");
+	assert_int_equal(ask(&t, "no repository"), -1);
+	tree_put(&t, "work/.git", "gitdir: /nonexistent\n");
+	assert_int_equal(ask(&t, "no directory"), -1);
+	put_repo(&t, "other/.git");
+	tree_put(&t, "other/.git/config", "[core]\n\tbare = false\n");
+	tree_put(&t, "work/.git", "gitdir: ../other/.git\n");
+	assert_int_equal(ask(&t, "does not point back"), -1);
+	tree_put(&t, "work/.git", "nothing of git's");
+	assert_int_equal(ask(&t, ""), 0);
+	assert_int_equal(unlinkat(t.fd, "work/.git", 0), 0);
+	assert_int_equal(ask(&t, ""), 0);
+	tree_link(&t, "work/.git", "../other/.git");
+	assert_int_equal(ask(&t, ""), 0);
+	tree_remove(&t);
+}
+
+static int collect(void *ctx, const struct gitconfig_entry *entry)
+{
+	buf_printf(ctx, "%s|%s|%s=%s;", entry->section, entry->subsection, entry->key, entry->value ? entry->value : "(none)");
+	return 0;
+}
+
+static void configuration_is_read_as_git_reads_it(void **state unused_arg)
+{
+	static const struct {
+		const char *text, *expect;	/* NULL: git would refuse it */
+	} cases[] = {
+		{ "[core]\n\tbare = false\n", "core||bare=false;" },
+		{ "[CORE]Bare\n", "core||bare=(none);" },
+		{ "[a \"B.c\"] k = v ; comment\n", "a|B.c|k=v;" },
+		{ "[a.B] k = v # c\r\n", "a|b|k=v;" },
+		{ "[a]k = \"x ; y\" z\n", "a||k=x ; y z;" },
+		{ "[a]k = one\\\n two\n", "a||k=one two;" },
+		{ "[a]k = x\\ty\\\\\\\"\n", "a||k=x\ty\\\";" },
+		{ "[a \"x\\\"y\"]\nk=\n", "a|x\"y|k=;" },
+		{ "# [x]\n;y\n[a]\n k=1\n k=2", "a||k=1;a||k=2;" },
+		{ "\xef\xbb\xbf[a]k=v", "a||k=v;" },
+		{ "k = v\n", "||k=v;" },
+		{ "", "" },
+		{ "[a\nk = v\n", NULL },
+		{ "[a \"b]\nk = v\n", NULL },
+		{ "[a \"b\" ]\nk = v\n", NULL },
+		{ "[a]k = \"open\n", NULL },
+		{ "[a]k = \\q\n", NULL },
+		{ "[a]9 = x\n", NULL },
+		{ "[a]k x\n", NULL },
+		{ "]\n", NULL },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_buf b = { 0 };
+		int status = gitconfig_read(cases[i].text, strlen(cases[i].text), collect, &b);
+
+		assert_int_equal(status, cases[i].expect ? 0 : -EINVAL);
+		if (cases[i].expect)
+			assert_string_equal(buf_text(&b), cases[i].expect);
+	}
+	assert_int_equal(gitconfig_read("[a]\nk=\0\n", 8, collect, &(struct buf){ 0 }), -EINVAL);
+}
+
+static int judge(void *ctx, const struct gitconfig_entry *entry)
+{
+	const char *why;
+
+	*(enum gitconfig_verdict *)ctx = gitconfig_judge(entry, &why);
+	return 0;
+}
+
+static void keys_that_start_something_are_refused(void **state unused_arg)
+{
+	static const struct {
+		const char *text;
+		enum gitconfig_verdict expect;
+	} cases[] = {
+		{ "[core]bare=false", GITCONFIG_PLAIN },
+		{ "[user]email=a@b", GITCONFIG_PLAIN },
+		{ "[remote \"o\"]url=git@example.com:x/y.git", GITCONFIG_PLAIN },
+		{ "[remote \"o\"]url=ssh://[::1]/x", GITCONFIG_PLAIN },
+		{ "[remote \"o\"]fetch=+refs/heads/*:refs/remotes/o/*", GITCONFIG_PLAIN },
+		{ "[branch \"main\"]merge=refs/heads/main", GITCONFIG_PLAIN },
+		{ "[alias]co=checkout", GITCONFIG_PLAIN },
+		{ "[core]fsmonitor=true", GITCONFIG_PLAIN },
+		{ "[core]fsmonitor", GITCONFIG_PLAIN },
+		{ "[submodule \"x\"]update=rebase", GITCONFIG_PLAIN },
+		{ "[commit]gpgsign=false", GITCONFIG_PLAIN },
+		{ "[core]worktree=../x", GITCONFIG_WORKTREE },
+		{ "[core]hooksPath=x", GITCONFIG_REFUSED },
+		{ "[core]fsmonitor=/x", GITCONFIG_REFUSED },
+		{ "[core]sshCommand=x", GITCONFIG_REFUSED },
+		{ "[core]pager=x", GITCONFIG_REFUSED },
+		{ "[core]editor=x", GITCONFIG_REFUSED },
+		{ "[core]askPass=x", GITCONFIG_REFUSED },
+		{ "[core]gitProxy=x", GITCONFIG_REFUSED },
+		{ "[core]attributesFile=x", GITCONFIG_REFUSED },
+		{ "[sequence]editor=x", GITCONFIG_REFUSED },
+		{ "[diff]external=x", GITCONFIG_REFUSED },
+		{ "[diff \"x\"]command=x", GITCONFIG_REFUSED },
+		{ "[diff \"x\"]textconv=x", GITCONFIG_REFUSED },
+		{ "[merge \"x\"]driver=x", GITCONFIG_REFUSED },
+		{ "[filter \"x\"]clean=x", GITCONFIG_REFUSED },
+		{ "[filter \"x\"]smudge=x", GITCONFIG_REFUSED },
+		{ "[filter \"x\"]process=x", GITCONFIG_REFUSED },
+		{ "[alias]x=!sh", GITCONFIG_REFUSED },
+		{ "[alias]x=-c core.pager=x log", GITCONFIG_REFUSED },
+		{ "[credential]helper=x", GITCONFIG_REFUSED },
+		{ "[credential \"https://x\"]helper=x", GITCONFIG_REFUSED },
+		{ "[include]path=x", GITCONFIG_REFUSED },
+		{ "[includeIf \"gitdir:x\"]path=x", GITCONFIG_REFUSED },
+		{ "[gpg]program=x", GITCONFIG_REFUSED },
+		{ "[gpg \"ssh\"]program=x", GITCONFIG_REFUSED },
+		{ "[uploadpack]packObjectsHook=x", GITCONFIG_REFUSED },
+		{ "[remote \"o\"]uploadpack=x", GITCONFIG_REFUSED },
+		{ "[remote \"o\"]receivepack=x", GITCONFIG_REFUSED },
+		{ "[remote \"o\"]url=ext::sh -c x", GITCONFIG_REFUSED },
+		{ "[remote \"o\"]url=-oProxyCommand=x", GITCONFIG_REFUSED },
+		{ "[remote \"o\"]vcs=x", GITCONFIG_REFUSED },
+		{ "[http]proxy=x", GITCONFIG_REFUSED },
+		{ "[pager]log=x", GITCONFIG_REFUSED },
+		{ "[interactive]diffFilter=x", GITCONFIG_REFUSED },
+		{ "[browser \"x\"]cmd=x", GITCONFIG_REFUSED },
+		{ "[man \"x\"]cmd=x", GITCONFIG_REFUSED },
+		{ "[difftool \"x\"]cmd=x", GITCONFIG_REFUSED },
+		{ "[mergetool \"x\"]cmd=x", GITCONFIG_REFUSED },
+		{ "[submodule \"x\"]update=!x", GITCONFIG_REFUSED },
+		{ "[init]templateDir=x", GITCONFIG_REFUSED },
+		{ "[url \"x\"]insteadOf=y", GITCONFIG_REFUSED },
+		{ "[protocol \"ext\"]allow=always", GITCONFIG_REFUSED },
+		{ "[future]key=x", GITCONFIG_REFUSED },
+		{ "key=x", GITCONFIG_REFUSED },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		enum gitconfig_verdict v = (enum gitconfig_verdict)99;
+
+		assert_int_equal(gitconfig_read(cases[i].text, strlen(cases[i].text), judge, &v), 0);
+		if (v != cases[i].expect)
+			fail_msg("%s: %d", cases[i].text, (int)v);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(linked_worktrees_are_let_in),
+		cmocka_unit_test(submodules_are_let_in),
+		cmocka_unit_test(foreign_directories_are_not),
+		cmocka_unit_test(configuration_is_read_as_git_reads_it),
+		cmocka_unit_test(keys_that_start_something_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
