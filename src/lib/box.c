@@ -174,15 +174,16 @@ static void on_replaced(struct box *b)
 	if (!count)
 		return;
 	stop_all(b, true);
-	for (size_t i = 0; i < count; i++) {
-		int r = b->engine->remount(b->plan, &b->run, &b->plan->roots[undone[i].root],
-					   undone[i].steps, undone[i].count, &e);
+	for (; count; count = guard_watch_read(b->guard_watch, undone, ARRAY_LEN(undone)))
+		for (size_t i = 0; i < count; i++) {
+			int r = b->engine->remount(b->plan, &b->run, &b->plan->roots[undone[i].root],
+						   undone[i].steps, undone[i].count, &e);
 
-		if (r < 0) {
-			strv_addf(&b->result->notes, "the run was ended: %s (%s)", e.why, strerror(e.code));
-			kill_sandbox(b);
+			if (r < 0) {
+				strv_addf(&b->result->notes, "the run was ended: %s (%s)", e.why, strerror(e.code));
+				kill_sandbox(b);
+			}
 		}
-	}
 	stop_all(b, false);
 }
 

@@ -20,6 +20,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "lib/guard_dirs.h"
 
 #define STEPS_MAX 8192		/* a mount each; the kernel's own bound is 100,000 a namespace */
 #define AIIGNORE_MAX (1u << 20)
@@ -174,6 +175,7 @@ void guard_clear(struct guard_root *g)
 	strv_free(&g->baseline);
 	strv_free(&g->repositories);
 	strv_free(&g->links);
+	guard_dirs_free(g->dirs);
 	*g = (struct guard_root){ 0 };
 }
 

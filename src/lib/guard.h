@@ -37,6 +37,8 @@ struct guard_root {
 	struct strv repositories;	/* git directories that were there before, sorted; "." is the root itself */
 	struct strv links;		/* protected links as they were, "PATH\nTARGET" with "\" and newlines escaped, sorted */
 	uint64_t since_ns;		/* when the scan began, by the clock that stamps files */
+	struct guard_dirs *dirs;	/* directories as they were; NULL: the sweep reads everything */
+	size_t file_count;		/* regular files that the scan saw */
 };
 
 /* Compiles the patterns of a root from the policy's lists (NULL: empty) and its .aiignore. */
@@ -73,7 +75,7 @@ must_check int guard_watch_create(const struct guard_root *roots, size_t count,
 				  struct guard_watch **ret_watch, struct strv *notes,
 				  struct ward_err *e);
 int guard_watch_fd(const struct guard_watch *w);
-/* Reads what has happened; fills at most cap entries. Returns how many; never blocks. */
+/* Reads what has happened; fills at most cap entries. Returns how many; never blocks. Call until it returns 0. */
 size_t guard_watch_read(struct guard_watch *w, struct guard_undone *undone, size_t cap);
 void guard_watch_destroy(struct guard_watch *w);
 

@@ -19,8 +19,10 @@
 #include <time.h>
 
 #include "base/path.h"
+#include "lib/guard_dirs.h"
 
-enum { IN_READONLY = 1, GIT_DIR = 2 };
+/* Marks of directories; above them the number of the nearest recorded directory. */
+enum { IN_READONLY = 1, GIT_DIR = 2, NUMBER_SHIFT = 2 };
 
 struct nested {
 	struct ignore *list;
@@ -150,6 +152,7 @@ static int scan_entry(void *ctx, struct walk_dir *d, const struct walk_entry *en
 	int status = 0;
 
 	guard_git_note(&s->git, entry);
+	s->g->file_count += entry->type == DT_REG;
 	if (entry->type == DT_SOCK && is_host_socket(s, entry))
 		return hide(s, d, entry);
 	if (s->hides && is_hidden(s, entry)) {
@@ -214,14 +217,55 @@ static int scan_listed(void *ctx, struct walk_dir *d)
 	return status;
 }
 
+/* Records a directory for the sweep; the list is dropped when that fails. Returns its number. */
+static uint32_t record_dir(struct scan *s, uint32_t parent, const char *path, size_t path_len, const struct stat *st,
+			   bool is_data)
+{
+	const char *slash = memrchr(path, '/', path_len);
+	uint32_t number = guard_dirs_add(s->g->dirs, parent, path, path_len, slash ? (size_t)(slash + 1 - path) : 0, st,
+					 is_data);
+
+	if (number != GUARD_NO_DIR)
+		return number;
+	guard_dirs_free(s->g->dirs);
+	s->g->dirs = NULL;
+	return 0;
+}
+
+static int scan_opened(void *ctx, struct walk_dir *d)
+{
+	struct scan *s = ctx;
+	uint32_t parent = d->path_len ? d->mark >> NUMBER_SHIFT : GUARD_NO_DIR;
+	struct stat st;
+
+	if (!s->g->dirs || d->mark & IN_READONLY)
+		return 0;
+	if (fstat(d->fd, &st) < 0)
+		return ward_fail_errno(s->e, "cannot look at directory %s", d->path);
+	d->mark = (d->mark & (IN_READONLY | GIT_DIR)) |
+		  record_dir(s, parent, d->path, d->path_len, &st, false) << NUMBER_SHIFT;
+	return 0;
+}
+
+/* Git's data is not looked into, but the sweep must know where it is. */
+static void record_data(struct scan *s, const struct walk_dir *d, const struct walk_entry *entry)
+{
+	struct stat st;
+
+	if (s->g->dirs && fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		record_dir(s, d->mark >> NUMBER_SHIFT, entry->path, entry->path_len, &st, true);
+}
+
 static int scan_enter(void *ctx, const struct walk_dir *d, const struct walk_entry *entry, unsigned *mark)
 {
 	struct scan *s = ctx;
 
 	*mark = d->mark & ~(unsigned)GIT_DIR;
 	if (d->mark & GIT_DIR) {
-		if (guard_is_git_data(s->g, d, entry->name))
+		if (guard_is_git_data(s->g, d, entry->name)) {
+			record_data(s, d, entry);
 			return 0;
+		}
 		if (strcmp(entry->name, guard_git_name(GIT_hooks)) == 0 &&
 		    !guard_is_released(s->g, entry->path, true))
 			*mark |= IN_READONLY;
@@ -305,6 +349,7 @@ static int scan_targets(struct scan *s)
 }
 
 static const struct walk_ops scan_ops = {
+	.opened = scan_opened,
 	.peek_name = ".aiignore",
 	.peek = scan_aiignore,
 	.entry = scan_entry,
@@ -323,6 +368,7 @@ int guard_scan(struct guard_root *g, int root_fd, struct ward_err *e)
 	s.hides = !ignore_is_empty(g->hide) || !ignore_is_empty(g->aiignore);
 	clock_gettime(CLOCK_REALTIME_COARSE, &now);
 	g->since_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	g->dirs = g->writable ? guard_dirs_create(root_fd) : NULL;
 	status = walk_tree(root_fd, &scan_ops, &s, g->writable ? 0 : IN_READONLY, e);
 	if (status >= 0)
 		status = scan_targets(&s);

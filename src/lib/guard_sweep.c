@@ -7,6 +7,12 @@
  * that are not older than the run lose their bits and are moved; seccomp forbids making them, this is the second
  * wall. Directories without permissions are opened by their owner's right for the time of the look.
  *
+ * A directory in which no name changed has the change time that the scan saw; only the others are read again, and what is new
+ * beneath them. In a tree of more than SMALL_TREE files the modes of files are looked at only in such directories: whoever
+ * could change the mode of an old file in place would have to get past seccomp, which is the first wall.
+ *
+ * Git's data (objects, refs, logs) is entered only where it changed, and there only modes are looked at.
+ *
  * A thing that cannot be moved does not end the sweep: the rest is still looked at, and the first failure is returned.
  */
 #include "lib/guard_sweep.h"
@@ -17,11 +23,15 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/path.h"
+#include "lib/guard_dirs.h"
 #include "lib/guard_internal.h"
 #include "lib/guard_judge.h"
 #include "lib/guard_move.h"
 
-enum { IN_DATA = 1, GIT_DIR = 2 };
+enum { IN_DATA = 1, GIT_DIR = 2, CHANGED = 4 };
+
+#define SMALL_TREE 1000	/* files whose modes are all looked at: a microsecond each */
 
 struct sweep {
 	const struct guard_root *g;
@@ -31,6 +41,9 @@ struct sweep {
 	struct ward_err *e;
 	struct git_seen git;
 	uint64_t since_ns;
+	bool every_file;	/* look at every file's mode, not only in directories that changed */
+	uint32_t known;		/* the recorded directory that is being read again; GUARD_NO_DIR: none */
+	size_t known_len;	/* the length of its path */
 	int failure;	/* the first thing that could not be moved; *e says what */
 };
 
@@ -118,10 +131,12 @@ static int sweep_set_id(struct sweep *s, const struct walk_dir *d, const struct 
 	char why[80];
 	struct stat st;
 
+	if (!s->every_file && !(d->mark & CHANGED))
+		return 0;
 	if (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
 	    !(st.st_mode & 06000))
 		return 0;
-	if ((uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec < s->since_ns)
+	if (guard_ctime_ns(&st) < s->since_ns)
 		return 0;
 	snprintf(why, sizeof(why), "a set-%s file (mode %04o, owner %u)", st.st_mode & 04000 ? "user-id" : "group-id",
 		 st.st_mode & 07777, st.st_uid);
@@ -180,7 +195,20 @@ static int sweep_entry(void *ctx, struct walk_dir *d, const struct walk_entry *e
 	}
 	if (status < 0)
 		return status;
-	return entry->type == DT_REG ? sweep_set_id(s, d, entry) : 1;
+	if (entry->type == DT_REG)
+		return sweep_set_id(s, d, entry);
+	return entry->type != DT_DIR || s->known == GUARD_NO_DIR || d->path_len != s->known_len ||
+	       !guard_dirs_has_child(s->g->dirs, s->known, entry->name, entry->inode);
+}
+
+static int sweep_opened(void *ctx, struct walk_dir *d)
+{
+	struct sweep *s = ctx;
+	struct stat st;
+
+	if (!s->every_file && (fstat(d->fd, &st) < 0 || guard_ctime_ns(&st) >= s->since_ns))
+		d->mark |= CHANGED;
+	return 0;
 }
 
 /* Hooks that would run: whatever is not called a sample. */
@@ -278,10 +306,14 @@ static int sweep_listed(void *ctx, struct walk_dir *d)
 static int sweep_enter(void *ctx, const struct walk_dir *d, const struct walk_entry *entry, unsigned *mark)
 {
 	struct sweep *s = ctx;
+	struct stat st;
 
 	*mark = d->mark & IN_DATA;
 	if (d->mark & GIT_DIR && guard_is_git_data(s->g, d, entry->name))
 		*mark |= IN_DATA;
+	else if (d->mark & IN_DATA && (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+				       guard_ctime_ns(&st) < s->since_ns))
+		return 0;
 	return !guard_list_has(&s->g->baseline, entry->path, entry->path_len, '/');
 }
 
@@ -294,6 +326,7 @@ static int sweep_unreadable(void *ctx, const struct walk_dir *d unused_arg, cons
 }
 
 static const struct walk_ops sweep_ops = {
+	.opened = sweep_opened,
 	.entry = sweep_entry,
 	.listed = sweep_listed,
 	.enter = sweep_enter,
@@ -310,13 +343,69 @@ static uint64_t set_id_since(const struct guard_root *g)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec < g->since_ns ? 0 : g->since_ns;
 }
 
+/* Reads one recorded directory again, and what is new beneath it. */
+static int sweep_changed(struct sweep *s, uint32_t i, const char *path, const struct stat *st)
+{
+	struct ward_err ignored;
+	auto_fd fd = path_open_nolink(s->root_fd, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_NONBLOCK, &ignored);
+	struct stat now;
+
+	if (fd < 0 || fstat(fd, &now) < 0 || now.st_ino != st->st_ino || now.st_dev != st->st_dev)
+		return 1;	/* closed, or exchanged this moment */
+	s->known = i;
+	s->known_len = strlen(path);
+	return walk_tree_at(fd, path, &sweep_ops, s, guard_dirs_at(s->g->dirs, i)->is_data ? IN_DATA : 0, s->e);
+}
+
+/* Sweeps only directories that changed since the scan. Returns 1 when everything has to be read after all. */
+static int sweep_known(struct sweep *s)
+{
+	const struct guard_dirs *dirs = s->g->dirs;
+	size_t count = guard_dirs_count(dirs);
+	auto_free bool *gone = calloc(count, sizeof(*gone));
+	auto_buf path = { 0 };
+	int status = gone ? 0 : 1;
+
+	for (uint32_t i = 0; i < count && status == 0; i++) {
+		const struct guard_dir *d = guard_dirs_at(dirs, i);
+		struct stat st;
+		bool found;
+
+		if (d->parent != GUARD_NO_DIR) {
+			path.len = guard_dirs_at(dirs, d->parent)->path_len;
+			if (path.len)
+				buf_puts(&path, "/");
+		}
+		buf_puts(&path, guard_dirs_name(dirs, i));
+		if (path.failed)
+			return 1;
+		gone[i] = d->parent != GUARD_NO_DIR && gone[d->parent];
+		if (gone[i])
+			continue;
+		found = fstatat(s->root_fd, path.len ? path.data : ".", &st, AT_SYMLINK_NOFOLLOW) == 0;
+		if (!found && errno == EACCES)
+			return 1;
+		if (!found || !S_ISDIR(st.st_mode) || st.st_ino != d->inode)
+			gone[i] = true;	/* the directory above it changed and shows what is there now */
+		else if (d->is_data || guard_ctime_ns(&st) != d->ctime_ns || d->ctime_ns >= s->since_ns)
+			status = sweep_changed(s, i, path.data, &st);
+	}
+	s->known = GUARD_NO_DIR;
+	return status;
+}
+
 int guard_sweep_into(const struct guard_root *g, int root_fd, const struct guard_sink *sink,
 		     struct strv *moved, struct ward_err *e)
 {
 	struct sweep s = { .g = g, .root_fd = root_fd, .sink = sink, .moved = moved, .e = e,
-			   .since_ns = set_id_since(g) };
-	int status = walk_tree(root_fd, &sweep_ops, &s, 0, e);
+			   .since_ns = set_id_since(g), .known = GUARD_NO_DIR };
+	bool fast = guard_dirs_usable(g->dirs) && g->file_count > SMALL_TREE;
+	int status;
 
+	s.every_file = !fast;
+	status = fast ? sweep_known(&s) : 1;
+	if (status == 1)
+		status = walk_tree(root_fd, &sweep_ops, &s, 0, e);
 	if (status < 0)
 		return ward_wrap(e, "looking for planted files in %s", g->path);
 	return s.failure;

@@ -224,15 +224,21 @@ static void killed_runs_are_finished(void **state)
 	pid = fork();
 	if (pid == 0) {
 		struct store_run *r = start(p, "20260101-000000-dddddd");
-		pid_t sandbox = fork();
+		int ready[2];
+		pid_t sandbox;
+		char byte;
 
+		if (pipe2(ready, O_CLOEXEC) < 0)
+			_exit(1);
+		sandbox = fork();
 		if (sandbox == 0) {
 			close_range(0, ~0U, 0);	/* as an exec does: the lock is the supervisor's alone */
 			alarm(60);
 			for (;;)
 				pause();
 		}
-		if (store_started(r, sandbox, &e) < 0)
+		close(ready[1]);
+		if (read(ready[0], &byte, 1) != 0 || store_started(r, sandbox, &e) < 0)
 			_exit(1);
 		tree_put(&p->work, ".vscode/x", "evil");
 		tree_put(&p->work, "x.lock", "forbidden by the policy");

@@ -313,6 +313,58 @@ static void deep_trees_are_no_hiding_place(void **state)
 	close(deepest);
 }
 
+/* Enough files that only directories which changed are read again. */
+static void big_trees_are_swept_by_what_changed(void **state)
+{
+	struct place *p = *state;
+	struct stat st;
+	char path[64];
+
+	for (int i = 0; i < 1200; i++) {
+		snprintf(path, sizeof(path), "d%d/s%d/f%d", i % 10, i % 100, i);
+		tree_put(&p->t, path, "x");
+	}
+	tree_put(&p->t, "moved/conf/x", "x");
+	new_repo(p, ".git", "");
+	usleep(20000);
+	tree_scan(&p->t, &p->g, list_of(NULL), list_of("/renamed/conf/", NULL));
+	assert_true(p->g.file_count > 1000);
+	sweep(p);
+	assert_int_equal(p->moved.len, 0);
+	usleep(20000);
+	tree_put(&p->t, "d1/s1/.envrc", "evil");			/* in an old directory */
+	tree_put(&p->t, "d2/new/er/.vscode/x", "evil");			/* in a new one */
+	tree_put(&p->t, "d3/s3/suid", "evil");
+	assert_int_equal(fchmodat(p->t.fd, "d3/s3/suid", 04755, 0), 0);
+	assert_int_equal(renameat(p->t.fd, "moved", p->t.fd, "renamed"), 0);	/* an old directory gets a new name */
+	assert_int_equal(renameat(p->t.fd, "d4", p->t.fd, "d4.old"), 0);	/* another takes its place */
+	tree_put(&p->t, "d4/s4/.bashrc", "evil");
+	tree_put(&p->t, "d5/s5/closed/.zshrc", "evil");
+	tree_put(&p->t, ".git/objects/deep/suid", "evil");
+	assert_int_equal(fchmodat(p->t.fd, ".git/objects/deep/suid", 04755, 0), 0);
+	tree_link(&p->t, "d6/.claude", "s6");
+	new_repo(p, "d7/s7", "[core]\n\tpager = evil\n");
+	sweep(p);
+	assert_moved(p, "d1/s1/.envrc", "direnv");
+	assert_moved(p, "d2/new/er/.vscode", "opened");
+	assert_moved(p, "d3/s3/suid", "set-user-id");
+	assert_moved(p, "renamed/conf", "policy");
+	assert_moved(p, "d4/s4/.bashrc", "bash");
+	assert_moved(p, "d5/s5/closed/.zshrc", "zsh");
+	assert_moved(p, ".git/objects/deep/suid", "set-user-id");
+	assert_moved(p, "d6/.claude", "link");
+	assert_moved(p, "d7/s7/config", "core.pager");
+	assert_int_equal(p->moved.len, 9);
+	/* an old directory that its owner closed makes the sweep read everything */
+	tree_put(&p->t, "d8/s8/.envrc", "evil");
+	assert_int_equal(fchmodat(p->t.fd, "d8/s8", 0, 0), 0);
+	assert_int_equal(fchmodat(p->t.fd, "d8", 0, 0), 0);
+	sweep(p);
+	assert_int_equal(p->moved.len, 10);
+	assert_int_equal(fstatat(p->t.fd, "d8", &st, 0), 0);
+	assert_int_equal(st.st_mode & 0777, 0);
+}
+
 static void same_name_twice_keeps_both(void **state)
 {
 	struct place *p = *state;
@@ -426,6 +478,7 @@ int main(void)
 		CASE(set_id_files_are_moved_without_their_bits),
 		CASE(closed_directories_are_looked_into),
 		CASE(deep_trees_are_no_hiding_place),
+		CASE(big_trees_are_swept_by_what_changed),
 		CASE(same_name_twice_keeps_both),
 		CASE(policy_can_allow_and_forbid),
 		CASE(copies_over_file_systems),
