@@ -129,7 +129,7 @@ int behalf_create(const struct plan *p, struct behalf **ret_behalf, struct ward_
 		if (p->mounts[i].kind == MOUNT_BIND && p->mounts[i].writable &&
 		    !p->mounts[i].is_file)
 			r = add_tree(b, p->mounts[i].source, e);
-	rung_tmp_path(p, tmp, sizeof(tmp));
+	rung_tmp_path(p->run_id, tmp, sizeof(tmp));
 	if (r == 0 && access(tmp, F_OK) == 0)
 		r = add_tree(b, tmp, e);
 	if (r < 0) {

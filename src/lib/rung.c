@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "lib/remove.h"
+
 static bool is_set(const struct policy *p, enum policy_field field)
 {
 	return p->origin[field].source != POLICY_DEFAULT;
@@ -59,12 +61,10 @@ int rung_check(const struct plan *p, struct ward_err *e)
 	if (p->facts.landlock_abi < RUNG_LANDLOCK_ABI) {
 		(void)ward_fail(e, ENOTSUP,
 				"there are no user namespaces here, and the landlock rung needs "
-				"Landlock ABI %d; "
-				"this kernel has %d",
+				"Landlock ABI %d; this kernel has %d",
 				RUNG_LANDLOCK_ABI, p->facts.landlock_abi);
 		return ward_remedy(e, "enable user namespaces (`ward doctor` tells how), or run "
-				      "Linux 6.12 or later with "
-				      "landlock among the lsm= names");
+				      "Linux 6.12 or later with landlock among the lsm= names");
 	}
 	if (!landlock_rung_refusals(&p->spec->policy, &refusals))
 		return 0;
@@ -80,21 +80,26 @@ void rung_add_notes(struct strv *notes)
 {
 	static const char *const absent[] = {
 		"the landlock rung has no namespaces: names, sizes and times of the host's files "
-		"can be seen, their "
-		"content only where the plan grants it; other processes exist but cannot be "
-		"signalled, traced or changed",
+		"can be seen, their content only where the plan grants it; other processes exist "
+		"but cannot be signalled, traced or changed",
 		"absent on this rung: hide, protect, a private /tmp and /dev/shm, /proc/self, "
-		"terminals, "
-		"System V IPC, Unix sockets other than pairs, and cleaning up after `kill -9` of "
-		"ward (the processes end "
-		"then, files in its temporary directory stay)",
+		"terminals, System V IPC, Unix sockets other than pairs; if ward is killed, its "
+		"processes end and the next run removes its temporary directory",
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(absent); i++)
 		strv_add(notes, absent[i]);
 }
 
-void rung_tmp_path(const struct plan *p, char *out, size_t n)
+void rung_tmp_path(const char *run_id, char *out, size_t n)
 {
-	snprintf(out, n, "/tmp/ward-%s", p->run_id);
+	snprintf(out, n, "/tmp/ward-%.40s", run_id);
+}
+
+int rung_tmp_remove(const char *run_id)
+{
+	char path[64];
+
+	rung_tmp_path(run_id, path, sizeof(path));
+	return remove_tree(path);
 }

@@ -18,6 +18,8 @@ must_check int rung_check(const struct plan *p, struct ward_err *e);
 void rung_add_notes(struct strv *notes);
 
 /* The run's own directory for temporary files and its home: there is no private /tmp. */
-void rung_tmp_path(const struct plan *p, char *out, size_t n);
+void rung_tmp_path(const char *run_id, char *out, size_t n);
+/* Removes it, if there is one; the run must be dead. Returns 0 or -errno. */
+must_check int rung_tmp_remove(const char *run_id);
 
 #endif

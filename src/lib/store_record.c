@@ -23,6 +23,7 @@
 #include "base/path.h"
 #include "lib/guard_internal.h"
 #include "lib/limits.h"
+#include "lib/rung.h"
 
 #define RECORD_MAX (64u << 20)
 #define HEADER "ward-run 1"
@@ -323,6 +324,7 @@ static int finish_run(int state_fd, const char *id, struct dead_run *d, struct w
 	if (status < 0)
 		return status;
 	cgroup_remove_dirs(&d->cgroups);
+	(void)!rung_tmp_remove(id);	/* only a run on the Landlock rung has one; what is not ours there stays */
 	for (size_t i = 0; status >= 0 && i < d->root_count; i++) {
 		status = guard_restore_rules(&d->roots[i], e);
 		if (status >= 0)

@@ -317,7 +317,7 @@ static void test_nothing_stays(void **state)
 
 	snprintf(command, sizeof(command), "%s sleep 98765", daemons);
 	make_plan(&r, command);
-	rung_tmp_path(&r.plan, tmp, sizeof(tmp));
+	rung_tmp_path(r.plan.run_id, tmp, sizeof(tmp));
 	assert_int_equal(start(&r, &e), 0);
 	assert_false(serve(&r, 400));
 	assert_true(sleepers());

@@ -1,14 +1,10 @@
-/* What a run on the Landlock rung could leave behind, removed by hand: files of its directory,
- * processes. */
+/* Processes that a run on the Landlock rung could leave behind, ended by hand. */
 #ifndef WARD_ENGINE_LANDLOCK_LEFTOVERS_H
 #define WARD_ENGINE_LANDLOCK_LEFTOVERS_H
 
 #include <sys/types.h>
 
 #include "base/own.h"
-
-/* Removes the directory and everything in it, never through a link. Returns 0 or -errno. */
-must_check int leftovers_remove(const char *path);
 
 /* Kills and reaps the children of this process that carry more filters than it does itself, and in
  * turn their children, which become ours (the process must be a subreaper); not init_pid, which the

@@ -31,6 +31,7 @@
 #include "guest/protocol.h"
 #include "lib/image.h"
 #include "lib/probe.h"
+#include "lib/remove.h"
 #include "lib/rung.h"
 
 /* What the supervisor keeps for as long as the run lasts. */
@@ -157,7 +158,7 @@ static int make_tmp(struct rung_child *c, const struct plan *p, struct ward_err 
 {
 	char path[sizeof(c->tmp_path)];
 
-	rung_tmp_path(p, path, sizeof(path));
+	rung_tmp_path(p->run_id, path, sizeof(path));
 	if (mkdir(path, 0700) < 0)
 		return ward_fail_errno(e, "cannot make the run's temporary directory %s", path);
 	memcpy(c->tmp_path, path, sizeof(path));
@@ -430,7 +431,7 @@ static void rung_finish(struct running *run)
 	leftovers_kill(run->init_pid);
 	prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
 	if (m->child.tmp_path[0])
-		(void)!leftovers_remove(m->child.tmp_path);
+		(void)!remove_tree(m->child.tmp_path);
 	strv_free(&m->texts);
 	free(m->argv);
 	free(m->envp);
