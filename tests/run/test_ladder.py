@@ -158,6 +158,7 @@ def test_killed_supervisor(t):
     t.wait_until(lambda: not sleepers(mark), 5, "the sandbox's processes end")
     tmp = t.read(ws, "tmp").strip()
     t.check(tmp.startswith("/tmp/ward-"), tmp)
+    ward(t, ws, "--", "/bin/true")
     t.wait_until(lambda: not os.path.exists(tmp), 5, "its temporary directory goes")
 
 
