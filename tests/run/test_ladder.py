@@ -169,7 +169,8 @@ def test_wishes_are_refused(t):
             ({}, ["--set", "filesystem.hide=[.env]"], "filesystem.hide"),
             ({}, ["--set", "filesystem.protect=[x]"], "filesystem.protect"),
             ({}, ["--set", "process.nesting=true"], "process.nesting"),
-            ({".aiignore": ".env\n", ".env": "secret"}, [], ".aiignore")):
+            ({".aiignore": ".env\n", ".env": "secret"}, [], ".aiignore"),
+            ({"sub/.aiignore": ".env\n", "sub/.env": "secret"}, [], ".aiignore")):
         r = ward(t, t.workspace(files), *options, "--", "/bin/echo", "ran")
         t.equal((r.rc, r.out), (125, ""), word)
         t.contains(r.err, word)

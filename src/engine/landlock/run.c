@@ -77,10 +77,24 @@ static bool names_some(const struct ignore *list)
 	return list && !ignore_is_empty(list);
 }
 
+/* Sockets are hidden by the scan as well, but the filter gives none to connect with. */
+static bool hides_some(const struct guard_root *g)
+{
+	for (size_t i = 0; i < g->step_count; i++) {
+		auto_free char *path = path_join(g->path, g->steps[i].path);
+		struct stat st;
+
+		if (g->steps[i].action == GUARD_HIDE &&
+		    (!path || lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode)))
+			return true;
+	}
+	return names_some(g->hide) || names_some(g->aiignore);
+}
+
 static int check_hidden(const struct plan *p, struct ward_err *e)
 {
 	for (size_t i = 0; i < p->root_count; i++)
-		if (names_some(p->roots[i].hide) || names_some(p->roots[i].aiignore)) {
+		if (hides_some(&p->roots[i])) {
 			(void)ward_fail(e, ENOTSUP,
 					"%s has files to hide (.aiignore), which the landlock rung cannot",
 					p->roots[i].path);

@@ -1,6 +1,7 @@
 /*
  * /dev: six nodes bound from the host, an own instance of devpts, shared memory of limited size, and nothing else.
- * Runs in the child before pivot_root. The directory itself ends read-only and noexec.
+ * Runs in the child before pivot_root. The directory and the nodes end read-only and noexec: devices can be written all
+ * the same, but where the agent is their owner, the host's uid 0, it cannot change their modes and times.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +22,8 @@ static const struct {
 	{ "dev/ptmx", "pts/ptmx" },
 };
 
+static const char *const points[] = { "dev/pts", "dev/shm" };
+
 static long bind_node(struct native_child *c, int host_fd, int dev_fd, const char *name)
 {
 	long tree = raw_call(SYS_open_tree, host_fd, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
@@ -38,10 +41,8 @@ static long bind_node(struct native_child *c, int host_fd, int dev_fd, const cha
 static long mount_below(struct native_child *c, const char *path, const char *type,
 			const char *options)
 {
-	long r = raw_call(SYS_mkdirat, c->base_fd, path, 0755);
-
 	c->failed_path = path;
-	return r < 0 ? r : raw_call(SYS_mount, "ward", path, type, MS_NOSUID | MS_NOEXEC, options);
+	return raw_call(SYS_mount, "ward", path, type, MS_NOSUID | MS_NOEXEC, options);
 }
 
 static long pass_shm(struct native_child *c)
@@ -76,11 +77,13 @@ long native_dev(struct native_child *c)
 		r = bind_node(c, (int)host_fd, (int)dev_fd, nodes[i]);
 	for (size_t i = 0; i < ARRAY_LEN(links) && r == 0; i++)
 		r = raw_call(SYS_symlinkat, links[i].target, c->base_fd, links[i].name);
+	for (size_t i = 0; i < ARRAY_LEN(points) && r == 0; i++)
+		r = raw_call(SYS_mkdirat, c->base_fd, points[i], 0755);
+	if (r == 0)
+		r = raw_call(SYS_mount_setattr, dev_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
 	if (r == 0)
 		r = mount_below(c, "dev/pts", "devpts", "newinstance,ptmxmode=0666,mode=0620");
 	if (r == 0)
 		r = mount_below(c, "dev/shm", "tmpfs", c->shm_options);
-	if (r == 0)
-		r = raw_call(SYS_mount_setattr, dev_fd, "", AT_EMPTY_PATH, &attr, sizeof(attr));
 	return r < 0 ? r : pass_shm(c);
 }

@@ -117,9 +117,28 @@ static long hello(struct native_child *c)
 	return r == 1 ? 0 : -ECONNRESET;
 }
 
+/* /dev/null was passed as it is. To the host's uid 0 that is a file of its own, whose mode it could change: the one inside,
+ * which is on a read-only mount, takes its place. */
+static long own_null(struct native_child *c)
+{
+	for (int i = 0; i < 3; i++) {
+		struct stat st;
+		long fd = raw_call(SYS_fstat, c->stdio_fds[i], &st);
+
+		if (fd == 0 && !S_ISCHR(st.st_mode))
+			continue;
+		if (fd == 0)
+			fd = raw_call(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			return fd;
+		c->stdio_fds[i] = (int)fd;
+	}
+	return 0;
+}
+
 static long exec_init(struct native_child *c)
 {
-	long r = 0;
+	long r = c->plan->ids.mode == IDS_ROOT ? own_null(c) : 0;
 
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &c->signal_mask, 0, 8);
 	for (int i = 0; i < 3 && r >= 0; i++)
