@@ -171,9 +171,10 @@ static bool obey(long command)
 
 	if (n != (long)sizeof(m))
 		return n == -EINTR;
-	if (m.op == GUEST_SIGNAL)
-		raw_call(SYS_kill, -command, m.a);
-	else if (m.op == GUEST_STOP)
+	if (m.op == GUEST_SIGNAL) {
+		if (raw_call(SYS_kill, -command, m.a) < 0)	/* it has not made its group yet */
+			raw_call(SYS_kill, command, m.a);
+	} else if (m.op == GUEST_STOP)
 		raw_call(SYS_kill, -1, SIGSTOP);
 	else if (m.op == GUEST_CONTINUE)
 		raw_call(SYS_kill, -1, SIGCONT);
