@@ -447,5 +447,12 @@ int main(void)
 		cmocka_unit_test(test_refusals),     cmocka_unit_test(test_exec_failure),
 	};
 
+	struct facts f;
+
+	facts_read(&f);
+	if (f.landlock_abi < RUNG_LANDLOCK_ABI) {
+		print_message("skipped: the rung needs Landlock ABI %d, this kernel has %d\n", RUNG_LANDLOCK_ABI, f.landlock_abi);
+		return 77;
+	}
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
