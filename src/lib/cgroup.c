@@ -68,10 +68,17 @@ void cgroup_probe_info(struct cgroup_info *info)
 
 enum cgroup_kind cgroup_probe(void)
 {
-	struct cgroup_info info;
+	enum cgroup_kind kind = CGROUP_NONE;
+	struct ward_err e = { 0 };
+	struct cgroup_map map;
 
-	cgroup_probe_info(&info);
-	return info.kind;
+	if (cgroup_map_read(&map, &e) < 0)
+		return CGROUP_NONE;
+	for (size_t i = 0; i < ARRAY_LEN(kinds) && kind == CGROUP_NONE; i++)
+		if (kinds[i]->probe(&map, NULL))
+			kind = kinds[i]->kind;
+	cgroup_map_clear(&map);
+	return kind;
 }
 
 static void dir_init(struct cgroup_dir *d)

@@ -55,15 +55,19 @@ static bool probe(const struct cgroup_map *m, struct cgroup_info *info)
 
 		if (!dir)
 			return false;
-		if (!cgroup_may_create(dir)) {
+		if (cgroup_may_create(dir))
+			continue;
+		if (info) {
 			snprintf(info->why, sizeof(info->why),
 				 "%.180s (cgroup v1) cannot be written by this user", dir);
 			snprintf(info->remedy, sizeof(info->remedy),
 				 "run ward as root, or boot with cgroup v2 "
 				 "(systemd.unified_cgroup_hierarchy=1)");
-			return false;
 		}
+		return false;
 	}
+	if (!info)
+		return true;
 	info->cpu = m->dir[CG_CPU] && cgroup_may_create(m->dir[CG_CPU]);
 	info->freezer = m->dir[CG_FREEZER] && cgroup_may_create(m->dir[CG_FREEZER]);
 	return true;

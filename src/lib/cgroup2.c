@@ -97,12 +97,19 @@ static bool look_at(const char *dir, unsigned wanted, struct place *place)
 	return (place->available & wanted) == wanted;
 }
 
+/* Whether v2 has the controllers at all: on a hybrid host they are with v1. */
+static bool has_controllers(const struct cgroup_map *m)
+{
+	auto_fd top = open(m->mount[CG_UNIFIED], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return top >= 0 && (read_controllers(top, "cgroup.controllers") & CAN_LIMIT) == CAN_LIMIT;
+}
+
 static void explain(const struct cgroup_map *m, struct cgroup_info *info)
 {
 	const char *dir = m->dir[CG_UNIFIED];
-	auto_fd top = open(m->mount[CG_UNIFIED], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (top >= 0 && (read_controllers(top, "cgroup.controllers") & CAN_LIMIT) != CAN_LIMIT) {
+	if (!has_controllers(m)) {
 		snprintf(info->why, sizeof(info->why),
 			 "cgroup v2 is mounted without the memory and pids controllers");
 		return;
@@ -147,12 +154,16 @@ static bool probe(const struct cgroup_map *m, struct cgroup_info *info)
 
 	if (!m->dir[CG_UNIFIED])
 		return false;
-	info->cpu = find_place(m, CAN_LIMIT | CAN_CPU, &place);
-	if (!info->cpu && !find_place(m, CAN_LIMIT, &place)) {
-		explain(m, info);
+	if (!has_controllers(m) || !find_place(m, CAN_LIMIT, &place)) {
+		if (info)
+			explain(m, info);
 		return false;
 	}
-	info->freezer = true;
+	if (info) {
+		free(place.dir);
+		info->cpu = find_place(m, CAN_LIMIT | CAN_CPU, &place);
+		info->freezer = true;
+	}
 	free(place.dir);
 	return true;
 }

@@ -53,6 +53,7 @@ struct cgroup {
 /* One kind: a row of the table in cgroup.c. */
 struct cgroup_ops {
 	enum cgroup_kind kind;
+	/* Whether it can hold limits; *info gets the rest, or the reason why not; NULL: not wanted. */
 	bool (*probe)(const struct cgroup_map *m, struct cgroup_info *info);
 	int (*create)(struct cgroup *c, const struct cgroup_map *m, const struct plan *p,
 		      struct ward_err *e);
