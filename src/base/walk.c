@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 
 #define OPEN_MAX 64
+#define NAME_ROOM 4096	/* some file systems in user space have names longer than NAME_MAX */
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
 
 struct frame {
@@ -60,15 +61,29 @@ static struct walk_dir dir_of(struct walk *w)
 	return (struct walk_dir){ f->fd, w->path.data, f->path_len, f->mark };
 }
 
+/* Room for any name behind the directory's path, so that entries need no more than a copy. */
+static bool reserve_path(struct walk *w, size_t dir_len)
+{
+	static const char room[NAME_ROOM + 2];
+
+	w->path.len = dir_len;
+	if (w->path.cap - dir_len <= sizeof(room))
+		buf_add(&w->path, room, sizeof(room));
+	w->path.len = dir_len;
+	return !w->path.failed;
+}
+
 static void set_path(struct walk *w, size_t dir_len, const char *name, struct walk_entry *entry)
 {
-	w->path.len = dir_len;
+	size_t n = strlen(name);
+	char *at = w->path.data + dir_len;
+
 	if (dir_len)
-		buf_add(&w->path, "/", 1);
-	entry->name_at = w->path.len;
-	buf_puts(&w->path, name);
+		*at++ = '/';
+	memcpy(at, name, n + 1);
 	entry->path = w->path.data;
-	entry->path_len = w->path.len;
+	entry->name_at = (size_t)(at - w->path.data);
+	entry->path_len = w->path.len = entry->name_at + n;
 }
 
 static unsigned char type_of(int dir_fd, const char *name)
@@ -92,10 +107,10 @@ static int see_entry(struct walk *w, struct frame *f, const struct dirent64 *d)
 		entry.type = type_of(f->fd, d->d_name);
 	if (entry.type == DT_UNKNOWN)
 		return 0;	/* gone */
+	if (strlen(d->d_name) > NAME_ROOM)
+		return ward_fail(w->e, ENAMETOOLONG, "a name of more than %d bytes", NAME_ROOM);
 	if (w->ops->entry) {
 		set_path(w, f->path_len, d->d_name, &entry);
-		if (w->path.failed)
-			return ward_fail(w->e, ENOMEM, "out of memory");
 		dir = (struct walk_dir){ f->fd, w->path.data, f->path_len, f->mark };
 		status = w->ops->entry(w->ctx, &dir, &entry);
 		f->mark = dir.mark;
@@ -163,6 +178,8 @@ static int list_dir(struct walk *w)
 	int status = w->ops->opened ? w->ops->opened(w->ctx, &dir) : 0;
 
 	f->mark = dir.mark;
+	if (status >= 0 && !reserve_path(w, f->path_len))
+		status = ward_fail(w->e, ENOMEM, "out of memory");
 	if (status >= 0)
 		status = read_dir(w, f);
 	if (status < 0)
@@ -298,9 +315,9 @@ static int enter_dir(struct walk *w, const char *name)
 	int fd, status = 1;
 	bool forced = false;
 
-	set_path(w, dir.path_len, name, &entry);
-	if (w->path.failed)
+	if (!reserve_path(w, dir.path_len))
 		return ward_fail(w->e, ENOMEM, "out of memory");
+	set_path(w, dir.path_len, name, &entry);
 	dir.path = entry.path;
 	entry.name = entry.path + entry.name_at;
 	if (w->ops->enter)

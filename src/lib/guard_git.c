@@ -48,10 +48,8 @@ const char *guard_git_why(enum git_part part)
 
 void guard_git_note(struct git_seen *s, const struct walk_entry *entry)
 {
-	if (!strchr("hcHorl", entry->name[0]))	/* their first letters: most names end here */
-		return;
 	for (size_t i = 0; i < GIT_PARTS; i++)
-		if (strcmp(parts[i].name, entry->name) == 0) {
+		if (parts[i].name[0] == entry->name[0] && strcmp(parts[i].name, entry->name) == 0) {
 			s->type[i] = entry->type;
 			s->any = true;
 		}

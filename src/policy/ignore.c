@@ -31,7 +31,9 @@ struct pattern {
 	uint32_t len;		/* without "!", leading and trailing slash */
 	uint32_t literal;	/* length of the beginning without wildcards */
 	uint32_t next;		/* older pattern of the same chain */
-	uint32_t flags;
+	uint32_t hash;		/* of the last component, in its chain */
+	uint8_t flags;
+	char last;		/* the last byte that a name must have, where that is known: ENDS_WITH */
 };
 
 struct ignore {
@@ -50,13 +52,13 @@ static bool is_special(char c)
 	return c == '*' || c == '?' || c == '[' || c == '\\';
 }
 
-static uint32_t name_bucket(const char *name, size_t n)
+static uint32_t name_hash(const char *name, size_t n)
 {
 	uint32_t h = 2166136261u;
 
 	for (size_t i = 0; i < n; i++)
 		h = (h ^ (unsigned char)name[i]) * 16777619u;
-	return (h ^ h >> 16) % BUCKETS;
+	return h ^ h >> 16;
 }
 
 static const struct {
@@ -268,20 +270,19 @@ enum ignore_verdict ignore_decide_at(const struct ignore *ig, const char *path, 
 				     bool is_dir)
 {
 	struct span whole = { path, path + path_len }, name = { path + name_at, path + path_len };
-	uint32_t best = CHAIN_END;
+	uint32_t best = CHAIN_END, hash, i;
+	char last = path_len ? path[path_len - 1] : '\0';
 
 	if (!ig || !ig->count)
 		return IGNORE_NONE;
-	for (uint32_t i = ig->chains[name_bucket(name.at, path_len - name_at)]; i != CHAIN_END;
-	     i = ig->items[i].next)
-		if ((is_dir || !(ig->items[i].flags & MUST_BE_DIR)) &&
-		    pattern_matches(ig, &ig->items[i], whole, name)) {
+	hash = name_hash(name.at, path_len - name_at);
+	for (i = ig->chains[hash % BUCKETS]; i != CHAIN_END && best == CHAIN_END; i = ig->items[i].next)
+		if (ig->items[i].hash == hash && (is_dir || !(ig->items[i].flags & MUST_BE_DIR)) &&
+		    pattern_matches(ig, &ig->items[i], whole, name))
 			best = i;
-			break;
-		}
-	for (uint32_t i = ig->chains[GENERAL]; i != CHAIN_END && (best == CHAIN_END || i > best);
-	     i = ig->items[i].next)
-		if ((is_dir || !(ig->items[i].flags & MUST_BE_DIR)) &&
+	for (i = ig->chains[GENERAL]; i != CHAIN_END && (best == CHAIN_END || i > best); i = ig->items[i].next)
+		if ((!ig->items[i].last || ig->items[i].last == last) &&
+		    (is_dir || !(ig->items[i].flags & MUST_BE_DIR)) &&
 		    pattern_matches(ig, &ig->items[i], whole, name)) {
 			best = i;
 			break;
@@ -303,8 +304,8 @@ bool ignore_match(const struct ignore *ig, const char *path, bool is_dir)
 	return ignore_decide(ig, path, is_dir) == IGNORE_EXCLUDED;
 }
 
-/* The chain of a pattern: by its last component if nothing but that very name can match it. */
-static uint32_t chain_of(const struct pattern *p, const char *text)
+/* The chain of a pattern, and its hash: by its last component if nothing but that very name can match it. */
+static uint32_t chain_of(struct pattern *p, const char *text)
 {
 	const char *last = p->flags & NAME_ONLY ? NULL : memrchr(text, '/', p->len);
 	const char *name = last ? last + 1 : text;
@@ -317,7 +318,8 @@ static uint32_t chain_of(const struct pattern *p, const char *text)
 	for (size_t i = 0; i < n; i++)
 		if (is_special(name[i]))
 			return GENERAL;
-	return name_bucket(name, n);
+	p->hash = name_hash(name, n);
+	return p->hash % BUCKETS;
 }
 
 static bool grow(struct ignore *ig)
@@ -366,8 +368,10 @@ static int add_pattern(struct ignore *ig, const char *line, size_t n)
 
 		while (i < n && !is_special(text[i]))
 			i++;
-		if (i == n)
+		if (i == n) {
 			p.flags |= ENDS_WITH;
+			p.last = text[n - 1];
+		}
 	}
 	if (n == 0)
 		return 0;	/* matches no name at all */
