@@ -184,3 +184,48 @@ int judge_commondir(const struct guard_root *g, int root_fd, int dir_fd, const c
 	reason = judge_git_dir(g, root_fd, dir_path, text.data, true);
 	return reason ? refuse(why, reason) : 0;
 }
+
+struct leads {
+	const struct guard_root *g;
+	const char *dir_path;	/* where the configuration lies */
+	const char *worktree;	/* where hooks run */
+	struct strv *paths;
+};
+
+static int find_lead(void *ctx, const struct gitconfig_entry *entry)
+{
+	struct leads *l = ctx;
+	bool include = strcmp(entry->section, "include") == 0 || strcmp(entry->section, "includeif") == 0;
+	bool core = strcmp(entry->section, "core") == 0 && !*entry->subsection;
+	auto_free char *inside = NULL;
+
+	if (!entry->value)
+		return 0;
+	if (include && strcmp(entry->key, "path") == 0)
+		inside = judge_resolve(l->g, l->dir_path, entry->value);
+	else if (core && (strcmp(entry->key, "hookspath") == 0 ||
+			  (strcmp(entry->key, "fsmonitor") == 0 && strchr(entry->value, '/'))))
+		inside = judge_resolve(l->g, l->worktree, entry->value);
+	if (inside && *inside)
+		strv_add(l->paths, inside);
+	return l->paths->failed ? -ENOMEM : 0;
+}
+
+int judge_leads(const struct guard_root *g, int root_fd, const char *path, const char *worktree,
+		struct strv *paths)
+{
+	const char *slash = strrchr(path, '/');
+	auto_free char *dir = strndup(path, slash ? (size_t)(slash - path) : 0);
+	struct leads l = { .g = g, .dir_path = dir, .worktree = worktree, .paths = paths };
+	struct ward_err gone;
+	auto_fd dir_fd = dir ? path_open_nolink(root_fd, *dir ? dir : ".", O_PATH | O_DIRECTORY, &gone) : -1;
+	auto_buf text = { 0 };
+	int status;
+
+	if (!dir)
+		return -ENOMEM;
+	if (dir_fd < 0 || !read_regular(dir_fd, slash ? slash + 1 : path, CONFIG_MAX, &text))
+		return 0;
+	status = gitconfig_read(text.data, text.len, find_lead, &l);
+	return status == -EINVAL ? 0 : status;
+}

@@ -20,9 +20,12 @@
 
 #include "base/path.h"
 #include "lib/guard_dirs.h"
+#include "lib/guard_judge.h"
 
 /* Marks of directories; above them the number of the nearest recorded directory. */
 enum { IN_READONLY = 1, GIT_DIR = 2, NUMBER_SHIFT = 2 };
+
+#define LEADS_MAX 256
 
 struct nested {
 	struct ignore *list;
@@ -39,6 +42,8 @@ struct scan {
 	struct nested *nested;
 	size_t nested_count, nested_cap;
 	struct guard_twins twins;	/* protected files with a second name */
+	struct strv leads;	/* where git configuration leads inside the root */
+	struct strv lead_trees;	/* the worktree of each */
 	struct strv targets;	/* "h PATH" and "r PATH": what links lead to, to be hidden or made read-only */
 };
 
@@ -172,6 +177,22 @@ static int scan_entry(void *ctx, struct walk_dir *d, const struct walk_entry *en
 	return status < 0 ? status : 1;
 }
 
+static int find_leads(struct scan *s, const char *path, const char *worktree);
+
+/* Hooks run in the worktree; of a bare repository that is the git directory itself. */
+static int config_leads(struct scan *s, const struct walk_dir *d, const char *config)
+{
+	size_t n = d->path_len;
+	auto_free char *worktree = NULL;
+
+	if (n == 4 && memcmp(d->path, ".git", 4) == 0)
+		n = 0;
+	else if (n > 4 && memcmp(d->path + n - 5, "/.git", 5) == 0)
+		n -= 5;
+	worktree = strndup(d->path, n);
+	return worktree ? find_leads(s, config, worktree) : out_of_memory(s);
+}
+
 /* Protects the parts of a git directory that are there. */
 static int scan_git_dir(struct scan *s, const struct walk_dir *d)
 {
@@ -196,6 +217,8 @@ static int scan_git_dir(struct scan *s, const struct walk_dir *d)
 		entry.name_at = path.len - strlen(entry.name);
 		if (!guard_is_released(s->g, entry.path, entry.type == DT_DIR))
 			status = protect_entry(s, d, &entry);
+		if (status >= 0 && entry.type == DT_REG && (i == GIT_config || i == GIT_config_worktree))
+			status = config_leads(s, d, entry.path);
 	}
 	return status;
 }
@@ -325,6 +348,56 @@ static int scan_unreadable(void *ctx, const struct walk_dir *d unused_arg, const
 	return s->g->writable ? protect_path(s, entry->path, true) : 0;
 }
 
+/* Notes where the configuration at path leads git. */
+static int find_leads(struct scan *s, const char *path, const char *worktree)
+{
+	if (judge_leads(s->g, s->root_fd, path, worktree, &s->leads) < 0)
+		return out_of_memory(s);
+	while (s->lead_trees.len < s->leads.len && !s->lead_trees.failed)
+		strv_add(&s->lead_trees, worktree);
+	return s->lead_trees.failed ? out_of_memory(s) : 0;
+}
+
+/* Protects one place that git configuration leads to, and follows it if that is another configuration. */
+static int scan_lead(struct scan *s, size_t i)
+{
+	const char *path = s->leads.items[i];
+	struct walk_entry entry = { .name = path, .path = path, .path_len = strlen(path) };
+	struct walk_dir root = { .fd = s->root_fd };
+	struct ward_err gone;
+	auto_fd fd = path_open_nolink(s->root_fd, path, O_PATH | O_NOFOLLOW, &gone);
+	auto_free char *worktree = NULL;
+	struct stat st;
+	bool found = fd >= 0 && fstat(fd, &st) == 0;
+	int status = 0;
+
+	for (size_t k = 0; k < i; k++)
+		if (strcmp(s->leads.items[k], path) == 0)
+			return 0;
+	if (guard_is_released(s->g, path, found && S_ISDIR(st.st_mode)))
+		return 0;
+	if (found && S_ISLNK(st.st_mode))
+		status = see_link(s, &root, &entry, 'r');
+	else if (found)
+		status = protect_path(s, path, S_ISDIR(st.st_mode));
+	if (status >= 0)
+		status = guard_add_path_rule(s->g, path, false, s->e);
+	if (status < 0 || !found || !S_ISREG(st.st_mode))
+		return status;
+	worktree = strdup(s->lead_trees.items[i]);	/* the list may grow and move */
+	return worktree ? find_leads(s, path, worktree) : out_of_memory(s);
+}
+
+/* What git configuration leads to is protected whether it is there or not: what is planted there would run. */
+static int scan_leads(struct scan *s)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < s->leads.len && i < LEADS_MAX && status >= 0; i++)
+		status = scan_lead(s, i);
+	return status;
+}
+
 /* Hides or protects what links lead to inside the root. */
 static int scan_targets(struct scan *s)
 {
@@ -371,6 +444,8 @@ int guard_scan(struct guard_root *g, int root_fd, struct ward_err *e)
 	g->dirs = g->writable ? guard_dirs_create(root_fd) : NULL;
 	status = walk_tree(root_fd, &scan_ops, &s, g->writable ? 0 : IN_READONLY, e);
 	if (status >= 0)
+		status = scan_leads(&s);
+	if (status >= 0)
 		status = scan_targets(&s);
 	if (status >= 0)
 		status = guard_twin_steps(g, root_fd, &s.twins, e);
@@ -379,6 +454,8 @@ int guard_scan(struct guard_root *g, int root_fd, struct ward_err *e)
 	free(s.nested);
 	free(s.twins.items);
 	strv_free(&s.targets);
+	strv_free(&s.leads);
+	strv_free(&s.lead_trees);
 	if (status < 0)
 		return ward_wrap(e, "looking for hidden and protected names in %s", g->path);
 	status = guard_finish_steps(g, e);

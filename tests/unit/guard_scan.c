@@ -200,6 +200,32 @@ static void the_root_may_be_a_repository(void **state unused_arg)
 	tree_remove(&t);
 }
 
+static void git_leads_to_protected_places(void **state unused_arg)
+{
+	struct tree t;
+	struct guard_root g;
+	auto_buf b = { 0 };
+
+	tree_make(&t);
+	tree_put(&t, "sub/.git/HEAD", "x");
+	tree_put(&t, "sub/.git/config", "[core]\n\thooksPath = .githooks\n[include]\n\tpath = ../team/gitconfig\n"
+					"\tpath = ~/.gitconfig\n\tpath = /etc/gitconfig\n");
+	tree_put(&t, "sub/.githooks/pre-commit", "x");
+	tree_put(&t, "sub/team/gitconfig", "[core]\n\tfsmonitor = tools/monitor\n[include]\n\tpath = missing\n\tpath = gitconfig\n");
+	tree_put(&t, "sub/tools/monitor", "x");
+	tree_scan(&t, &g, list_of(NULL), list_of(NULL));
+	assert_string_equal(steps_text(&g, &b), "P sub/ P sub/.git/ R sub/.git/config R sub/.githooks/ P sub/team/ "
+						"R sub/team/gitconfig P sub/tools/ R sub/tools/monitor ");
+	assert_true(strv_has(&g.rules, "/sub/team/missing"));
+	assert_true(ignore_match(g.protect, "sub/team/missing", false));
+	assert_true(strv_has(&g.baseline, "sub/.githooks/"));
+	guard_clear(&g);
+	tree_scan(&t, &g, list_of(NULL), list_of("!.githooks", NULL));
+	assert_null(strstr(steps_text(&g, &b), "githooks"));
+	guard_clear(&g);
+	tree_remove(&t);
+}
+
 static void unreadable_directories_become_readonly(void **state unused_arg)
 {
 	struct tree t;
@@ -250,6 +276,7 @@ int main(void)
 		cmocka_unit_test(links_are_not_followed_but_their_targets_are_guarded),
 		cmocka_unit_test(repositories_are_known_by_their_parts),
 		cmocka_unit_test(the_root_may_be_a_repository),
+		cmocka_unit_test(git_leads_to_protected_places),
 		cmocka_unit_test(unreadable_directories_become_readonly),
 		cmocka_unit_test(many_names_are_an_error),
 	};
