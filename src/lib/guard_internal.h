@@ -42,6 +42,7 @@ bool guard_is_git_data(const struct guard_root *g, const struct walk_dir *d, con
 struct guard_twin {
 	dev_t device;
 	ino_t inode;
+	bool hide;	/* hidden, else read-only */
 };
 struct guard_twins {
 	struct guard_twin *items;
@@ -50,8 +51,8 @@ struct guard_twins {
 /* Whether dir_fd/name is a file with more than one name. */
 bool guard_has_twin(int dir_fd, const char *name);
 /* Notes dir_fd/name ("": dir_fd itself) if it is. */
-must_check int guard_twin_note(struct guard_twins *t, int dir_fd, const char *name, struct ward_err *e);
-/* Makes every name that the noted files have in the tree read-only. */
+must_check int guard_twin_note(struct guard_twins *t, int dir_fd, const char *name, bool hide, struct ward_err *e);
+/* Hides every name that the noted files have in the tree, or makes it read-only. */
 must_check int guard_twin_steps(struct guard_root *g, int root_fd, struct guard_twins *t, struct ward_err *e);
 
 /* Whether the lists protect an entry; a link counts as the directory it may stand for. */

@@ -6,7 +6,7 @@
  * read-only, and its directory is then looked at only for names to hide. A link cannot carry a mount: the sweep
  * compares it with what it was, and what it leads to inside the tree is hidden or protected in its place. A directory
  * that the caller may not read becomes read-only, so that its owner cannot open it up from inside. Other names of a
- * protected file become read-only with it (guard_twin.c). Of git directories called ".git" only the data (objects, refs,
+ * hidden or protected file share its lot (guard_twin.c). Of git directories called ".git" only the data (objects, refs,
  * logs) is passed over: names there are git's, not files of the project.
  */
 #include "lib/guard_internal.h"
@@ -115,6 +115,8 @@ static int hide(struct scan *s, const struct walk_dir *d, const struct walk_entr
 {
 	if (entry->type == DT_LNK)
 		return see_link(s, d, entry, 'h');
+	if (entry->type == DT_REG && guard_twin_note(&s->twins, d->fd, entry->name, true, s->e) < 0)
+		return -s->e->code;
 	return guard_add_step(s->g, GUARD_HIDE, entry->path, entry->type == DT_DIR, s->e);
 }
 
@@ -139,7 +141,7 @@ static int protect_entry(struct scan *s, const struct walk_dir *d, const struct 
 {
 	if (entry->type == DT_LNK)
 		return see_link(s, d, entry, 'r');
-	if (entry->type == DT_REG && guard_twin_note(&s->twins, d->fd, entry->name, s->e) < 0)
+	if (entry->type == DT_REG && guard_twin_note(&s->twins, d->fd, entry->name, false, s->e) < 0)
 		return -s->e->code;
 	return protect_path(s, entry->path, entry->type == DT_DIR);
 }
@@ -168,7 +170,7 @@ static int scan_entry(void *ctx, struct walk_dir *d, const struct walk_entry *en
 	}
 	if (d->mark & IN_READONLY) {
 		if (entry->type == DT_REG && s->g->writable)
-			status = guard_twin_note(&s->twins, d->fd, entry->name, s->e);
+			status = guard_twin_note(&s->twins, d->fd, entry->name, false, s->e);
 		return status < 0 ? status : 1;
 	}
 	if (!is_git_link(s->g, entry) && !guard_is_protected(s->g, entry))
@@ -410,7 +412,7 @@ static int scan_targets(struct scan *s)
 
 		if (fd < 0 || fstat(fd, &st) < 0)
 			continue;
-		status = guard_twin_note(&s->twins, fd, "", s->e);
+		status = guard_twin_note(&s->twins, fd, "", s->targets.items[i][0] == 'h', s->e);
 		if (status < 0)
 			return status;
 		status = guard_add_step(s->g, s->targets.items[i][0] == 'h' ? GUARD_HIDE : GUARD_READONLY, path,

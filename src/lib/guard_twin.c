@@ -1,6 +1,6 @@
 /*
- * Second names of protected files. In: the regular files that the scan made read-only. Out: a step for every other name that
- * one of them has in the same tree. Runs in the supervisor at the end of the scan, and changes nothing.
+ * Second names of protected and hidden files. In: the regular files that the scan found. Out: the same step for every other
+ * name that one of them has in the same tree (files inside a hidden directory are not looked at). Runs in the supervisor at the end of the scan, and changes nothing.
  *
  * A read-only mount covers a name, not a file: what has a second hard link can be written through that. An agent cannot
  * make such a link (the mount lies between), but a tree may come with one, or an earlier run may have left one. Only files
@@ -19,7 +19,7 @@ bool guard_has_twin(int dir_fd, const char *name)
 	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && st.st_nlink > 1;
 }
 
-int guard_twin_note(struct guard_twins *t, int dir_fd, const char *name, struct ward_err *e)
+int guard_twin_note(struct guard_twins *t, int dir_fd, const char *name, bool hide, struct ward_err *e)
 {
 	struct stat st;
 
@@ -35,7 +35,7 @@ int guard_twin_note(struct guard_twins *t, int dir_fd, const char *name, struct 
 		t->items = grown;
 		t->cap = cap;
 	}
-	t->items[t->len++] = (struct guard_twin){ st.st_dev, st.st_ino };
+	t->items[t->len++] = (struct guard_twin){ st.st_dev, st.st_ino, hide };
 	return 0;
 }
 
@@ -75,6 +75,7 @@ static bool may_be(const struct guard_twins *t, uint64_t inode)
 static int twin_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
 {
 	struct twin_walk *w = ctx;
+	const struct guard_twin *found;
 	struct guard_twin key;
 	struct stat st;
 
@@ -82,10 +83,11 @@ static int twin_entry(void *ctx, struct walk_dir *d, const struct walk_entry *en
 		return 1;
 	if (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 1;
-	key = (struct guard_twin){ st.st_dev, st.st_ino };
-	if (!bsearch(&key, w->twins->items, w->twins->len, sizeof(key), compare))
+	key = (struct guard_twin){ .device = st.st_dev, .inode = st.st_ino };
+	found = bsearch(&key, w->twins->items, w->twins->len, sizeof(key), compare);
+	if (!found)
 		return 1;
-	return guard_add_step(w->g, GUARD_READONLY, entry->path, false, w->e) < 0 ? -w->e->code : 1;
+	return guard_add_step(w->g, found->hide ? GUARD_HIDE : GUARD_READONLY, entry->path, false, w->e) < 0 ? -w->e->code : 1;
 }
 
 static int twin_unreadable(void *ctx unused_arg, const struct walk_dir *d unused_arg,
@@ -99,8 +101,14 @@ int guard_twin_steps(struct guard_root *g, int root_fd, struct guard_twins *t, s
 	static const struct walk_ops ops = { .entry = twin_entry, .unreadable = twin_unreadable };
 	struct twin_walk w = { g, t, e };
 
-	if (!t->len || !g->writable)
+	if (!t->len)
 		return 0;
 	qsort(t->items, t->len, sizeof(*t->items), compare);
+	for (size_t i = 1; i < t->len; i++)	/* one file under two names: hidden by one, hidden by all */
+		if (compare(&t->items[i - 1], &t->items[i]) == 0)
+			t->items[i].hide = t->items[i - 1].hide = t->items[i - 1].hide || t->items[i].hide;
+	for (size_t i = t->len; i-- > 1;)
+		if (compare(&t->items[i - 1], &t->items[i]) == 0)
+			t->items[i - 1].hide = t->items[i].hide;
 	return walk_tree(root_fd, &ops, &w, 0, e);
 }

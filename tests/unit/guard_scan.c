@@ -200,6 +200,24 @@ static void the_root_may_be_a_repository(void **state unused_arg)
 	tree_remove(&t);
 }
 
+static void second_names_share_the_lot(void **state unused_arg)
+{
+	struct tree t;
+	struct guard_root g;
+	auto_buf b = { 0 };
+
+	tree_make(&t);
+	tree_put(&t, ".env", "x");
+	tree_put(&t, ".envrc", "x");
+	tree_put(&t, "a/x", "x");
+	assert_int_equal(linkat(t.fd, ".env", t.fd, "a/secret", 0), 0);
+	assert_int_equal(linkat(t.fd, ".envrc", t.fd, "a/script", 0), 0);
+	tree_scan(&t, &g, list_of(".env", NULL), list_of(NULL));
+	assert_string_equal(steps_text(&g, &b), "H .env R .envrc P a/ R a/script H a/secret ");
+	guard_clear(&g);
+	tree_remove(&t);
+}
+
 static void git_leads_to_protected_places(void **state unused_arg)
 {
 	struct tree t;
@@ -276,6 +294,7 @@ int main(void)
 		cmocka_unit_test(links_are_not_followed_but_their_targets_are_guarded),
 		cmocka_unit_test(repositories_are_known_by_their_parts),
 		cmocka_unit_test(the_root_may_be_a_repository),
+		cmocka_unit_test(second_names_share_the_lot),
 		cmocka_unit_test(git_leads_to_protected_places),
 		cmocka_unit_test(unreadable_directories_become_readonly),
 		cmocka_unit_test(many_names_are_an_error),
