@@ -6,8 +6,6 @@ control: without a sandbox a core file is left
 import os
 import resource
 
-NEEDS = ["root"]
-
 
 def scene(s):
     if s.t.read("/proc/sys/kernel/core_pattern").startswith("|"):

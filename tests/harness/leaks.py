@@ -64,6 +64,22 @@ def reap():
 OWN = []	# control groups of this run of the tests
 
 
+def _remove_groups(path):
+    for top, _, _ in os.walk(path, topdown=False):
+        try:
+            os.rmdir(top)
+        except OSError:
+            pass
+
+
+def _remove_stale(directory):
+    """Groups of runs of the tests that were killed."""
+    for name in os.listdir(directory):
+        number = name.removeprefix("tests-")
+        if number != name and number.isdigit() and not os.path.exists(f"/proc/{number}"):
+            _remove_groups(os.path.join(directory, name))
+
+
 def own_cgroups():
     """Moves this process into control groups of its own, one per hierarchy of version 1. Undone by leave_cgroups()."""
     with open("/proc/self/cgroup") as f:
@@ -74,6 +90,7 @@ def own_cgroups():
             continue
         group = f"/sys/fs/cgroup/{name}{path.rstrip('/')}/tests-{os.getpid()}"
         try:
+            _remove_stale(os.path.dirname(group))
             os.mkdir(group)
             OWN.append(group)
             with open(group + "/cgroup.procs", "w") as f:
@@ -153,11 +170,7 @@ def _leaked_cgroups(before, uid):
         time.sleep(0.05)
         left &= suspects()
     for path in left:
-        for top, _, _ in os.walk(path, topdown=False):
-            try:
-                os.rmdir(top)
-            except OSError:
-                pass
+        _remove_groups(path)
     return [f"cgroup left behind: {p}" for p in sorted(left)]
 
 
