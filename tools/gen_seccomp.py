@@ -23,7 +23,7 @@ VARIANTS = ("plain", "nesting", "rung")
 
 # linux/seccomp.h, linux/audit.h, errno
 KILL, NOTIFY, ALLOW = 0x80000000, 0x7FC00000, 0x7FFF0000
-EPERM, EINVAL, ENOTTY, ENOMEM, ENOSYS, EPROTONOSUPPORT, EAFNOSUPPORT = 1, 22, 25, 12, 38, 93, 97
+EPERM, EINVAL, ENOTTY, ENOMEM, ENOSYS, EPROTONOSUPPORT, EOPNOTSUPP, EAFNOSUPPORT = 1, 22, 25, 12, 38, 93, 95, 97
 ARCH_X86_64, X32_BIT = 0xC000003E, 0x40000000
 OFFSET_NR, OFFSET_ARCH = 0, 4
 
@@ -81,7 +81,7 @@ def any_bit(bits, yes, no):
 
 ALLOWED, DENIED = ret(ALLOW), ret(NOTIFY)
 CLOSABLE = ret(ALLOW, "closable")
-FATE = {"DENY": DENIED, "ENOSYS": errno(ENOSYS), "EPERM": errno(EPERM), "ALLOW": ALLOWED}
+FATE = {"DENY": DENIED, "ENOSYS": errno(ENOSYS), "EPERM": errno(EPERM), "EOPNOTSUPP": errno(EOPNOTSUPP), "ALLOW": ALLOWED}
 
 
 class Tree:
@@ -315,11 +315,11 @@ class Env:
 class Table:
     """The rows of syscalls.def."""
 
-    ROW = re.compile(r'^(NUMBER|CALL|RULE|VALUE|RANGE|HOT|RUNG)\((.*)\)$')
+    ROW = re.compile(r'^(NUMBER|CALL|RULE|VALUE|RANGE|HOT|RUNG|NEST)\((.*)\)$')
 
     def __init__(self, text):
         self.numbers, self.calls, self.rules = {}, {}, {}
-        self.values, self.hot, self.rung = {}, [], {}
+        self.values, self.hot, self.rung, self.nest = {}, [], {}, {}
         text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
         for line in filter(None, (line.strip() for line in text.split("\n"))):
             row = self.ROW.match(line)
@@ -357,6 +357,9 @@ class Table:
     def row_rung(self, name, action, rule):
         self.rung[name] = (action, rule)
 
+    def row_nest(self, name, action, rule):
+        self.nest[name] = (action, rule)
+
     @staticmethod
     def level(name):
         return [s.upper() for s in SETS].index(name)
@@ -369,9 +372,9 @@ class Table:
                 raise TableError("unknown rule %s of %s" % (rule, name))
             if first == "NEVER" and not why:
                 raise TableError("no reason given for " + name)
-        for name, (action, rule) in self.rung.items():
+        for name, (action, rule) in [*self.rung.items(), *self.nest.items()]:
             if name not in self.calls or action not in FATE or rule not in RULES or rule not in self.rules:
-                raise TableError("bad RUNG row for " + name)
+                raise TableError("bad RUNG or NEST row for " + name)
         for name in self.hot:
             if name not in self.calls:
                 raise TableError("HOT names an unknown call: " + name)
@@ -395,8 +398,9 @@ class Table:
         given = first in ("STRICT", "DEFAULT", "BUILD") and self.level(first) <= set_index
         if not given and not (first == "NESTING" and variant == "nesting"):
             return FATE[otherwise]
-        if variant == "rung" and name in self.rung:
-            action, rule = self.rung[name]
+        changed = {"rung": self.rung, "nesting": self.nest}.get(variant, {})
+        if name in changed:
+            action, rule = changed[name]
             if action != "ALLOW":
                 return FATE[action]
         return RULES[rule](Env(self, rule, set_index, variant))
