@@ -109,6 +109,11 @@ static void on_control(struct box *b)
 	}
 }
 
+static bool ends_run(uint32_t signal)
+{
+	return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+}
+
 static void on_signal(struct box *b, uint64_t now)
 {
 	struct signalfd_siginfo info;
@@ -122,8 +127,7 @@ static void on_signal(struct box *b, uint64_t now)
 		return;
 	}
 	tell_init(b, GUEST_SIGNAL, (int)info.ssi_signo);
-	if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT || info.ssi_signo == SIGHUP ||
-	    info.ssi_signo == SIGQUIT) {
+	if (ends_run(info.ssi_signo)) {
 		b->forwarded = (int)info.ssi_signo;
 		if (info.ssi_signo != SIGINT)	/* an interrupt may be the command's own business */
 			b->kill_at_ms = now + GRACE_MS;
@@ -423,9 +427,23 @@ static void sweep(struct box *b)
 		strv_addf(&b->result->notes, "the sweep for planted files is incomplete: %s: %s", e.what, e.why);
 }
 
+/* The reader gets all that the command wrote, however slowly it reads, unless the run is to end: by a limit, a signal or
+ * its time. */
+static void drain(struct box *b)
+{
+	uint64_t soon = io_now_ms() + DRAIN_MS, until = b->deadline_ms ? b->deadline_ms : UINT64_MAX;
+	struct signalfd_siginfo info = { 0 };
+
+	if (b->limited || b->forwarded || until < soon)
+		until = soon;
+	while (streams_drain(&b->streams, until, b->signal_fd) > 0)
+		if (read(b->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info) && ends_run(info.ssi_signo))
+			until = 0;
+}
+
 static void finish(struct box *b)
 {
-	streams_drain(&b->streams, DRAIN_MS);
+	drain(b);
 	streams_finish(&b->streams);
 	notify_destroy(b->notify);
 	watch_destroy(b->watch);

@@ -1,32 +1,33 @@
 /*
  * The three descriptors of the command. In: the caller's 0-2. Out: descriptors that may go inside, or a relay.
  *
- * /dev/null goes inside as it is, and so does a pipe that the agent's user does not own. Nothing else does: whoever holds
- * a file or an own pipe could open it again through /proc with another mode: write what others read from it, read what
- * others wrote into it, truncate it, change its mode and times. A socket belongs to the host's network: it could be
- * connected to somewhere else, or accepted from. The supervisor moves their bytes through a pipe of its own (of a file the
- * kernel does the copying) and leaves the caller's offset where the command's reading or writing ended. Out of a pipe,
- * which cannot be given back to, it takes only what the command has read: tee(2) shows the command one page, and the
- * page is taken out when it is read. A terminal never goes inside either; what goes to it passes the terminal filter. A
- * directory is a way out (`< /`) and a device is a device: both are refused before anything starts. Runs in the
+ * /dev/null goes inside as it is. Nothing else does: whoever holds a file or a pipe could open it again through /proc with
+ * another mode: write what others read from it, read what others wrote into it, truncate it, change its mode and times. A
+ * socket belongs to the host's network: it could be connected to somewhere else, or accepted from. The supervisor moves
+ * their bytes through a pipe of its own (of a file the kernel does the copying) and leaves the caller's offset where the
+ * command's reading or writing ended. That pipe is the agent's, so that /dev/stdin and /dev/stdout can be opened inside.
+ * Out of a pipe, which cannot be given back to, it takes only what the command has read: tee(2) shows the command one page,
+ * and the page is taken out when it is read. Into a pipe it writes only what there is room for: a reader that does not read
+ * must not keep the supervisor from its limits. A terminal never goes inside either; what goes to it passes the terminal
+ * filter. A directory is a way out (`< /`) and a device is a device: both are refused before anything starts. Runs in the
  * supervisor; ward itself never reads standard input but to pass it on.
  */
 #include "lib/streams.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/vfs.h>
+#include <sys/uio.h>
 
 #include "base/io.h"
 
 #define SPLICE_BYTES 65536
+#define HOUR_MS 3600000
 #define PAGE_BYTES 4096		/* the least that a pipe holds */
 
 static const char *const stream_names[] = { "standard input", "standard output", "standard error" };
@@ -52,7 +53,7 @@ static void use_own_terminal(struct relay *r, int i)
 }
 
 /* A pipe inside, and the supervisor moves the bytes. */
-static int give_relay(struct streams *s, int i, const struct stat *st, struct ward_err *e)
+static int give_relay(struct streams *s, const struct plan *p, int i, const struct stat *st, struct ward_err *e)
 {
 	struct relay *r = &s->relays[s->relay_count];
 	bool file = S_ISREG(st->st_mode), input = i == 0, pipe = input && S_ISFIFO(st->st_mode);
@@ -60,6 +61,8 @@ static int give_relay(struct streams *s, int i, const struct stat *st, struct wa
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return ward_fail_errno(e, "cannot make a pipe for %s", stream_names[i]);
+	if (p->ids.host_uid != geteuid())	/* without it only the names in /dev do not work */
+		(void)!fchown(fds[0], p->ids.host_uid, p->ids.host_gid);
 	s->inside[i] = fcntl(fds[input ? 0 : 1], F_DUPFD_CLOEXEC, 10);
 	own = fds[input ? 1 : 0];
 	if (file && input)
@@ -75,6 +78,7 @@ static int give_relay(struct streams *s, int i, const struct stat *st, struct wa
 	*r = (struct relay){ .from_fd = input ? i : own, .to_fd = input ? own : i,
 			     .own_from = !input, .own_to = input, .from_file = input && file,
 			     .to_file = !input && file, .to_socket = !input && S_ISSOCK(st->st_mode),
+			     .to_pipe = !input && S_ISFIFO(st->st_mode),
 			     .from_pipe = pipe && s->unread_fd >= 0, .copied = !file };
 	if (!input && S_ISCHR(st->st_mode)) {
 		r->clean = true;
@@ -84,19 +88,8 @@ static int give_relay(struct streams *s, int i, const struct stat *st, struct wa
 	return 0;
 }
 
-/* Whether the agent could do more with a pipe than it is given for: open it again, or, where it lies in the host's
- * files, change its mode and times. */
-static bool is_risky_pipe(const struct plan *p, int fd, const struct stat *st)
-{
-	struct statfs fs;
-
-	return st->st_uid == p->ids.host_uid || p->ids.host_uid == 0 || fstatfs(fd, &fs) < 0 ||
-	       fs.f_type != PIPEFS_MAGIC;
-}
-
 static int prepare_one(struct streams *s, const struct plan *p, int i, struct ward_err *e)
 {
-	bool limited = i != 0 && p->limits[LIMIT_OUTPUT].value != POLICY_NONE;
 	int mode = fcntl(i, F_GETFL) & O_ACCMODE;
 	struct stat st;
 
@@ -104,13 +97,11 @@ static int prepare_one(struct streams *s, const struct plan *p, int i, struct wa
 		return ward_fail_errno(e, "%s is not open", stream_names[i]);
 	if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3))
 		return give_itself(s, i, e);
-	if (S_ISFIFO(st.st_mode) && !is_risky_pipe(p, i, &st))
-		return limited ? give_relay(s, i, &st, e) : give_itself(s, i, e);
 	if (S_ISREG(st.st_mode) && mode == (i == 0 ? O_WRONLY : O_RDONLY))
 		return ward_fail(e, EBADF, "%s is not open for %s", stream_names[i], i ? "writing" : "reading");
 	if (S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) ||
 	    (S_ISCHR(st.st_mode) && isatty(i)))
-		return give_relay(s, i, &st, e);
+		return give_relay(s, p, i, &st, e);
 	ward_fail(e, EINVAL, "%s is a %s, which would be a way out of the sandbox", stream_names[i],
 		  S_ISDIR(st.st_mode) ? "directory" : "device");
 	return ward_remedy(e, "give a file, a pipe, a terminal or /dev/null");
@@ -193,6 +184,8 @@ static bool relay_splice(struct streams *s, struct relay *r)
 		r->copied = true;
 		return false;
 	}
+	if (n > 0)
+		r->moved += (size_t)n;
 	if (n > 0 && r->own_from)
 		s->out_bytes += (size_t)n;
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
@@ -220,11 +213,9 @@ static void relay_tee(struct relay *r)
 {
 	ssize_t n;
 
-	if (r->ahead) {
+	if (r->ahead)
 		take_out(r->from_fd, r->ahead);
-		r->ahead = 0;
-		return;
-	}
+	r->ahead = 0;
 	n = tee(r->from_fd, r->to_fd, PAGE_BYTES, SPLICE_F_NONBLOCK);
 	if (n > 0)
 		r->ahead = (size_t)n;
@@ -243,6 +234,7 @@ static void relay_read(struct streams *s, struct relay *r)
 		close_relay(r);
 		return;
 	}
+	r->moved += (size_t)n;
 	r->pending.len = r->done = 0;
 	if (r->clean)
 		terminal_filter(&r->terminal, data, (size_t)n, &r->pending);
@@ -254,11 +246,28 @@ static void relay_read(struct streams *s, struct relay *r)
 		close_relay(r);
 }
 
+/* Writes what there is room for. The pipe's own O_NONBLOCK is shared with others and not ours to set; a kernel before 6.4
+ * cannot do it for one write, and there a page goes where poll promises room for one. */
+static ssize_t write_to_pipe(int fd, char *at, size_t n)
+{
+	struct iovec data = { at, n };
+	ssize_t r = pwritev2(fd, &data, 1, -1, RWF_NOWAIT);
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+	if (r >= 0 || errno != EOPNOTSUPP)
+		return r;
+	if (poll(&p, 1, 0) > 0)
+		return write(fd, at, n < PAGE_BYTES ? n : PAGE_BYTES);
+	errno = EAGAIN;
+	return -1;
+}
+
 static void relay_write(struct relay *r)
 {
-	const char *at = r->pending.data + r->done;
+	char *at = r->pending.data + r->done;
 	size_t left = r->pending.len - r->done;
 	ssize_t n = r->to_socket ? send(r->to_fd, at, left, MSG_NOSIGNAL | MSG_DONTWAIT)
+		    : r->to_pipe ? write_to_pipe(r->to_fd, at, left)
 				 : write(r->to_fd, at, left);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -292,23 +301,29 @@ void streams_move(struct streams *s, const struct pollfd *polled, size_t count)
 	}
 }
 
-void streams_drain(struct streams *s, unsigned timeout_ms)
+int streams_drain(struct streams *s, uint64_t until_ms, int stop_fd)
 {
-	uint64_t end = io_now_ms() + timeout_ms;
-
 	for (;;) {
-		struct pollfd polled[3];
+		struct pollfd polled[4];
 		size_t count = streams_poll(s, polled), open = 0;
 		uint64_t now = io_now_ms();
+		int n;
 
 		for (size_t i = 0; i < count; i++) {
 			if (!s->relays[i].own_from)
 				polled[i].fd = -1;	/* input has nobody to go to */
 			open += polled[i].fd >= 0;
 		}
-		if (open == 0 || now >= end || poll(polled, count, (int)(end - now)) <= 0)
-			return;
-		streams_move(s, polled, count);
+		if (open == 0 || now >= until_ms)
+			return 0;
+		polled[count] = (struct pollfd){ .fd = stop_fd, .events = POLLIN };
+		n = poll(polled, count + 1, until_ms - now < HOUR_MS ? (int)(until_ms - now) : HOUR_MS);
+		if (n < 0 && errno != EINTR)
+			return 0;
+		if (n > 0 && polled[count].revents)
+			return 1;
+		if (n > 0)
+			streams_move(s, polled, count);
 	}
 }
 
@@ -328,6 +343,8 @@ static void give_back(struct streams *s)
 			take_out(STDIN_FILENO, r->ahead - (size_t)unread);
 	} else {
 		unread += (int)(r->pending.len - r->done);
+		if (unread > 0 && (uint64_t)unread > r->moved)
+			unread = (int)r->moved;	/* the agent can write into its own input */
 		if (unread > 0)
 			(void)!lseek(STDIN_FILENO, -unread, SEEK_CUR);
 	}

@@ -13,7 +13,8 @@ struct relay {
 	bool from_file, to_file;	/* a regular file: always ready, and the kernel can move the bytes itself */
 	bool from_pipe;		/* standard input: only what the command has read is taken out of it */
 	size_t ahead;		/* from_pipe: bytes that the command has before it and that are still in the pipe */
-	bool to_socket;
+	bool to_socket, to_pipe;
+	uint64_t moved;		/* bytes taken from from_fd */
 	bool copied;		/* the kernel would not: through pending */
 	bool clean;		/* to the operator's terminal: only what may pass */
 	struct terminal terminal;
@@ -36,8 +37,9 @@ void streams_started(struct streams *s);
 /* Fills poll entries for what can be done now (at most 3); moves bytes for what poll said. */
 size_t streams_poll(struct streams *s, struct pollfd *polled);
 void streams_move(struct streams *s, const struct pollfd *polled, size_t count);
-/* After the end: moves what is left in the pipes, for at most timeout_ms. */
-void streams_drain(struct streams *s, unsigned timeout_ms);
+/* After the end: moves what is left in the pipes until until_ms (io_now_ms; UINT64_MAX: as long as it takes). 1: stop_fd
+ * became readable before the end. */
+int streams_drain(struct streams *s, uint64_t until_ms, int stop_fd);
 /* Gives standard input back what the command did not read, and closes everything. */
 void streams_finish(struct streams *s);
 

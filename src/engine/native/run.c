@@ -267,13 +267,14 @@ static int prepare_landlock(struct native_child *c, const struct plan *p, struct
 	add_landlock_path(c, "/proc", LANDLOCK_READ | LANDLOCK_MODIFY);
 	add_landlock_path(c, "/dev", LANDLOCK_READ | LANDLOCK_MODIFY | LANDLOCK_DEVICE);
 	add_landlock_path(c, "/dev/shm", LANDLOCK_FULL);
+	add_landlock_path(c, "/dev/null", LANDLOCK_READ | LANDLOCK_MODIFY);	/* the caller's too, as /dev/stdin */
 	for (size_t i = 0; i < p->mount_count; i++)
 		if (p->mounts[i].writable) {
 			writable++;
 			add_landlock_path(c, p->mounts[i].target, LANDLOCK_FULL);
 		}
-	if (writable + 4 > NATIVE_PATHS_MAX)
-		return ward_fail(e, E2BIG, "too many writable mounts: at most %d", NATIVE_PATHS_MAX - 4);
+	if (writable + 5 > NATIVE_PATHS_MAX)
+		return ward_fail(e, E2BIG, "too many writable mounts: at most %d", NATIVE_PATHS_MAX - 5);
 	return 0;
 }
 
