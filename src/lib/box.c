@@ -120,8 +120,8 @@ static void on_signal(struct box *b, uint64_t now)
 
 	if (read(b->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return;
-	if (info.ssi_signo == SIGPIPE)
-		return;
+	if (info.ssi_signo == SIGPIPE || info.ssi_signo == SIGXFSZ)
+		return;	/* of our own writing, which has failed and says so */
 	if (b->forwarded && info.ssi_signo != SIGWINCH && info.ssi_signo != SIGCONT) {
 		kill_sandbox(b);	/* asked twice */
 		return;
@@ -175,6 +175,8 @@ static void on_replaced(struct box *b)
 	size_t count = guard_watch_read(b->guard_watch, undone, ARRAY_LEN(undone));
 	struct ward_err e = { 0 };
 
+	if (b->record && store_lost(b->record, b->plan->roots, b->plan->root_count) < 0)
+		kill_sandbox(b);	/* whoever finished this run after a kill would not know */
 	if (!count)
 		return;
 	stop_all(b, true);
@@ -277,7 +279,8 @@ static void watch_once(struct box *b)
 
 static int block_signals(struct box *b, struct ward_err *e)
 {
-	static const int passed_on[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGPIPE };
+	static const int passed_on[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGPIPE,
+					  SIGXFSZ };
 	sigset_t set;
 
 	sigemptyset(&set);
@@ -447,6 +450,7 @@ static void finish(struct box *b)
 	streams_finish(&b->streams);
 	notify_destroy(b->notify);
 	watch_destroy(b->watch);
+	guard_watch_drain(b->guard_watch);
 	guard_watch_destroy(b->guard_watch);
 	cgroup_destroy(b->run.cgroup);
 	sweep(b);

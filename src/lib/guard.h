@@ -37,6 +37,8 @@ struct guard_root {
 	struct strv repositories;	/* git directories that were there before, sorted; "." is the root itself */
 	struct strv links;		/* protected links as they were, "PATH\nTARGET" with "\" and newlines escaped, sorted */
 	uint64_t since_ns;		/* when the scan began, by the clock that stamps files */
+	struct strv lost;		/* protected names that somebody outside took away since: what stands there is new */
+	size_t lost_on_record;		/* how many of them the run's record has */
 	struct guard_dirs *dirs;	/* directories as they were; NULL: the sweep reads everything */
 	size_t file_count;		/* regular files that the scan saw */
 };
@@ -70,13 +72,16 @@ struct guard_undone {
 };
 
 /* Watches the parents of what the roots' steps cover. *ret_watch is NULL when there is nothing to watch. What cannot
- * be watched (the kernel's inotify limits) is said in *notes. roots are borrowed for the life of the watch. */
-must_check int guard_watch_create(const struct guard_root *roots, size_t count,
+ * be watched (the kernel's inotify limits) is said in *notes. roots are borrowed for the life of the watch, which adds to
+ * their lost. */
+must_check int guard_watch_create(struct guard_root *roots, size_t count,
 				  struct guard_watch **ret_watch, struct strv *notes,
 				  struct ward_err *e);
 int guard_watch_fd(const struct guard_watch *w);
 /* Reads what has happened; fills at most cap entries. Returns how many; never blocks. Call until it returns 0. */
 size_t guard_watch_read(struct guard_watch *w, struct guard_undone *undone, size_t cap);
+/* Reads the rest, once the sandbox is dead; NULL is fine. */
+void guard_watch_drain(struct guard_watch *w);
 void guard_watch_destroy(struct guard_watch *w);
 
 #endif

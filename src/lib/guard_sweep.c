@@ -119,10 +119,20 @@ static bool is_old_link(const struct sweep *s, const struct walk_dir *d, const s
 	       guard_list_has(&s->g->links, text.data, text.len, '\0');
 }
 
+static bool is_lost(const struct guard_root *g, const struct walk_entry *entry)
+{
+	for (size_t i = 0; i < g->lost.len; i++)
+		if (strcmp(g->lost.items[i], entry->path) == 0)
+			return true;
+	return false;
+}
+
 static bool is_old(const struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry)
 {
 	if (entry->type == DT_LNK)
 		return is_old_link(s, d, entry);
+	if (is_lost(s->g, entry))
+		return false;
 	return guard_list_has(&s->g->baseline, entry->path, entry->path_len, entry->type == DT_DIR ? '/' : '\0');
 }
 

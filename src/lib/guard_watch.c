@@ -7,6 +7,9 @@
  * links; an event for a step's name makes the step, and all steps beneath it, due again. When the kernel's queue
  * overflows everything is due. Directories that were replaced are watched anew.
  *
+ * A name that is taken away, and not by the rename that editors make a backup with, is lost: the sandbox can put something of
+ * its own there before anybody has looked. What the sweep finds there is new to it, whoever made it.
+ *
  * The sandbox itself cannot create or remove these names, they are mount points to it; what else it does in those directories makes
  * events that are read and dropped.
  */
@@ -22,7 +25,8 @@
 #include "base/path.h"
 
 #define WATCHES_MAX 4096
-#define EVENTS (IN_CREATE | IN_MOVED_TO | IN_ONLYDIR)
+#define EVENTS (IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_ONLYDIR)
+#define TAKEN (IN_DELETE | IN_MOVED_FROM)
 
 /* A directory that is watched: the parent of some steps of one root. */
 struct watched {
@@ -33,7 +37,7 @@ struct watched {
 
 struct guard_watch {
 	int fd;
-	const struct guard_root *roots;	/* borrowed */
+	struct guard_root *roots;	/* borrowed */
 	size_t root_count;
 	struct watched *dirs;
 	size_t dir_count, dir_cap;
@@ -110,7 +114,7 @@ static int add_roots(struct guard_watch *w)
 	return failure;
 }
 
-int guard_watch_create(const struct guard_root *roots, size_t count, struct guard_watch **ret_watch,
+int guard_watch_create(struct guard_root *roots, size_t count, struct guard_watch **ret_watch,
 		       struct strv *notes, struct ward_err *e)
 {
 	struct guard_watch *w;
@@ -150,22 +154,43 @@ int guard_watch_fd(const struct guard_watch *w)
 	return w->fd;
 }
 
-/* Marks the step of that path and all beneath it. */
-static void mark_due(struct guard_watch *w, size_t root, const char *dir, const char *name)
+static void lose(struct guard_root *g, const char *path)
 {
-	const struct guard_root *g = &w->roots[root];
+	for (size_t i = 0; i < g->lost.len; i++)
+		if (strcmp(g->lost.items[i], path) == 0)
+			return;
+	strv_add(&g->lost, path);
+}
+
+/* Marks the step of that path and all beneath it, or notes that they were taken away. */
+static void mark(struct guard_watch *w, size_t root, const char *dir, const char *name, bool taken)
+{
+	struct guard_root *g = &w->roots[root];
 	size_t dir_len = strlen(dir), name_len = strlen(name), n = dir_len + (dir_len ? 1 : 0) + name_len;
 
 	for (size_t i = 0; i < g->step_count; i++) {
 		const char *path = g->steps[i].path;
 
 		if (strncmp(path, dir, dir_len) == 0 && (!dir_len || path[dir_len] == '/') && strlen(path) >= n &&
-		    memcmp(path + n - name_len, name, name_len) == 0 && (path[n] == '\0' || path[n] == '/'))
-			w->due[root][i] = true;
+		    memcmp(path + n - name_len, name, name_len) == 0 && (path[n] == '\0' || path[n] == '/')) {
+			if (!taken)
+				w->due[root][i] = true;
+			else if (g->steps[i].action == GUARD_READONLY)
+				lose(g, path);
+		}
 	}
 }
 
-static void handle_event(struct guard_watch *w, const struct inotify_event *event)
+/* Whether two events are an editor's: it renames NAME to NAME~, and then writes NAME anew. */
+static bool is_backup(const struct inotify_event *event, const struct inotify_event *next)
+{
+	size_t n = strlen(event->name);
+
+	return next && event->mask & IN_MOVED_FROM && next->mask & IN_MOVED_TO && next->cookie == event->cookie &&
+	       next->len && strncmp(next->name, event->name, n) == 0 && strcmp(next->name + n, "~") == 0;
+}
+
+static void handle_event(struct guard_watch *w, const struct inotify_event *event, const struct inotify_event *next)
 {
 	if (event->mask & IN_Q_OVERFLOW)
 		for (size_t r = 0; r < w->root_count; r++)
@@ -175,12 +200,13 @@ static void handle_event(struct guard_watch *w, const struct inotify_event *even
 			continue;
 		if (event->mask & IN_IGNORED)
 			w->dirs[i].wd = -1;
-		else if (event->len)
-			mark_due(w, w->dirs[i].root, w->dirs[i].dir, event->name);
+		else if (event->len && !is_backup(event, next))
+			mark(w, w->dirs[i].root, w->dirs[i].dir, event->name, event->mask & TAKEN);
 	}
 }
 
-static void read_events(struct guard_watch *w)
+/* False when there is nothing more to read. */
+static bool read_events(struct guard_watch *w)
 {
 	char buffer[16384] __attribute__((aligned(__alignof__(struct inotify_event))));
 
@@ -188,14 +214,21 @@ static void read_events(struct guard_watch *w)
 		ssize_t n = read(w->fd, buffer, sizeof(buffer));
 
 		if (n <= 0)
-			return;
+			return false;
 		for (ssize_t at = 0; at < n;) {
 			const struct inotify_event *event = (const void *)(buffer + at);
 
 			at += (ssize_t)(sizeof(*event) + event->len);
-			handle_event(w, event);
+			handle_event(w, event, at < n ? (const void *)(buffer + at) : NULL);
 		}
 	}
+	return true;
+}
+
+void guard_watch_drain(struct guard_watch *w)
+{
+	for (int rounds = 0; w && rounds < 64 && read_events(w); rounds++)
+		;
 }
 
 /* Watches the directories anew that are, or lie in, something that is due. */
@@ -229,7 +262,7 @@ size_t guard_watch_read(struct guard_watch *w, struct guard_undone *undone, size
 {
 	size_t count = 0;
 
-	read_events(w);
+	(void)read_events(w);
 	watch_again(w);
 	for (size_t r = 0; r < w->root_count; r++) {
 		for (size_t i = 0; i < w->roots[r].step_count && count < cap; i++) {

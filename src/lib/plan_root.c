@@ -218,8 +218,8 @@ static int add_policy_bind(struct plan *p, const char *source, const char *targe
 					    "regular file (devices and sockets are not passed)", source);
 	if (strcmp(real, "/") == 0 || strcmp(target, "/") == 0)
 		return ward_fail(e, EINVAL, "cannot give / to the sandbox: name the directories that it needs");
-	if (path_is_beneath(target, "/proc") || path_is_beneath(target, "/dev"))
-		return ward_fail(e, EINVAL, "cannot mount at %s: /proc and /dev are the sandbox's own", target);
+	if (path_is_beneath(target, "/proc") || path_is_beneath(target, "/dev") || path_is_beneath(target, "/.ward"))
+		return ward_fail(e, EINVAL, "cannot mount at %s: /proc, /dev and /.ward are the sandbox's own", target);
 	m = plan_add_mount(p, MOUNT_BIND, real, target);
 	if (!m)
 		return ward_fail(e, ENOMEM, "out of memory");

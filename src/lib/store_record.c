@@ -174,6 +174,27 @@ int store_started(struct store_run *r, pid_t init_pid, struct ward_err *e)
 	return status < 0 ? ward_fail(e, -status, "cannot write the run's record: %s", strerror(-status)) : 0;
 }
 
+int store_lost(struct store_run *r, struct guard_root *roots, size_t root_count)
+{
+	auto_buf lines = { 0 };
+	int status;
+
+	for (size_t i = 0; i < root_count; i++)
+		for (size_t k = roots[i].lost_on_record; k < roots[i].lost.len; k++) {
+			auto_buf value = { 0 };
+
+			buf_printf(&value, "%s\n%s", roots[i].path, roots[i].lost.items[k]);
+			put_line(&lines, "lost", buf_text(&value));
+			lines.failed |= value.failed;
+		}
+	if (!lines.len)
+		return 0;
+	status = lines.failed ? -ENOMEM : io_write_all(r->record_fd, lines.data, lines.len);
+	for (size_t i = 0; i < root_count && status == 0; i++)
+		roots[i].lost_on_record = roots[i].lost.len;
+	return status;
+}
+
 int store_sweep(struct store_run *r, const struct guard_root *roots, size_t root_count,
 		struct strv *moved, struct ward_err *e)
 {
@@ -238,6 +259,18 @@ static int add_root(struct dead_run *d, const char *path)
 	return d->roots[d->root_count++].path ? 0 : -ENOMEM;
 }
 
+/* "ROOT\nPATH" */
+static int add_lost(struct dead_run *d, const char *value)
+{
+	const char *path = strchr(value, '\n');
+
+	for (size_t i = 0; path && i < d->root_count; i++)
+		if (strncmp(value, d->roots[i].path, (size_t)(path - value)) == 0 &&
+		    d->roots[i].path[path - value] == '\0')
+			strv_add(&d->roots[i].lost, path + 1);
+	return 0;
+}
+
 static int read_line(struct dead_run *d, const char *key, char *value)
 {
 	struct guard_root *g = d->root_count ? &d->roots[d->root_count - 1] : NULL;
@@ -254,6 +287,8 @@ static int read_line(struct dead_run *d, const char *key, char *value)
 		strv_add(&d->cgroups, value);
 	} else if (strcmp(key, "root") == 0) {
 		return add_root(d, value);
+	} else if (strcmp(key, "lost") == 0) {
+		return add_lost(d, value);
 	} else if (g && strcmp(key, "since") == 0) {
 		g->since_ns = strtoull(value, NULL, 10);
 	} else if (g && strcmp(key, "rule") == 0) {

@@ -90,3 +90,11 @@ def test_workspaces_that_are_none(t):
                        (os.path.dirname(home), "above the home directory")):
         refused(t, t.ward("run", "-w", path, "--", "/bin/true", cwd=t.workspace(), env={"HOME": home}), part)
     refused(t, t.ward("run", "--", "/bin/true", cwd="/"), "a system directory", "-w DIR")
+
+
+def test_own_places_are_not_mounted_over(t):
+    directory = t.workspace({"ward.yaml": "", "init": "#!/bin/sh\n"})
+    for at in ("/.ward", "/.ward/init", "/proc/self", "/dev/null"):
+        t.write(directory, {"ward.yaml": f"filesystem: {{host_mounts: [{{path: {directory}/init, at: {at}}}]}}\n"})
+        r = t.ward("run", "-p", os.path.join(directory, "ward.yaml"), "--", "/bin/true", cwd=directory)
+        refused(t, r, f"cannot mount at {at}")
