@@ -22,6 +22,8 @@ rows() {
 	test   busybox-static    cmd:busybox
 	test   util-linux        cmd:setpriv
 	test   procps            cmd:ps
+	test   runc              cmd:runc
+	test   bubblewrap        cmd:bwrap
 	test   python3-jsonschema file:/usr/lib/python3/dist-packages/jsonschema/__init__.py
 	lint   clang-tidy        cmd:clang-tidy
 	lint   cppcheck          cmd:cppcheck

@@ -8,10 +8,13 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "lib/idmap.h"
+#include "lib/probe.h"
+#include "lib/rung.h"
 
 #define AGENT_ID 1000
 
@@ -66,6 +69,18 @@ static int clone_trees(struct plan *p, bool map, struct ward_err *e)
 	return refused;
 }
 
+/* The kernel lets no root without CAP_SETFCAP map itself: no namespaces then. */
+static int without_map(struct plan *p, struct ward_err *e)
+{
+	if (p->spec->policy.req_isolation == REQUIRE_LANDLOCK) {
+		p->rung = RUNG_LANDLOCK;
+		return rung_check(p, e);
+	}
+	ward_fail(e, EPERM, "root without CAP_SETFCAP cannot be mapped into a user namespace");
+	return ward_remedy(e, "in a container: --cap-add SETFCAP; or run ward as an ordinary user, or give it the "
+			      "workspace (chown); or accept a weaker sandbox: require: {isolation: landlock, limits: none}");
+}
+
 static int without_idmap(struct plan *p, struct ward_err *e)
 {
 	if (p->spec->policy.req_idmap) {
@@ -80,6 +95,12 @@ static int without_idmap(struct plan *p, struct ward_err *e)
 		strv_addf(&p->notes, "no id-mapped mounts here: the agent is the workspace's owner, uid %u",
 			  p->ids.owner_uid);
 		return 0;
+	}
+	if (p->rung != RUNG_LANDLOCK && probe_root_without(CAP_SETFCAP)) {
+		int r = without_map(p, e);
+
+		if (r < 0)
+			return r;
 	}
 	p->ids.mode = IDS_ROOT;
 	p->ids.host_uid = 0;

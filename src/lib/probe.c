@@ -96,8 +96,7 @@ static long read_number(const char *path)
 	return strtol(text.data, NULL, 10);
 }
 
-/* Whether this process is root and does not have the capability, as in most containers. */
-static bool is_root_without(unsigned capability)
+bool probe_root_without(unsigned capability)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2] = { 0 };
@@ -116,7 +115,7 @@ static int try_user(void)
 	int r;
 
 	/* Such a root cannot map itself; a run maps an unprivileged id instead. */
-	if (is_root_without(CAP_SETFCAP) && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
+	if (probe_root_without(CAP_SETFCAP) && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
 	    setresuid(NOBODY, NOBODY, NOBODY) == 0)
 		prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	uid = geteuid();
@@ -300,7 +299,7 @@ void probe_explain_user(struct probe *p, int err)
 		absent(p, "%s: a system call filter around ward forbids it", strerror(err));
 		remedy(p, "in a container: --security-opt seccomp=unconfined; inside ward: --set process.nesting=true "
 			  "of the outer one");
-	} else if (err == EPERM && is_root_without(CAP_SETFCAP)) {
+	} else if (err == EPERM && probe_root_without(CAP_SETFCAP)) {
 		absent(p, "root without CAP_SETFCAP cannot be mapped into a user namespace");
 		remedy(p, "run ward as an ordinary user, or in a container: --cap-add SETFCAP");
 	} else if (err == ENOSPC || err == EUSERS) {
@@ -317,7 +316,7 @@ const char *probe_step_remedy(int err)
 {
 	bool filtered = prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == SECCOMP_MODE_FILTER;
 
-	if (err == EPERM && is_root_without(CAP_SETFCAP))
+	if (err == EPERM && probe_root_without(CAP_SETFCAP))
 		return "root needs CAP_SETFCAP here (containers: --cap-add SETFCAP), or run ward as an ordinary user";
 	if ((err == EPERM || err == ENOSYS) && filtered)
 		return "a system call filter around ward refuses what this needs; in a container: --security-opt "
@@ -358,7 +357,7 @@ static void probe_mounts(struct probe *p)
 	} else if ((err = in_child(try_trees))) {
 		absent(p, "open_tree, mount_setattr or move_mount: %s", strerror(err));
 		remedy(p, "%s", probe_step_remedy(err));
-	} else if (is_root_without(CAP_SYS_ADMIN) && is_root_without(CAP_SETFCAP)) {
+	} else if (probe_root_without(CAP_SYS_ADMIN) && probe_root_without(CAP_SETFCAP)) {
 		absent(p, "root without CAP_SYS_ADMIN and CAP_SETFCAP can neither id-map the workspace nor map itself");
 		remedy(p, "run ward as an ordinary user, or in a container: --cap-add SETFCAP");
 	} else {

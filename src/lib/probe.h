@@ -29,6 +29,8 @@ struct probe {
 void probe_host(struct probe *probes);
 /* Fills *p for a host that refused a user namespace with err: why, and the command that grants it. */
 void probe_explain_user(struct probe *p, int err);
+/* Whether this process is root and does not have the capability (CAP_*), as in many containers. */
+bool probe_root_without(unsigned capability);
 /* What to do where a step of building the sandbox failed with err. Static. */
 const char *probe_step_remedy(int err);
 /* Text of the table's row. Static. */

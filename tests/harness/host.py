@@ -60,6 +60,18 @@ def _idmap():
     return users.IS_ROOT
 
 
+def _runc():
+    return shutil.which("runc", path="/usr/sbin:/usr/bin") is not None
+
+
+def _podman():
+    return shutil.which("podman", path="/usr/bin") is not None
+
+
+def _bwrap():
+    return shutil.which("bwrap", path="/usr/bin") is not None
+
+
 FACTS = {
     "root": (_root, "the tests were not started by root"),
     "cgroup1": (_cgroup1, "no writable cgroup v1 tree"),
@@ -70,6 +82,9 @@ FACTS = {
     "mqueue": (_mqueue, "the kernel has no POSIX message queues"),
     "cc": (_cc, "no C compiler"),
     "git": (_git, "git is not installed"),
+    "runc": (_runc, "runc is not installed"),
+    "podman": (_podman, "podman is not installed"),
+    "bwrap": (_bwrap, "bubblewrap is not installed"),
     "idmap": (_idmap, "id-mapped mounts need root"),
 }
 

@@ -56,10 +56,24 @@ static long lock_capabilities(void)
 
 		if (r == -EINVAL)
 			break; /* the kernel knows no higher one */
+		if (r == -EPERM && cap == 0)
+			return 0; /* no CAP_SETPCAP (a container's root): no_new_privs keeps the way shut */
 		if (r < 0)
 			return r;
 	}
 	return raw_call(SYS_prctl, PR_SET_SECUREBITS, bits, 0, 0, 0);
+}
+
+/* Whether there is no supplementary group but that one. */
+static bool has_only(gid_t group)
+{
+	gid_t groups[8];
+	long n = raw_call(SYS_getgroups, ARRAY_LEN(groups), groups);
+
+	for (long i = 0; i < n; i++)
+		if (groups[i] != group)
+			return false;
+	return n >= 0;
 }
 
 static long become_user(const struct plan_ids *ids)
@@ -67,6 +81,8 @@ static long become_user(const struct plan_ids *ids)
 	gid_t group = ids->host_gid;
 	long r = raw_call(SYS_setgroups, 1, &group);
 
+	if (r == -EPERM && has_only(group))
+		r = 0; /* a container's root without CAP_SETGID */
 	if (r == 0)
 		r = raw_call(SYS_setresgid, ids->host_gid, ids->host_gid, ids->host_gid);
 	if (r == 0)

@@ -379,9 +379,12 @@ static int write_maps(const struct plan *p, const struct running *run, struct wa
 		snprintf(line, sizeof(line), "%u %u 1\n", i ? p->ids.inside_gid : p->ids.inside_uid,
 			 i ? p->ids.host_gid : p->ids.host_uid);
 		r = io_write_file(AT_FDCWD, path, line);
-		if (r < 0)
-			return ward_fail(e, -r, "cannot map the sandbox's ids to host id %u: %s",
-					 i ? p->ids.host_gid : p->ids.host_uid, strerror(-r));
+		if (r < 0) {
+			ward_fail(e, -r, "cannot map the sandbox's ids to host id %u: %s",
+				  i ? p->ids.host_gid : p->ids.host_uid, strerror(-r));
+			return ward_remedy(e, "root needs CAP_SETUID and CAP_SETGID for that (containers: --cap-add SETUID "
+					      "--cap-add SETGID)");
+		}
 	}
 	return io_write_all(run->control_fd, "m", 1);
 }
