@@ -179,7 +179,7 @@ static int report(struct reader *r, const char *value, gitconfig_fn *fn, void *c
 		*last = '\0';
 		entry.key = last + 1;
 		entry.section = name;
-		if (first != last) {
+		if (first && first != last) {
 			*first = '\0';
 			entry.subsection = first + 1;
 		}
