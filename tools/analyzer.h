@@ -1,4 +1,5 @@
-/* For clang-tidy alone: it cannot look into another file, so it is told here that the functions that make an error return one. */
+/* For clang-tidy and gcc -fanalyzer alone: they do not look into another file, so they are told here that the functions that
+ * make an error return one. Included before everything else by tools/lint.sh. */
 #include <errno.h>
 
 #include "base/err.h"

@@ -8,7 +8,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-int ward_fail(struct ward_err *e, int code, const char *why, ...)
+/* Names in parentheses: tools/analyzer.h has macros of these names. */
+int (ward_fail)(struct ward_err *e, int code, const char *why, ...)
 {
 	va_list ap;
 
@@ -21,7 +22,7 @@ int ward_fail(struct ward_err *e, int code, const char *why, ...)
 	return -e->code;
 }
 
-int ward_fail_errno(struct ward_err *e, const char *why, ...)
+int (ward_fail_errno)(struct ward_err *e, const char *why, ...)
 {
 	int code = errno ? errno : EINVAL;
 	va_list ap;
@@ -38,7 +39,7 @@ int ward_fail_errno(struct ward_err *e, const char *why, ...)
 	return -code;
 }
 
-int ward_wrap(struct ward_err *e, const char *place, ...)
+int (ward_wrap)(struct ward_err *e, const char *place, ...)
 {
 	char inner[sizeof(e->what)];
 	va_list ap;
@@ -53,7 +54,7 @@ int ward_wrap(struct ward_err *e, const char *place, ...)
 	return -e->code;
 }
 
-int ward_remedy(struct ward_err *e, const char *remedy, ...)
+int (ward_remedy)(struct ward_err *e, const char *remedy, ...)
 {
 	va_list ap;
 

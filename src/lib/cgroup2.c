@@ -259,7 +259,7 @@ static int write_limits(const struct cgroup_dir *d, const struct plan *p, struct
 		uint64_t quota = cpu->value > INT64_MAX / PERIOD_US ? INT64_MAX
 								    : cpu->value * PERIOD_US / 1000;
 
-		snprintf(text, sizeof(text), "%llu %d",
+		snprintf(text, sizeof(text), "%llu %u",
 			 (unsigned long long)(quota < QUOTA_MIN_US ? QUOTA_MIN_US : quota),
 			 PERIOD_US);
 		r = write_or_fail(d->fd, d->path, "cpu.max", text, e);
