@@ -112,8 +112,9 @@ static int copy_bytes(int from, int to)
 
 			if (n == 0)
 				return 0;
-			if (n < 0 || pwrite(to, chunk, (size_t)n, at) != n)
-				return errno ? -errno : -EIO;
+			n = n < 0 ? n : pwrite(to, chunk, (size_t)n, at);
+			if (n < 0)
+				return -errno;
 			at += n;
 		}
 	}

@@ -13,12 +13,14 @@
  *
  * Git's data (objects, refs, logs) is entered only where it changed, and there only modes are looked at.
  *
- * A thing that cannot be moved does not end the sweep: the rest is still looked at, and the first failure is returned.
+ * A thing that cannot be moved gets another name where it is; one that cannot even be renamed does not end the sweep: the rest
+ * is still looked at, and the first failure is returned.
  */
 #include "lib/guard_sweep.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -84,19 +86,39 @@ static int move_to_free_name(struct sweep *s, int dir_fd, const char *name, cons
 	return ward_fail(e, EEXIST, "too many things of the name %s", path);
 }
 
-/* Puts dir_fd/name into the quarantine. A failure is kept for the end. */
+/* Gives a thing that cannot be moved away a name beside its own, under which nothing runs it. */
+static int set_aside(int dir_fd, const char *name, struct ward_err *e)
+{
+	char aside[NAME_MAX + 1];
+	int status = -EEXIST;
+
+	for (unsigned i = 0; i < 1000 && status == -EEXIST; i++) {
+		if (i)
+			snprintf(aside, sizeof(aside), "%.200s.quarantined.%u", name, i);
+		else
+			snprintf(aside, sizeof(aside), "%.200s.quarantined", name);
+		status = guard_move(dir_fd, name, dir_fd, aside, e);
+	}
+	return status;
+}
+
+/* Puts dir_fd/name into the quarantine; where that fails (an agent may plant more than the disk can hold) it stays, but
+ * not under its name. A failure of that too is kept for the end. */
 static int quarantine(struct sweep *s, int dir_fd, const char *name, const char *path, const char *why)
 {
-	struct ward_err e = { 0 };
+	struct ward_err e = { 0 }, second;
 	int status = move_to_free_name(s, dir_fd, name, path, why, &e);
+	bool aside = status < 0 && status != -ENOENT && set_aside(dir_fd, name, &second) >= 0;
 
 	if (status == -ENOENT)
 		return 0;
-	if (status < 0)
-		strv_addf(s->moved, "%s: STILL THERE, %s; it is %s", path, e.why, why);
-	else
+	if (status >= 0)
 		strv_addf(s->moved, "%s: %s", path, why);
-	if (status < 0 && !s->failure) {
+	else if (aside)
+		strv_addf(s->moved, "%s: %s; left beside it as .quarantined, because of: %s", path, why, e.why);
+	else
+		strv_addf(s->moved, "%s: STILL THERE, %s; it is %s", path, e.why, why);
+	if (status < 0 && !aside && !s->failure) {
 		*s->e = e;
 		s->failure = ward_wrap(s->e, "putting %s into the quarantine", path);
 	}

@@ -29,7 +29,7 @@ static int state_path(struct buf *path, struct ward_err *e)
 		buf_printf(path, "%s/.local/state/ward", home);
 	if (path->failed)
 		return ward_fail(e, ENOMEM, "out of memory");
-	if (path->len && path->data[0] == '/')
+	if (path->data && path->data[0] == '/')
 		return 0;
 	ward_fail(e, EINVAL, path->len ? "WARD_STATE_DIR is not an absolute path: %s"
 				       : "there is no place for ward's state: HOME is not set%s", buf_text(path));
@@ -89,20 +89,20 @@ int store_open(struct ward_err *e)
 
 	if (status < 0)
 		return status;
-	fd = open(path.data, flags | O_NOFOLLOW);
+	fd = open(buf_text(&path), flags | O_NOFOLLOW);
 	if (fd < 0 && errno == ENOENT) {
-		status = make_path(path.data, e);
+		status = make_path(buf_text(&path), e);
 		if (status < 0)
 			return status;
-		fd = open(path.data, flags | O_NOFOLLOW);
+		fd = open(buf_text(&path), flags | O_NOFOLLOW);
 	}
-	if (fd < 0 && (errno == ELOOP || errno == ENOTDIR) && is_own_link(path.data))
-		fd = open(path.data, flags);
+	if (fd < 0 && (errno == ELOOP || errno == ENOTDIR) && is_own_link(buf_text(&path)))
+		fd = open(buf_text(&path), flags);
 	if (fd < 0) {
-		ward_fail_errno(e, "cannot open the state directory %s", path.data);
+		ward_fail_errno(e, "cannot open the state directory %s", buf_text(&path));
 		return ward_remedy(e, "make it a directory of your own, or set WARD_STATE_DIR to another");
 	}
-	status = check_owner(fd, path.data, e);
+	status = check_owner(fd, buf_text(&path), e);
 	return status < 0 ? status : take_fd(&fd);
 }
 
