@@ -74,10 +74,41 @@ static long become(struct native_child *c)
 	return r;
 }
 
+/* A quarter of the number in one file, to another. */
+static void pass_quarter(const char *from, const char *to)
+{
+	char text[24];
+	long fd = raw_call(SYS_openat, AT_FDCWD, from, O_RDONLY | O_CLOEXEC), n, at = sizeof(text) - 1;
+	uint64_t number = 0;
+
+	if (fd < 0)
+		return;
+	n = raw_call(SYS_read, fd, text, sizeof(text));
+	raw_call(SYS_close, fd);
+	for (long i = 0; i < n && text[i] >= '0' && text[i] <= '9'; i++)
+		number = number * 10 + (uint64_t)(text[i] - '0');
+	text[at] = '\0';
+	number /= 4;
+	do
+		text[--at] = (char)('0' + number % 10);
+	while ((number /= 10) && at);
+	(void)write_file(to, text + at);
+}
+
+/* Watches are counted for whoever made the namespace, too: the agent could take all that the host gives to the user (or to
+ * root), and editors, daemons and the next ward would have none. Where the host's settings cannot be written there is
+ * no such bound. */
+static void bound_watches(void)
+{
+	pass_quarter("/proc/sys/fs/inotify/max_user_instances", "/proc/sys/user/max_inotify_instances");
+	pass_quarter("/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches");
+}
+
 long native_maps(struct native_child *c)
 {
 	long r = c->uid_map ? map_self(c) : become(c);
 
+	bound_watches();
 	c->layers[LAYER_USER] = LAYER_IN_FORCE;
 	return r;
 }
