@@ -32,7 +32,7 @@ static int fail_policy(const struct policy_errors *errors, bool json, struct war
 	return ward_remedy(e, "mend the file; ward check FILE shows all of it");
 }
 
-int ask_plan(const struct options *o, struct spec *ret_spec, struct plan **ret_plan, struct ward_err *e)
+int ask_plan(const struct options *o, const struct plan_system *system, struct spec *ret_spec, struct plan **ret_plan, struct ward_err *e)
 {
 	const struct spec_request request = {
 		.policy_file = o->policy_file,
@@ -51,7 +51,7 @@ int ask_plan(const struct options *o, struct spec *ret_spec, struct plan **ret_p
 	strv_free(&errors.lines);
 	if (r < 0)
 		return r;
-	r = plan_compile(ret_spec, ret_plan, e);
+	r = plan_compile(ret_spec, system, ret_plan, e);
 	if (r < 0)
 		spec_clear(ret_spec);
 	return r;

@@ -13,7 +13,7 @@ int verb_plan(struct options *o)
 	struct plan *plan = NULL;
 	struct spec spec;
 
-	if (ask_plan(o, &spec, &plan, &e) < 0)
+	if (ask_plan(o, NULL, &spec, &plan, &e) < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);
 	plan_print(plan, engine_choose(plan)->stages(), o->json, &out);
 	plan_free(plan);

@@ -6,6 +6,7 @@
 #include "cli/ask.h"
 #include "cli/report.h"
 #include "engine/engines.h"
+#include "engine/native/native.h"
 #include "lib/engine.h"
 #include "lib/store.h"
 
@@ -76,22 +77,25 @@ int verb_run(struct options *o)
 	struct ward_err e = { 0 };
 	struct result result = { 0 };
 	struct report report;
+	struct box_early early;
 	struct plan *plan = NULL;
 	struct spec spec;
 	int code;
 
 	if (report_open(&report, o->report_file, &e) < 0)
 		return refuse(o, &report, &e);
+	box_begin(&early, &engine_native);
 	finish_killed_runs();
-	if (ask_plan(o, &spec, &plan, &e) < 0) {
+	if (ask_plan(o, early.system, &spec, &plan, &e) < 0) {
 		code = refuse(o, &report, &e);
 	} else {
-		box_run(engine_choose(plan), plan, &result);
+		box_run(engine_choose(plan), plan, &early, &result);
 		code = finish(o, &report, plan, &result);
 		result_clear(&result);
 		plan_free(plan);
 		spec_clear(&spec);
 	}
+	box_abandon(&early);
 	report_close(&report);
 	return code;
 }

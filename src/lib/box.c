@@ -277,7 +277,8 @@ static void watch_once(struct box *b)
 
 /* ---- the life, in order ---- */
 
-static int block_signals(struct box *b, struct ward_err *e)
+/* From the first moment on: a signal while the sandbox is being built is passed on when it is there. */
+static void block_signals(struct box_early *early)
 {
 	static const int passed_on[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGPIPE,
 					  SIGXFSZ };
@@ -286,24 +287,20 @@ static int block_signals(struct box *b, struct ward_err *e)
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_LEN(passed_on); i++)
 		sigaddset(&set, passed_on[i]);
-	sigprocmask(SIG_BLOCK, &set, &b->run.caller_mask);
-	b->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return b->signal_fd < 0 ? ward_fail_errno(e, "cannot receive signals") : 0;
+	sigprocmask(SIG_BLOCK, &set, &early->run.caller_mask);
+	early->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* On record before the command runs: whatever happens to us, the run can be finished. */
+/* On record before anything is made for it: whatever happens to us, the run can be finished. */
 static int put_on_record(struct box *b, struct ward_err *e)
 {
 	auto_strv dirs = { 0 };
-	int r;
 
-	if (b->run.cgroup)
-		cgroup_dirs(b->run.cgroup, &dirs);
+	cgroup_planned_dirs(b->plan, &dirs);
 	if (dirs.len == 0 && b->plan->root_count == 0)
 		return 0;
-	r = store_begin(b->plan->run_id, b->plan->workspace, b->plan->roots, b->plan->root_count, &dirs,
-			&b->record, e);
-	return r < 0 ? r : store_started(b->record, b->run.init_pid, e);
+	return store_begin(b->plan->run_id, b->plan->workspace, b->plan->roots, b->plan->root_count, &dirs,
+			   &b->record, e);
 }
 
 static int begin_watching(struct box *b, struct ward_err *e)
@@ -337,13 +334,15 @@ static int start(struct box *b, struct ward_err *e)
 {
 	int r = streams_prepare(&b->streams, b->plan, e);
 
+	if (r == 0 && b->signal_fd < 0)
+		r = ward_fail(e, EMFILE, "cannot receive signals: no descriptor is left (ulimit -n)");
 	if (r == 0)
-		r = block_signals(b, e);
+		r = put_on_record(b, e);
 	if (r == 0)
 		r = b->engine->start(b->plan, b->streams.inside, &b->run, e);
 	streams_started(&b->streams);
-	if (r == 0)
-		r = put_on_record(b, e);
+	if (r == 0 && b->record)
+		r = store_started(b->record, b->run.init_pid, e);
 	if (r == 0)
 		r = b->engine->release(b->plan, &b->run, b->result, e);
 	return r < 0 ? r : begin_watching(b, e);
@@ -362,6 +361,7 @@ static void bury(struct box *b)
 	kill_sandbox(b);
 	while (wait4(b->run.init_pid, &status, 0, &used) < 0 && errno == EINTR)
 		;
+	b->run.init_pid = 0;	/* the number may be somebody else's from now on */
 	if (b->watch && watch_tick(b->watch, u) && !b->limited)
 		watch_confirm(b->watch, u);	/* it may have ended by itself, or by SIGXFSZ, within a tick */
 	while (b->run.control_fd >= 0 && !b->exited) {
@@ -444,6 +444,14 @@ static void drain(struct box *b)
 			until = 0;
 }
 
+static void close_all(int **fds)
+{
+	for (; *fds; fds++) {
+		own_close_fd(*fds);
+		**fds = -1;
+	}
+}
+
 static void finish(struct box *b)
 {
 	drain(b);
@@ -460,22 +468,50 @@ static void finish(struct box *b)
 		close(b->disk_fds[i]);
 	for (size_t i = 0; i < b->run.tmpfs_count; i++)
 		close(b->run.tmpfs_fds[i]);
-	own_close_fd(&b->run.proc_fd);
-	own_close_fd(&b->run.notify_fd);
-	own_close_fd(&b->run.control_fd);
-	own_close_fd(&b->run.pid_fd);
-	own_close_fd(&b->signal_fd);
+	close_all((int *[]){ &b->run.proc_fd, &b->run.notify_fd, &b->run.control_fd, &b->run.pid_fd,
+			     &b->signal_fd, NULL });
 	if (b->engine->finish)
 		b->engine->finish(&b->run);
 }
 
-void box_run(const struct engine *engine, const struct plan *p, struct result *r)
+void box_begin(struct box_early *early, const struct engine *engine)
 {
-	struct box b = { .engine = engine, .plan = p, .result = r, .signal_fd = -1,
-			 .guardian = { .pipe_fd = -1 },
-			 .run = { .pid_fd = -1, .control_fd = -1, .notify_fd = -1, .proc_fd = -1 } };
+	struct ward_err later = { 0 };	/* plan_compile() finds and says it again */
+
+	*early = (struct box_early){ .signal_fd = -1,
+		.run = { .pid_fd = -1, .control_fd = -1, .notify_fd = -1, .proc_fd = -1 } };
+	block_signals(early);
+	if (plan_system_read(&early->system, &later) < 0 || !engine->prelaunch)
+		return;
+	early->engine = engine;
+	engine->prelaunch(&early->run, early->system);
+}
+
+void box_abandon(struct box_early *early)
+{
+	if (early->engine && early->engine->finish)
+		early->engine->finish(&early->run);
+	plan_system_free(early->system);
+	own_close_fd(&early->signal_fd);
+	*early = (struct box_early){ .signal_fd = -1 };
+}
+
+/* The plan wants another engine than the one that has begun. */
+static void change_engine(struct box_early *early, const struct engine *engine)
+{
+	if (early->engine && early->engine != engine && early->engine->finish)
+		early->engine->finish(&early->run);
+	early->engine = NULL;
+}
+
+void box_run(const struct engine *engine, const struct plan *p, struct box_early *early, struct result *r)
+{
+	struct box b = { .engine = engine, .plan = p, .result = r, .signal_fd = take_fd(&early->signal_fd),
+			 .guardian = { .pipe_fd = -1 } };
 	struct ward_err e = { 0 };
 
+	change_engine(early, engine);
+	b.run = early->run;	/* it is ours from here on */
 	memcpy(r->run_id, p->run_id, sizeof(r->run_id));
 	r->engine = engine->name;
 	b.started_ms = io_now_ms();

@@ -214,6 +214,23 @@ void cgroup_dirs(const struct cgroup *c, struct strv *dirs)
 		strv_add(dirs, c->own.path);
 }
 
+void cgroup_planned_dirs(const struct plan *p, struct strv *dirs)
+{
+	struct cgroup_map map;
+	struct ward_err ignored = { 0 };	/* cgroup_create() says it */
+
+	if (!ops_of_plan(p) || cgroup_map_read(&map, &ignored) < 0)
+		return;
+	for (unsigned i = 0; i < CG_PLACES; i++) {
+		if (!map.dir[i])
+			continue;
+		strv_addf(dirs, "%s/ward-%s/box", map.dir[i], p->run_id);
+		strv_addf(dirs, "%s/ward-%s", map.dir[i], p->run_id);
+		strv_addf(dirs, "%s/ward-%s-self", map.dir[i], p->run_id);
+	}
+	cgroup_map_clear(&map);
+}
+
 void cgroup_destroy(struct cgroup *c)
 {
 	if (!c)

@@ -22,6 +22,8 @@ struct running {
 
 struct engine {
 	const char *name;
+	/* Begins what no policy changes, while the policy is being read. What goes wrong is said by start. NULL: nothing. */
+	void (*prelaunch)(struct running *run, const struct plan_system *system);
 	/* Begins: everything up to the point where only the word is missing. stdio_fds become 0-2 inside, borrowed. The
 	 * sandbox may still be building itself when this returns. */
 	int (*start)(const struct plan *p, const int stdio_fds[3], struct running *run,
@@ -41,8 +43,20 @@ struct engine {
 	const char *const *(*stages)(void);
 };
 
+/* What has begun before there is a plan. */
+struct box_early {
+	const struct engine *engine;	/* that has begun; NULL: none */
+	struct running run;
+	int signal_fd;			/* signals that are for the command; -1: none could be had */
+	struct plan_system *system;	/* for plan_compile(); NULL: could not be read, it will say why */
+};
+
+/* Begins with the engine that a run most likely takes. */
+void box_begin(struct box_early *early, const struct engine *engine);
+/* Ends what has begun; nothing else was started. Fine after box_run() too, and frees what the plan borrowed. */
+void box_abandon(struct box_early *early);
 /* Runs the plan to its end: starts it, relays, watches limits, signals and the deadline, sweeps. The result is filled
  * whatever happens; a refusal is result.refused. */
-void box_run(const struct engine *engine, const struct plan *p, struct result *r);
+void box_run(const struct engine *engine, const struct plan *p, struct box_early *early, struct result *r);
 
 #endif

@@ -88,6 +88,8 @@ void cgroup_usage(struct cgroup *c, struct usage *u);
 int cgroup_event_fd(struct cgroup *c);
 /* Empties the event descriptor and adds what the kernel counted. */
 void cgroup_event_read(struct cgroup *c, struct usage *u);
+/* Appends every directory that cgroup_create() could make for the plan, so that they are on record before they exist. */
+void cgroup_planned_dirs(const struct plan *p, struct strv *dirs);
 /* Appends the absolute paths of the directories, also of those that are made only when needed,
  * for the run's record. */
 void cgroup_dirs(const struct cgroup *c, struct strv *dirs);

@@ -106,7 +106,7 @@ visible:
 static int fill_plan(struct plan *p, struct ward_err *e)
 {
 	static int (*const steps[])(struct plan *, struct ward_err *) = {
-		plan_add_policy_mounts, plan_choose_ids, limits_assign, plan_add_root,
+		plan_add_policy_mounts, plan_choose_ids, limits_assign, plan_add_private,
 		plan_order_mounts, check_cwd, add_guards, plan_make_env,
 	};
 	int r = 0;
@@ -116,7 +116,8 @@ static int fill_plan(struct plan *p, struct ward_err *e)
 	return r < 0 ? r : 0;
 }
 
-int plan_compile(const struct spec *s, struct plan **ret_plan, struct ward_err *e)
+int plan_compile(const struct spec *s, const struct plan_system *system, struct plan **ret_plan,
+		 struct ward_err *e)
 {
 	struct plan *p = calloc(1, sizeof(*p));
 	int r;
@@ -131,6 +132,9 @@ int plan_compile(const struct spec *s, struct plan **ret_plan, struct ward_err *
 		p->facts.cgroup = cgroup_probe();
 	choose_rung(p);
 	r = p->workspace ? 0 : ward_fail(e, ENOMEM, "out of memory");
+	if (r == 0 && !system)
+		r = plan_system_read(&p->own_system, e);
+	p->system = system ? system : p->own_system;
 	if (r == 0 && p->rung == RUNG_LANDLOCK)
 		r = rung_check(p, e);
 	if (r == 0)
@@ -154,6 +158,7 @@ void plan_free(struct plan *p)
 			close(p->mounts[i].tree_fd);
 	for (size_t i = 0; i < p->root_count; i++)
 		guard_clear(&p->roots[i]);
+	plan_system_free(p->own_system);
 	free(p->mounts);
 	free(p->roots);
 	free(p->cwd);

@@ -57,13 +57,24 @@ struct plan_mount {
 	bool noexec;
 	bool is_file;		/* BIND: of a file */
 	bool from_policy;	/* BIND: the workspace, a host mount, a git directory: identity is checked */
-	bool late;		/* after the root was made read-only */
+	bool system;		/* the same for every policy: ward's own root */
 	bool in_bind;		/* its target lies in another bind: it must exist there, nothing is created */
 	dev_t dev;		/* from_policy: what the plan saw */
 	ino_t ino;
 	int tree_fd;		/* from_policy, as root: a detached copy, id-mapped where that was possible; owned; -1: none */
 	bool mapped;		/* tree_fd is id-mapped */
 };
+
+/* What every sandbox on this host sees, whatever its policy: read while the policy still is. */
+struct plan_system {
+	struct plan_mount *mounts;
+	size_t mount_count;
+	struct strv strings;
+};
+
+/* Reads tables/root.def against the host. The caller frees with plan_system_free(). */
+must_check int plan_system_read(struct plan_system **ret_system, struct ward_err *e);
+void plan_system_free(struct plan_system *system);
 
 enum rung { RUNG_LANDLOCK, RUNG_NAMESPACES };
 
@@ -75,7 +86,9 @@ struct plan {
 	char run_id[24];
 	struct plan_ids ids;
 	struct plan_limit limits[LIMITS];
-	struct plan_mount *mounts;	/* in the order of mounting; strings live in `strings` */
+	const struct plan_system *system;	/* borrowed, or own_system */
+	struct plan_system *own_system;
+	struct plan_mount *mounts;	/* the system's first, then in the order of mounting; texts live in `strings` */
 	size_t mount_count;
 	struct guard_root *roots;	/* writable trees: the workspace first */
 	size_t root_count;
@@ -87,8 +100,13 @@ struct plan {
 	bool watch;			/* some limit is held by the watch */
 };
 
-/* Compiles the plan; *ret_plan is the caller's until plan_free(). Nothing on the host is changed. */
-must_check int plan_compile(const struct spec *s, struct plan **ret_plan, struct ward_err *e);
+/* Whom the agent is on the host unless a policy or file system has it otherwise. */
+void plan_expected_ids(const struct facts *f, struct plan_ids *ret_ids);
+
+/* Compiles the plan; *ret_plan is the caller's until plan_free(). system is borrowed for as long (NULL: read here).
+ * Nothing on the host is changed. */
+must_check int plan_compile(const struct spec *s, const struct plan_system *system, struct plan **ret_plan,
+			    struct ward_err *e);
 void plan_free(struct plan *p);
 /* The plan as text or JSON, with the stages of its engine ("name" and "help" pairs, NULL-terminated). */
 void plan_print(const struct plan *p, const char *const *stages, bool json, struct buf *out);

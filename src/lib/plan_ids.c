@@ -120,6 +120,17 @@ static int without_idmap_cloned(struct plan *p, struct ward_err *e)
 	return r == -EPERM ? 0 : r;
 }
 
+void plan_expected_ids(const struct facts *f, struct plan_ids *ret_ids)
+{
+	*ret_ids = (struct plan_ids){ .mode = f->uid == 0 ? IDS_ROOT : IDS_OWN, .host_uid = f->uid,
+				      .host_gid = f->gid, .inside_uid = AGENT_ID, .inside_gid = AGENT_ID };
+	if (f->uid != 0 || f->id_count == 0)
+		return;
+	ret_ids->mode = IDS_MAPPED;
+	ret_ids->host_uid = f->id_first + (uid_t)getpid() % f->id_count;
+	ret_ids->host_gid = ret_ids->host_uid;
+}
+
 int plan_choose_ids(struct plan *p, struct ward_err *e)
 {
 	const struct plan_mount *w = workspace_mount(p);
@@ -128,22 +139,16 @@ int plan_choose_ids(struct plan *p, struct ward_err *e)
 
 	if (!w || stat(w->source, &st) < 0)
 		return ward_fail_errno(e, "cannot look at the workspace %s", p->workspace);
-	p->ids = (struct plan_ids){ .mode = IDS_OWN, .host_uid = p->facts.uid, .host_gid = p->facts.gid,
-				    .inside_uid = AGENT_ID, .inside_gid = AGENT_ID,
-				    .owner_uid = st.st_uid, .owner_gid = st.st_gid };
+	plan_expected_ids(&p->facts, &p->ids);
+	p->ids.owner_uid = st.st_uid;
+	p->ids.owner_gid = st.st_gid;
 	if (p->facts.uid != 0) {
 		note_groups(p);
 		return 0;
 	}
 	if (p->rung == RUNG_LANDLOCK)
 		return without_idmap(p, e);
-	r = 1;
-	if (p->facts.id_count) {
-		p->ids.mode = IDS_MAPPED;
-		p->ids.host_uid = p->facts.id_first + (uid_t)getpid() % p->facts.id_count;
-		p->ids.host_gid = p->ids.host_uid;
-		r = clone_trees(p, true, e);
-	}
+	r = p->ids.mode == IDS_MAPPED ? clone_trees(p, true, e) : 1;
 	if (r != 1 && r != -EPERM)
 		return r;
 	return r == 1 ? without_idmap_cloned(p, e) : without_idmap(p, e);

@@ -49,33 +49,47 @@ static const char *const etc_rows[] = {
 #undef TMPFS
 };
 
-struct plan_mount *plan_add_mount(struct plan *p, enum mount_kind kind, const char *source,
-				  const char *target)
-{
-	struct plan_mount *m;
+/* Where mounts are added: a plan's list or the system's. */
+struct mount_list {
+	struct plan_mount **mounts;
+	size_t *count;
+	struct strv *strings;
+};
 
-	if ((p->mount_count & (p->mount_count + 1)) == 0) {
-		/* full at 0, 1, 3, 7 ...: double */
-		m = reallocarray(p->mounts, 2 * p->mount_count + 1, sizeof(*m));
+/* Appends a mount; texts are copied. Returns it (valid until the next one) or NULL: out of memory. */
+static struct plan_mount *add_mount(const struct mount_list *list, enum mount_kind kind, const char *source,
+				    const char *target)
+{
+	size_t n = *list->count;
+	struct plan_mount *m = *list->mounts;
+
+	if (n == 0 || (n & (n - 1)) == 0) {
+		/* full at 0, 1, 2, 4, 8 ...: double */
+		m = reallocarray(*list->mounts, n ? 2 * n : 1, sizeof(*m));
 		if (!m)
 			return NULL;
-		p->mounts = m;
+		*list->mounts = m;
 	}
-	m = &p->mounts[p->mount_count];
+	m += n;
 	*m = (struct plan_mount){ .kind = kind, .tree_fd = -1 };
-	if (source) {
-		strv_add(&p->strings, source);
-		m->source = p->strings.failed ? NULL : p->strings.items[p->strings.len - 1];
-	}
-	strv_add(&p->strings, target);
-	if (p->strings.failed)
+	if (source)
+		strv_add(list->strings, source);
+	strv_add(list->strings, target);
+	if (list->strings->failed)
 		return NULL;
-	m->target = p->strings.items[p->strings.len - 1];
-	p->mount_count++;
+	m->target = list->strings->items[list->strings->len - 1];
+	if (source)
+		m->source = list->strings->items[list->strings->len - 2];
+	++*list->count;
 	return m;
 }
 
-static int add_link(struct plan *p, int dir_fd, const char *name, const char *path)
+static struct mount_list plan_list(struct plan *p)
+{
+	return (struct mount_list){ &p->mounts, &p->mount_count, &p->strings };
+}
+
+static int add_link(const struct mount_list *list, int dir_fd, const char *name, const char *path)
 {
 	char target[4096];
 	ssize_t n = readlinkat(dir_fd, name, target, sizeof(target) - 1);
@@ -83,11 +97,11 @@ static int add_link(struct plan *p, int dir_fd, const char *name, const char *pa
 	if (n < 0)
 		return -errno;
 	target[n] = '\0';
-	return plan_add_mount(p, MOUNT_LINK, target, path) ? 0 : -ENOMEM;
+	return add_mount(list, MOUNT_LINK, target, path) ? 0 : -ENOMEM;
 }
 
 /* Adds name of dir_fd, seen as path on both sides: a link as a link, the rest bound if everybody may read it. */
-static int add_host_entry(struct plan *p, int dir_fd, const char *name, const char *path)
+static int add_host_entry(const struct mount_list *list, int dir_fd, const char *name, const char *path)
 {
 	struct plan_mount *m;
 	struct stat st;
@@ -96,11 +110,11 @@ static int add_host_entry(struct plan *p, int dir_fd, const char *name, const ch
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT || errno == EACCES ? 0 : -errno;
 	if (S_ISLNK(st.st_mode))
-		return add_link(p, dir_fd, name, path);
+		return add_link(list, dir_fd, name, path);
 	need = S_ISDIR(st.st_mode) ? S_IROTH | S_IXOTH : S_IROTH;
 	if ((!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)) || (st.st_mode & need) != need)
 		return 0;
-	m = plan_add_mount(p, MOUNT_BIND, path, path);
+	m = add_mount(list, MOUNT_BIND, path, path);
 	if (!m)
 		return -ENOMEM;
 	m->is_file = S_ISREG(st.st_mode);
@@ -121,7 +135,7 @@ static bool etc_wants(const char *name)
 	return false;
 }
 
-static int add_etc(struct plan *p)
+static int add_etc(const struct mount_list *list)
 {
 	auto_dir etc = opendir("/etc");
 	struct dirent *entry;
@@ -134,7 +148,7 @@ static int add_etc(struct plan *p)
 		if (entry->d_name[0] == '.' || !etc_wants(entry->d_name))
 			continue;
 		snprintf(path, sizeof(path), "/etc/%s", entry->d_name);
-		r = add_host_entry(p, dirfd(etc), entry->d_name, path);
+		r = add_host_entry(list, dirfd(etc), entry->d_name, path);
 		if (r < 0)
 			return r;
 	}
@@ -142,7 +156,7 @@ static int add_etc(struct plan *p)
 		if (!strchr(etc_rows[i], '/'))
 			continue;
 		snprintf(path, sizeof(path), "/etc/%s", etc_rows[i]);
-		r = add_host_entry(p, dirfd(etc), etc_rows[i], path);
+		r = add_host_entry(list, dirfd(etc), etc_rows[i], path);
 		if (r < 0)
 			return r;
 	}
@@ -158,46 +172,72 @@ static void size_tmpfs(const struct plan *p, struct plan_mount *m)
 	m->inodes = inodes->value != POLICY_NONE ? inodes->value : 0;
 }
 
-static int add_row(struct plan *p, const struct root_row *row)
+int plan_system_read(struct plan_system **ret_system, struct ward_err *e)
 {
-	struct plan_mount *m = NULL;
+	struct plan_system *system = calloc(1, sizeof(*system));
+	struct mount_list list;
+	struct plan_mount *m;
+	int r = 0;
 
-	switch (row->kind) {
-	case ROOT_TREE:
-		return add_host_entry(p, AT_FDCWD, row->path, row->path);
-	case ROOT_LINK:
-		return plan_add_mount(p, MOUNT_LINK, row->text, row->path) ? 0 : -ENOMEM;
-	case ROOT_FILE:
-		m = plan_add_mount(p, MOUNT_FILE, row->text, row->path);
-		break;
-	case ROOT_TMPFS:
-		m = plan_add_mount(p, MOUNT_TMPFS, NULL, row->path);
-		break;
+	if (!system)
+		return ward_fail(e, ENOMEM, "out of memory");
+	list = (struct mount_list){ &system->mounts, &system->mount_count, &system->strings };
+	for (size_t i = 0; i < ARRAY_LEN(root_rows) && r == 0; i++) {
+		const struct root_row *row = &root_rows[i];
+
+		if (row->kind == ROOT_TREE) {
+			r = add_host_entry(&list, AT_FDCWD, row->path, row->path);
+		} else if (row->kind == ROOT_FILE) {
+			m = add_mount(&list, MOUNT_FILE, row->text, row->path);
+			r = m ? 0 : -ENOMEM;
+			if (m)
+				m->mode = row->mode;
+		}
 	}
-	if (!m)
-		return -ENOMEM;
-	m->mode = row->mode;
-	m->noexec = !row->exec;
-	if (m->kind == MOUNT_TMPFS) {
+	if (r == 0)
+		r = add_etc(&list);
+	if (r == 0 && (!add_mount(&list, MOUNT_PROC, NULL, "/proc") || !add_mount(&list, MOUNT_DEV, NULL, "/dev")))
+		r = -ENOMEM;
+	if (r < 0) {
+		plan_system_free(system);
+		return ward_fail(e, -r, "cannot read the host's system directories: %s", strerror(-r));
+	}
+	for (size_t i = 0; i < system->mount_count; i++)
+		system->mounts[i].system = true;
+	*ret_system = system;
+	return 0;
+}
+
+void plan_system_free(struct plan_system *system)
+{
+	if (!system)
+		return;
+	free(system->mounts);
+	strv_free(&system->strings);
+	free(system);
+}
+
+int plan_add_private(struct plan *p, struct ward_err *e)
+{
+	struct mount_list list = plan_list(p);
+
+	for (size_t i = 0; i < ARRAY_LEN(root_rows); i++) {
+		const struct root_row *row = &root_rows[i];
+		struct plan_mount *m;
+
+		if (row->kind != ROOT_LINK && row->kind != ROOT_TMPFS)
+			continue;
+		m = add_mount(&list, row->kind == ROOT_LINK ? MOUNT_LINK : MOUNT_TMPFS, row->text, row->path);
+		if (!m)
+			return ward_fail(e, ENOMEM, "out of memory");
+		if (m->kind != MOUNT_TMPFS)
+			continue;
+		m->mode = row->mode;
+		m->noexec = !row->exec;
 		m->writable = true;
 		size_tmpfs(p, m);
 	}
 	return 0;
-}
-
-int plan_add_root(struct plan *p, struct ward_err *e)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < ARRAY_LEN(root_rows) && r == 0; i++)
-		r = add_row(p, &root_rows[i]);
-	if (r == 0)
-		r = add_etc(p);
-	if (r == 0 && (!plan_add_mount(p, MOUNT_PROC, NULL, "/proc") ||
-		       !plan_add_mount(p, MOUNT_DEV, NULL, "/dev")))
-		r = -ENOMEM;
-	return r < 0 ? ward_fail(e, -r, "cannot read the host's system directories: %s", strerror(-r))
-		     : 0;
 }
 
 /* Adds one tree that the user asked for; says what is wrong with it before anything starts. */
@@ -206,6 +246,7 @@ static int add_policy_bind(struct plan *p, const char *source, const char *targe
 {
 	/* the workspace was resolved already */
 	auto_free char *real = source == p->workspace ? strdup(source) : realpath(source, NULL);
+	struct mount_list list = plan_list(p);
 	struct plan_mount *m;
 	struct stat st;
 
@@ -216,11 +257,14 @@ static int add_policy_bind(struct plan *p, const char *source, const char *targe
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		return ward_fail(e, EINVAL, "cannot give %s to the sandbox: it is neither a directory nor a "
 					    "regular file (devices and sockets are not passed)", source);
+	if (path_is_beneath(real, "/sys") || path_is_beneath(real, "/proc"))
+		return ward_fail(e, EINVAL, "cannot give %s to the sandbox: the kernel's own file systems stay outside",
+				 source);
 	if (strcmp(real, "/") == 0 || strcmp(target, "/") == 0)
 		return ward_fail(e, EINVAL, "cannot give / to the sandbox: name the directories that it needs");
 	if (path_is_beneath(target, "/proc") || path_is_beneath(target, "/dev") || path_is_beneath(target, "/.ward"))
 		return ward_fail(e, EINVAL, "cannot mount at %s: /proc, /dev and /.ward are the sandbox's own", target);
-	m = plan_add_mount(p, MOUNT_BIND, real, target);
+	m = add_mount(&list, MOUNT_BIND, real, target);
 	if (!m)
 		return ward_fail(e, ENOMEM, "out of memory");
 	m->writable = writable;
@@ -283,24 +327,19 @@ static int by_depth(const void *a, const void *b)
 {
 	const struct plan_mount *x = a, *y = b;
 
-	if (x->late != y->late)
-		return x->late - y->late;
 	if (path_depth(x->target) != path_depth(y->target))
 		return (int)path_depth(x->target) - (int)path_depth(y->target);
 	return x->from_policy - y->from_policy;	/* the user's tree goes over ward's own */
 }
 
-/* Whether an outer mount of that kind covers the target of m. ward's own mounts do not lie in each other, so only pairs
- * with one of the user's are looked at. */
-static bool lies_in(const struct plan *p, const struct plan_mount *m, bool late_only)
+/* Whether the target of m lies in another bind. ward's own mounts do not, so only the user's are looked at. */
+static bool lies_in_bind(const struct plan *p, const struct plan_mount *m)
 {
-	for (size_t i = 0; i < p->mount_count; i++) {
+	for (size_t i = 0; i < p->mount_count && m->from_policy; i++) {
 		const struct plan_mount *outer = &p->mounts[i];
 
-		if (outer == m || !(m->from_policy || outer->from_policy) || outer->kind == MOUNT_LINK || outer->kind == MOUNT_FILE ||
-		    strcmp(outer->target, m->target) == 0 || !path_is_beneath(m->target, outer->target))
-			continue;
-		if (late_only ? outer->late : outer->kind == MOUNT_BIND)
+		if (outer != m && outer->kind == MOUNT_BIND && strcmp(outer->target, m->target) != 0 &&
+		    path_is_beneath(m->target, outer->target))
 			return true;
 	}
 	return false;
@@ -315,35 +354,40 @@ static void drop_covered_links(struct plan *p)
 		bool covered = false;
 
 		for (size_t k = 0; k < p->mount_count && p->mounts[i].kind == MOUNT_LINK; k++)
-			covered |= k != i && path_is_beneath(p->mounts[k].target, p->mounts[i].target);
-		if (!covered)
+			covered |= p->mounts[k].from_policy &&
+				   path_is_beneath(p->mounts[k].target, p->mounts[i].target);
+		if (!covered || p->mounts[i].system)
 			p->mounts[kept++] = p->mounts[i];
 	}
 	p->mount_count = kept;
 }
 
+/* Puts the system's mounts in front of the others, which are sorted so that outer ones come first. */
+static int join_system(struct plan *p, const struct plan_system *system)
+{
+	struct plan_mount *all = calloc(p->mount_count + system->mount_count, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	qsort(p->mounts, p->mount_count, sizeof(*p->mounts), by_depth);
+	memcpy(all, system->mounts, system->mount_count * sizeof(*all));
+	memcpy(all + system->mount_count, p->mounts, p->mount_count * sizeof(*all));
+	free(p->mounts);
+	p->mounts = all;
+	p->mount_count += system->mount_count;
+	return 0;
+}
+
 int plan_order_mounts(struct plan *p, struct ward_err *e)
 {
-	bool changed = true;
-
+	if (join_system(p, p->system) < 0)
+		return ward_fail(e, ENOMEM, "out of memory");
 	drop_covered_links(p);
-	for (size_t i = 0; i < p->mount_count; i++) {
-		struct plan_mount *m = &p->mounts[i];
-
-		m->late = m->writable || m->kind == MOUNT_PROC || m->kind == MOUNT_DEV;
-		m->in_bind = lies_in(p, m, false);
-	}
-	while (changed) {
-		changed = false;
-		for (size_t i = 0; i < p->mount_count; i++)
-			if (!p->mounts[i].late && lies_in(p, &p->mounts[i], true))
-				p->mounts[i].late = changed = true;
-	}
-	qsort(p->mounts, p->mount_count, sizeof(*p->mounts), by_depth);
 	for (size_t i = 0; i < p->mount_count; i++)
-		for (size_t k = 0; k < i; k++)
-			if (p->mounts[i].from_policy && p->mounts[k].from_policy &&
-			    strcmp(p->mounts[i].target, p->mounts[k].target) == 0)
+		p->mounts[i].in_bind = lies_in_bind(p, &p->mounts[i]);
+	for (size_t i = 0; i < p->mount_count; i++)
+		for (size_t k = 0; k < i && p->mounts[i].from_policy; k++)
+			if (p->mounts[k].from_policy && strcmp(p->mounts[i].target, p->mounts[k].target) == 0)
 				return ward_fail(e, EINVAL, "two mounts at %s: give each path once",
 						 p->mounts[i].target);
 	return 0;

@@ -4,19 +4,15 @@
 
 #include "lib/plan.h"
 
-/* Adds the rows of tables/root.def. */
-must_check int plan_add_root(struct plan *p, struct ward_err *e);
+/* Adds the private file systems and links of tables/root.def. */
+must_check int plan_add_private(struct plan *p, struct ward_err *e);
 /* Adds the workspace, the git directories that it needs, and the policy's host mounts. */
 must_check int plan_add_policy_mounts(struct plan *p, struct ward_err *e);
-/* Puts the mounts in order and says which come after the root was made read-only. */
+/* Puts the mounts in order, the system's first, and says which lie in others. */
 must_check int plan_order_mounts(struct plan *p, struct ward_err *e);
 /* Decides whom the agent is on the host; as root also makes the id-mapped copies of the policy's trees. */
 must_check int plan_choose_ids(struct plan *p, struct ward_err *e);
 /* The environment inside. */
 must_check int plan_make_env(struct plan *p, struct ward_err *e);
-
-/* Appends a mount; texts are copied into the plan. Returns it (valid until the next one) or NULL: out of memory. */
-struct plan_mount *plan_add_mount(struct plan *p, enum mount_kind kind, const char *source,
-				  const char *target);
 
 #endif

@@ -38,26 +38,6 @@ static long bind_node(struct native_child *c, int host_fd, int dev_fd, const cha
 	return r;
 }
 
-static long mount_below(struct native_child *c, const char *path, const char *type,
-			const char *options)
-{
-	c->failed_path = path;
-	return raw_call(SYS_mount, "ward", path, type, MS_NOSUID | MS_NOEXEC, options);
-}
-
-static long pass_shm(struct native_child *c)
-{
-	long fd;
-
-	if (!c->plan->watch)
-		return 0;
-	fd = raw_call(SYS_openat, c->base_fd, "dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return fd;
-	c->passed_fds[c->passed_count++] = (int)fd;
-	return 0;
-}
-
 long native_dev(struct native_child *c)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
@@ -81,9 +61,8 @@ long native_dev(struct native_child *c)
 		r = raw_call(SYS_mkdirat, c->base_fd, points[i], 0755);
 	if (r == 0)
 		r = raw_call(SYS_mount_setattr, dev_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
-	if (r == 0)
-		r = mount_below(c, "dev/pts", "devpts", "newinstance,ptmxmode=0666,mode=0620");
-	if (r == 0)
-		r = mount_below(c, "dev/shm", "tmpfs", c->shm_options);
-	return r < 0 ? r : pass_shm(c);
+	c->failed_path = "/dev/pts";
+	/* /dev/shm is mounted when its size is known */
+	return r < 0 ? r : raw_call(SYS_mount, "ward", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
+				    "newinstance,ptmxmode=0666,mode=0620");
 }

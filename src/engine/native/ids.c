@@ -56,7 +56,7 @@ static long map_self(struct native_child *c)
 
 static long become(struct native_child *c)
 {
-	const struct plan_ids *ids = &c->plan->ids;
+	const struct plan_ids *ids = &c->ids;
 	char word;
 	long r;
 
@@ -106,7 +106,7 @@ static void bound_watches(void)
 
 long native_maps(struct native_child *c)
 {
-	long r = c->uid_map ? map_self(c) : become(c);
+	long r = c->uid_map[0] ? map_self(c) : become(c);
 
 	bound_watches();
 	c->layers[LAYER_USER] = LAYER_IN_FORCE;

@@ -12,26 +12,34 @@ extern const struct engine engine_native;
 #define NATIVE_STACK_BYTES (64 * 1024)
 #define NATIVE_FILTER_MAX 1024
 #define NATIVE_PATHS_MAX 64
+#define NATIVE_TREES_MAX 64
 
 /*
  * What the supervisor prepares and the child uses. The child shares the supervisor's memory until it executes
- * ward-init, while the supervisor goes on: it reads this, writes the last part, and calls nothing of libc.
+ * ward-init, while the supervisor goes on: it reads this, writes the last part, and calls nothing of libc. The first
+ * part is there when the child begins, the second when the supervisor gives the word.
  */
 struct native_child {
-	const struct plan *plan;
+	/* known before the policy is */
+	const struct plan_system *system;
 	int control_fd;			/* the child's end */
 	int supervisor_fd;		/* the other end, which the child must not keep */
+	const char *base;		/* the new root is built over it; no source may lie beneath */
+	struct plan_ids ids;		/* mode and ids that the maps are made from */
+	char uid_map[32], gid_map[32];	/* what the child writes itself; "": the supervisor does */
+	char root_options[96];
+
+	/* known from the word on */
+	const struct plan *plan;
 	uint64_t signal_mask;		/* the caller's, for the command */
-	int stdio_fds[3];
+	int stdio_fds[3];		/* these three sorts of descriptors come with the word */
+	int cgroup_fds[4];		/* v1: the child writes itself into them */
+	int tree_fds[NATIVE_TREES_MAX];	/* of the plan's mounts that have one, in their order */
+	size_t cgroup_count, tree_count;
 	char **argv;			/* "ward-init", CMD... */
 	char **envp;
-	const char *base;		/* the new root is built over it; no source lies beneath */
-	const char *root_options;	/* tmpfs options of the root */
 	char **tmpfs_options;		/* of each mount, NULL: no tmpfs */
 	const char *shm_options;
-	const char *uid_map, *gid_map;	/* what the child writes itself; NULL: the supervisor does */
-	int cgroup_fds[4];		/* v1: the child writes itself into them */
-	size_t cgroup_count;
 	const struct limits_rlimit *rlimits;
 	size_t rlimit_count;
 	struct landlock_path paths[NATIVE_PATHS_MAX];
@@ -44,9 +52,12 @@ struct native_child {
 	int net_fd;			/* the network namespace, or -errno */
 	uint32_t net_done;		/* a futex */
 	int base_fd;
+	int proc_fd;			/* the sandbox's /proc, for the supervisor */
+	bool proc_bound;		/* it is the outer one */
+	int tmpfs_fds[6];		/* under the watch, for the supervisor */
+	size_t tmpfs_count;
 	int listener_fd;		/* seccomp's, -1: none */
-	int passed_fds[8];		/* for the supervisor: proc, then under the watch the tmpfs mounts */
-	size_t passed_count;
+	size_t next_tree;
 	enum layer_state layers[LAYERS];
 	const char *layer_notes[LAYERS];
 	const char *failed_stage;
@@ -57,7 +68,36 @@ struct native_child {
 	char stack[NATIVE_STACK_BYTES] __attribute__((aligned(16)));
 };
 
+/* What the supervisor keeps for as long as the child uses it. */
+struct native_memory {
+	struct native_child child;
+	struct strv texts;
+	char **options, **argv;
+	struct limits_rlimit rlimits[LIMITS_RLIMITS];
+};
+
+/* The child: runs the stages, gives descriptors to the supervisor, becomes ward-init. */
+int native_child_main(void *child);
+/* "name", "help" pairs, NULL-terminated. */
+const char *const *native_stage_names(void);
+
+/* Launches the child: it builds what no policy changes and waits for the word. into is a cgroup's directory, -1: none. */
+must_check int native_launch(struct running *run, const struct plan_system *system, const struct plan_ids *ids,
+			     const char *base, int into, struct ward_err *e);
+/* Ends a child that was launched and is not wanted. */
+void native_discard(struct running *run);
+/* Whom the agent would be, and what the root would be built over, if the policy has no say. */
+void native_expected_ids(struct plan_ids *ids);
+const char *native_choose_base(const struct plan *p);
+/* Why the child ended before it said hello: its last words are in its memory. */
+int native_explain_child(const struct native_child *c, struct ward_err *e);
+/* Fills the second part of the child's memory. */
+must_check int native_prepare(struct native_memory *m, const struct plan *p, struct ward_err *e);
+
 /* One step inside the child: 0 or -errno; what it was about in failed_path. */
+long native_close(struct native_child *c);
+long native_word(struct native_child *c);
+long native_go(struct native_child *c);
 long native_join_cgroup(struct native_child *c);
 long native_maps(struct native_child *c);
 long native_host_name(struct native_child *c);
@@ -74,6 +114,9 @@ long native_capabilities(struct native_child *c);
 long native_no_new_privs(struct native_child *c);
 long native_landlock(struct native_child *c);
 long native_seccomp(struct native_child *c);
+
+/* What the policy changes about /proc: processes only (strict), or writable although it is the outer one (nesting). */
+long native_late_proc(struct native_child *c);
 
 /* Shared by the mounting files; paths are relative to the directory. */
 long native_attach(int tree_fd, int dir_fd, const char *target);

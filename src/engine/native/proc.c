@@ -1,7 +1,8 @@
 /*
  * /proc: a fresh one for the sandbox's own pid namespace, with tables/proc.def taken away. Where the kernel refuses a
  * fresh one (ours is inside a container whose own /proc has parts masked) the outer one is bound, and the result says
- * so; it is read-only then, because it has the entries of outer processes. Runs in the child before pivot_root: the kernel gives a new proc only while an unmasked one is in view.
+ * so; it is read-only then, because it has the entries of outer processes. Runs in the child before pivot_root: the
+ * kernel gives a new proc only while an unmasked one is in view.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -58,9 +59,7 @@ static long mount_proc(struct native_child *c)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
 					       MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC };
-	bool strict = c->plan->spec->policy.proc_syscalls == SYSCALLS_STRICT;
-	long r = raw_call(SYS_mount, "proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
-			  strict ? "subset=pid" : NULL);
+	long r = raw_call(SYS_mount, "proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 	long tree;
 
 	if (r != -EPERM)
@@ -68,13 +67,10 @@ static long mount_proc(struct native_child *c)
 	tree = clone_tree(AT_FDCWD, "/proc");
 	if (tree < 0)
 		return tree;
-	/* other processes' entries are in it; an inner sandbox must write its id maps */
-	if (!c->plan->spec->policy.proc_nesting)
-		r = raw_call(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
-	else
-		r = 0;
+	r = raw_call(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
 	if (r < 0)
 		return r;
+	c->proc_bound = true;
 	c->layer_notes[LAYER_PROC] = "the kernel refused a fresh /proc (the outer one is masked): the "
 				     "outer one is seen, with the names of outer processes";
 	return native_attach((int)tree, c->base_fd, "proc");
@@ -82,7 +78,7 @@ static long mount_proc(struct native_child *c)
 
 long native_proc(struct native_child *c)
 {
-	bool root = c->plan->ids.mode == IDS_ROOT;
+	bool root = c->ids.mode == IDS_ROOT;
 	long r, fd;
 
 	c->failed_path = "/proc";
@@ -92,7 +88,7 @@ long native_proc(struct native_child *c)
 	fd = raw_call(SYS_openat, c->base_fd, "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return fd;
-	c->passed_fds[c->passed_count++] = (int)fd;
+	c->proc_fd = (int)fd;
 	for (size_t i = 0; i < ARRAY_LEN(proc_rows) && r == 0; i++) {
 		c->failed_path = proc_rows[i].name;
 		if (proc_rows[i].when == ALWAYS || root)
@@ -101,4 +97,31 @@ long native_proc(struct native_child *c)
 	if (r == 0)
 		c->layers[LAYER_PROC] = LAYER_IN_FORCE;
 	return r;
+}
+
+/* The strict set sees processes only: a second proc over the first one. */
+static long cover_with_strict(struct native_child *c)
+{
+	long r = raw_call(SYS_mount, "proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "subset=pid"), fd;
+
+	if (r == -EPERM)
+		return 0;	/* no fresh one is to be had here: native_proc() has said so */
+	fd = r < 0 ? r : raw_call(SYS_openat, c->base_fd, "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return fd;
+	raw_call(SYS_close, c->proc_fd);
+	c->proc_fd = (int)fd;
+	return 0;
+}
+
+long native_late_proc(struct native_child *c)
+{
+	struct mount_attr writable = { .attr_clr = MOUNT_ATTR_RDONLY };
+	const struct policy *policy = &c->plan->spec->policy;
+
+	c->failed_path = "/proc";
+	/* an inner sandbox must write its id maps */
+	if (c->proc_bound && policy->proc_nesting)
+		return raw_call(SYS_mount_setattr, c->proc_fd, "", AT_EMPTY_PATH, &writable, sizeof(writable));
+	return policy->proc_syscalls == SYSCALLS_STRICT ? cover_with_strict(c) : 0;
 }

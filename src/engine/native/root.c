@@ -1,10 +1,11 @@
 /*
- * The new root. In: the plan's mounts. Out: a tmpfs that holds only them, read-only where nothing else was asked for.
- * Runs in the child, with the capabilities of its own user namespace, before pivot_root; raw system calls only.
+ * The new root. In: the system's mounts, then the plan's. Out: a tmpfs that holds only them, read-only where nothing
+ * else was asked for. Runs in the child, with the capabilities of its own user namespace, before pivot_root; raw system
+ * calls only.
  *
- * Everything read-only is attached first, then the whole tree is made read-only, nosuid and nodev in one call; what
- * comes later (native_late_mounts) is writable or lies in something writable and is treated one by one. Mount points
- * are only ever created in ward's own tmpfs mounts, never in a directory of the host's.
+ * native_root() attaches what every sandbox has and makes all of it read-only, nosuid and nodev in one call;
+ * native_late_mounts() opens the root itself once more for the plan's mount points, and closes it for good. Mount
+ * points are only ever created in ward's own tmpfs mounts, never in a directory of the host's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -120,10 +121,10 @@ static long open_checked(const struct plan_mount *m)
 	return r;
 }
 
-static long open_source(const struct plan_mount *m)
+static long open_source(struct native_child *c, const struct plan_mount *m)
 {
 	if (m->tree_fd >= 0)
-		return m->tree_fd;
+		return c->tree_fds[c->next_tree++];	/* they came in this order */
 	if (m->from_policy)
 		return open_checked(m);
 	return raw_call(SYS_open_tree, AT_FDCWD, m->source,
@@ -148,7 +149,7 @@ static long attach_bind(struct native_child *c, const struct plan_mount *m, uint
 {
 	struct mount_attr attr = { .attr_set = attributes };
 	const char *target = m->target + 1;
-	long tree = open_source(m), r = 0;
+	long tree = open_source(c, m), r = 0;
 
 	if (tree < 0)
 		return tree;
@@ -163,16 +164,24 @@ static long attach_bind(struct native_child *c, const struct plan_mount *m, uint
 	return r;	/* exec closes the tree's descriptor with all the others */
 }
 
-static long make_early(struct native_child *c, const struct plan_mount *m)
+static long make_system(struct native_child *c, const struct plan_mount *m)
 {
 	const char *target = m->target + 1;
 
 	c->failed_path = m->target;
-	if (m->kind == MOUNT_BIND)
+	switch (m->kind) {
+	case MOUNT_BIND:
 		return attach_bind(c, m, 0);
-	if (m->kind == MOUNT_LINK)
+	case MOUNT_LINK:
 		return make_link(c->base_fd, target, m->source);
-	return create_file(c->base_fd, target, m->source, raw_strlen(m->source), m->mode);
+	case MOUNT_FILE:
+		return create_file(c->base_fd, target, m->source, raw_strlen(m->source), m->mode);
+	case MOUNT_TMPFS:
+	case MOUNT_PROC:
+	case MOUNT_DEV:
+		break;
+	}
+	return native_make_point(c->base_fd, target, false);
 }
 
 static long make_own_files(struct native_child *c)
@@ -187,48 +196,25 @@ static long make_own_files(struct native_child *c)
 	return r < 0 ? r : raw_call(SYS_mkdirat, c->base_fd, NATIVE_EMPTY_DIR, 0);
 }
 
-/* The points that later mounts need on the root itself, which is about to become read-only. */
-static long make_late_points(struct native_child *c)
-{
-	const struct plan *p = c->plan;
-	long r = 0;
-
-	for (size_t i = 0; i < p->mount_count && r == 0; i++) {
-		const struct plan_mount *m = &p->mounts[i];
-
-		if (!m->late || m->in_bind || m->kind == MOUNT_LINK || m->kind == MOUNT_FILE)
-			continue;
-		c->failed_path = m->target;
-		r = native_make_point(c->base_fd, m->target + 1, m->is_file);
-	}
-	return r;
-}
-
 long native_root(struct native_child *c)
 {
-	const struct plan *p = c->plan;
-	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
-					       MOUNT_ATTR_NODEV };
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV };
+	const struct plan_system *s = c->system;
 	long r = raw_call(SYS_mount, 0, "/", 0, MS_REC | MS_PRIVATE, 0);
 
 	c->failed_path = c->base;
 	if (r == 0)
-		r = raw_call(SYS_mount, "ward", c->base, "tmpfs", MS_NOSUID | MS_NODEV,
-			     c->root_options);
+		r = raw_call(SYS_mount, "ward", c->base, "tmpfs", MS_NOSUID | MS_NODEV, c->root_options);
 	if (r < 0)
 		return r;
 	c->base_fd = (int)raw_call(SYS_openat, AT_FDCWD, c->base, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	r = c->base_fd < 0 ? c->base_fd : make_own_files(c);
-	for (size_t i = 0; i < p->mount_count && r == 0; i++)
-		if (!p->mounts[i].late)
-			r = make_early(c, &p->mounts[i]);
-	if (r == 0)
-		r = make_late_points(c);
+	for (size_t i = 0; i < s->mount_count && r == 0; i++)
+		r = make_system(c, &s->mounts[i]);
 	if (r < 0)
 		return r;
 	c->failed_path = "/";
-	r = raw_call(SYS_mount_setattr, c->base_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr,
-		     sizeof(attr));
+	r = raw_call(SYS_mount_setattr, c->base_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
 	if (r == 0)
 		r = raw_call(SYS_fchdir, c->base_fd);
 	if (r == 0)
@@ -241,41 +227,58 @@ static long pass_tmpfs(struct native_child *c, const char *target)
 {
 	long fd;
 
-	if (!c->plan->watch || c->passed_count >= ARRAY_LEN(c->passed_fds))
+	if (!c->plan->watch || c->tmpfs_count >= ARRAY_LEN(c->tmpfs_fds))
 		return 0;
 	fd = raw_call(SYS_openat, c->base_fd, target, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return fd;
-	c->passed_fds[c->passed_count++] = (int)fd;
+	c->tmpfs_fds[c->tmpfs_count++] = (int)fd;
 	return 0;
+}
+
+static long mount_tmpfs(struct native_child *c, const char *target, unsigned long flags, const char *options)
+{
+	long r = raw_call(SYS_mount, "ward", target, "tmpfs", MS_NOSUID | MS_NODEV | flags, options);
+
+	return r < 0 ? r : pass_tmpfs(c, target);
 }
 
 static long make_late(struct native_child *c, const struct plan_mount *m, const char *options)
 {
+	uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (m->writable ? 0 : MOUNT_ATTR_RDONLY);
 	const char *target = m->target + 1;
-	uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 	long r;
 
 	c->failed_path = m->target;
 	if (m->kind == MOUNT_BIND)
-		return attach_bind(c, m, m->writable ? attributes : attributes | MOUNT_ATTR_RDONLY);
+		return attach_bind(c, m, attributes);
+	if (m->kind == MOUNT_LINK)
+		return make_link(c->base_fd, target, m->source);
 	r = native_make_point(c->base_fd, target, false);
-	if (r < 0 || m->kind != MOUNT_TMPFS)
-		return r;
-	r = raw_call(SYS_mount, "ward", target, "tmpfs",
-		     MS_NOSUID | MS_NODEV | (m->noexec ? MS_NOEXEC : 0), options);
-	return r < 0 ? r : pass_tmpfs(c, target);
+	return r < 0 ? r : mount_tmpfs(c, target, m->noexec ? MS_NOEXEC : 0, options);
+}
+
+static long set_root_readonly(struct native_child *c, bool readonly)
+{
+	struct mount_attr attr = { .attr_set = readonly ? MOUNT_ATTR_RDONLY : 0,
+				   .attr_clr = readonly ? 0 : MOUNT_ATTR_RDONLY };
+
+	return raw_call(SYS_mount_setattr, c->base_fd, "", AT_EMPTY_PATH, &attr, sizeof(attr));
 }
 
 long native_late_mounts(struct native_child *c)
 {
 	const struct plan *p = c->plan;
-	long r = 0;
+	long r = set_root_readonly(c, false);
 
 	for (size_t i = 0; i < p->mount_count && r == 0; i++)
-		if (p->mounts[i].late && p->mounts[i].kind != MOUNT_PROC && p->mounts[i].kind != MOUNT_DEV)
+		if (!p->mounts[i].system)
 			r = make_late(c, &p->mounts[i], c->tmpfs_options[i]);
-	return r;
+	if (r == 0)
+		r = mount_tmpfs(c, "dev/shm", MS_NOEXEC, c->shm_options);
+	if (r == 0)
+		r = native_late_proc(c);
+	return r < 0 ? r : set_root_readonly(c, true);
 }
 
 /* The old root goes; from here on nothing of the host but the plan's mounts exists. */

@@ -1,0 +1,179 @@
+/*
+ * The child, in order. native_stages[] is the order: up to the word everything is the same for every policy and is built
+ * while the supervisor reads the policy and makes the plan; from the word on the plan is in the shared memory. The
+ * child shares the supervisor's memory and runs beside it (no fork: page tables are not copied), so it uses raw
+ * system calls only, and an error is a value that the supervisor reads. If the supervisor dies, every read of the
+ * control socket ends and so does the sandbox, at whatever stage.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "base/raw.h"
+#include "engine/native/native.h"
+#include "guest/protocol.h"
+
+static const struct native_stage {
+	const char *name;
+	long (*run)(struct native_child *c);	/* NULL: done by the supervisor */
+	const char *help;
+} native_stages[] = {
+#define STAGE(name, run, help) { name, run, help },
+#include "native_stages.def"
+#undef STAGE
+};
+
+const char *const *native_stage_names(void)
+{
+	static const char *const names[] = {
+#define STAGE(name, run, help) name, help,
+#include "native_stages.def"
+#undef STAGE
+		NULL
+	};
+
+	return names;
+}
+
+/* As many descriptors as a word can bring. */
+union word_control {
+	struct cmsghdr align;
+	char space[CMSG_SPACE((3 + 4 + NATIVE_TREES_MAX) * sizeof(int))];
+};
+
+/* Takes the next n of the descriptors that came. */
+static const int *take(const int *fds, int *into, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		into[i] = fds[i];
+	return fds + n;
+}
+
+/* The plan is ready, and here are the descriptors; the supervisor's end closing means that it is gone. */
+long native_word(struct native_child *c)
+{
+	union word_control control;
+	char word;
+	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space,
+			    .msg_controllen = sizeof(control.space) };
+	const struct cmsghdr *header = &control.align;
+	const int *fds;
+	long r;
+
+	do
+		r = raw_call(SYS_recvmsg, c->control_fd, &m, MSG_CMSG_CLOEXEC);
+	while (r == -EINTR);
+	if (r != 1)
+		return r < 0 ? r : -ECONNRESET;
+	if (m.msg_flags & MSG_CTRUNC || m.msg_controllen < sizeof(*header) ||
+	    header->cmsg_len != CMSG_LEN((3 + c->cgroup_count + c->tree_count) * sizeof(int)))
+		return -EMFILE;
+	fds = take((const int *)(const void *)CMSG_DATA(header), c->stdio_fds, 3);
+	fds = take(fds, c->cgroup_fds, c->cgroup_count);
+	take(fds, c->tree_fds, c->tree_count);
+	return 0;
+}
+
+/* The run is on record and the supervisor answers for it. */
+long native_go(struct native_child *c)
+{
+	char word;
+	long r;
+
+	do
+		r = raw_call(SYS_read, c->control_fd, &word, 1);
+	while (r == -EINTR);
+	return r == 1 ? 0 : -ECONNRESET;
+}
+
+/* Whatever is open, ours or inherited, ends with this process image. Done while an error can still be told. */
+long native_close(struct native_child *c)
+{
+	(void)c;
+	return raw_call(SYS_close_range, GUEST_CONTROL_FD + 1, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
+}
+
+/* All is done: descriptors go to the supervisor. */
+static long hello(struct native_child *c)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(8 * sizeof(int))];
+	} control = { 0 };
+	char word = 'h';
+	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space };
+	struct cmsghdr *header = &control.align;
+	int *fds = (int *)(void *)CMSG_DATA(header);
+	size_t count = 0;
+
+	fds[count++] = c->proc_fd;
+	if (c->listener_fd >= 0)
+		fds[count++] = c->listener_fd;
+	for (size_t i = 0; i < c->tmpfs_count; i++)
+		fds[count++] = c->tmpfs_fds[i];
+	m.msg_controllen = CMSG_SPACE(count * sizeof(int));
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(count * sizeof(int));
+	return raw_call(SYS_sendmsg, c->control_fd, &m, MSG_NOSIGNAL) == 1 ? 0 : -ECONNRESET;
+}
+
+/* /dev/null was passed as it is. To the host's uid 0 that is a file of its own, whose mode it could change: the one inside,
+ * which is on a read-only mount, takes its place. */
+static long own_null(struct native_child *c)
+{
+	for (int i = 0; i < 3; i++) {
+		struct stat st;
+		long fd = raw_call(SYS_fstat, c->stdio_fds[i], &st);
+
+		if (fd == 0 && !S_ISCHR(st.st_mode))
+			continue;
+		if (fd == 0)
+			fd = raw_call(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			return fd;
+		c->stdio_fds[i] = (int)fd;
+	}
+	return 0;
+}
+
+static long exec_init(struct native_child *c)
+{
+	long r = c->ids.mode == IDS_ROOT ? own_null(c) : 0;
+
+	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &c->signal_mask, 0, 8);
+	for (int i = 0; i < 3 && r >= 0; i++)
+		r = raw_call(SYS_dup3, c->stdio_fds[i], i, 0);
+	if (r >= 0)
+		r = raw_call(SYS_dup3, c->control_fd, GUEST_CONTROL_FD, 0);
+	c->failed_path = "/" NATIVE_INIT;
+	return r < 0 ? r : raw_call(SYS_execve, c->failed_path, c->argv, c->envp);
+}
+
+int native_child_main(void *argument)
+{
+	struct native_child *c = argument;
+	long r = 0;
+
+	/* the copy of the supervisor's end would keep us alive without it */
+	raw_call(SYS_close, c->supervisor_fd);
+	for (size_t i = 0; i < ARRAY_LEN(native_stages) && r == 0; i++) {
+		c->failed_stage = native_stages[i].name;
+		if (native_stages[i].run) {
+			c->failed_path = NULL;
+			r = native_stages[i].run(c);
+		}
+	}
+	if (r == 0)
+		r = hello(c);
+	if (r == 0) {
+		c->failed_stage = "exec";
+		r = exec_init(c);
+	}
+	c->failed_error = r;
+	return 125;
+}

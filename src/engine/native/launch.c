@@ -1,0 +1,174 @@
+/*
+ * Launching the child. In: ids and a directory to build over, both of which a policy rarely changes. Out: a child that
+ * builds its root and waits for the word. Runs in the supervisor; as root it also writes the child's id maps, which
+ * only its rights allow.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/clone.h"
+#include "base/io.h"
+#include "base/path.h"
+#include "engine/native/native.h"
+#include "lib/probe.h"
+
+static int explain_clone(int error, struct ward_err *e)
+{
+	struct probe found = { 0 };
+
+	if (error == EAGAIN || error == ENOMEM)
+		return ward_fail(e, error, "cannot start another process: %s", strerror(error));
+	probe_explain_user(&found, error);
+	ward_fail(e, error, "cannot make a user namespace: %s", found.why);
+	return ward_remedy(e, "%s; or accept a weaker sandbox: require: {isolation: landlock, limits: none}",
+			   found.remedy);
+}
+
+int native_explain_child(const struct native_child *c, struct ward_err *e)
+{
+	int code = c->failed_error < 0 ? (int)-c->failed_error : EIO;
+
+	ward_fail(e, code, "%s%s%s", c->failed_path ? c->failed_path : "", c->failed_path ? ": " : "",
+		  c->failed_error < 0 ? strerror(code) : "the sandbox's first process was killed");
+	ward_wrap(e, "building the sandbox (stage %s)", c->failed_stage ? c->failed_stage : "clone");
+	return ward_remedy(e, "%s", probe_step_remedy(code));
+}
+
+void native_expected_ids(struct plan_ids *ids)
+{
+	struct facts f;
+
+	facts_read(&f);
+	plan_expected_ids(&f, ids);
+}
+
+/* The kernel's own directory first: nothing that a policy gives lies there. */
+const char *native_choose_base(const struct plan *p)
+{
+	static const char *const candidates[] = { "/sys", "/mnt", "/srv", "/media", "/opt", "/tmp",
+						  "/boot", "/var", "/home", "/root" };
+
+	for (size_t i = 0; i < ARRAY_LEN(candidates); i++) {
+		bool used = false;
+		struct stat st;
+
+		for (size_t k = 0; p && k < p->mount_count; k++)
+			used |= p->mounts[k].kind == MOUNT_BIND &&
+				path_is_beneath(p->mounts[k].source, candidates[i]);
+		if (!used && lstat(candidates[i], &st) == 0 && S_ISDIR(st.st_mode))
+			return candidates[i];
+	}
+	return NULL;
+}
+
+static int write_maps(const struct plan_ids *ids, const struct running *run, struct ward_err *e)
+{
+	static const char *const files[] = { "uid_map", "gid_map" };
+
+	for (int i = 0; i < 2; i++) {
+		char path[64], line[64];
+		int r;
+
+		snprintf(path, sizeof(path), "/proc/%d/%s", run->init_pid, files[i]);
+		snprintf(line, sizeof(line), "%u %u 1\n", i ? ids->inside_gid : ids->inside_uid,
+			 i ? ids->host_gid : ids->host_uid);
+		r = io_write_file(AT_FDCWD, path, line);
+		if (r < 0) {
+			ward_fail(e, -r, "cannot map the sandbox's ids to host id %u: %s",
+				  i ? ids->host_gid : ids->host_uid, strerror(-r));
+			return ward_remedy(e, "root needs CAP_SETUID and CAP_SETGID for that (containers: --cap-add SETUID "
+					      "--cap-add SETGID)");
+		}
+	}
+	return io_write_all(run->control_fd, "m", 1) < 0 ? ward_fail(e, EPIPE, "the sandbox went away") : 0;
+}
+
+static void fill_child(struct native_child *c, const struct plan_system *system, const struct plan_ids *ids,
+		       const char *base)
+{
+	c->system = system;
+	c->base = base;
+	c->ids = *ids;
+	c->base_fd = c->net_fd = c->proc_fd = c->listener_fd = -1;
+	snprintf(c->root_options, sizeof(c->root_options), "mode=0755,size=4m,nr_inodes=4096,uid=%u,gid=%u",
+		 ids->inside_uid, ids->inside_gid);
+	if (ids->mode == IDS_MAPPED || ids->mode == IDS_OWNER)
+		return;
+	snprintf(c->uid_map, sizeof(c->uid_map), "%u %u 1\n", ids->inside_uid, ids->host_uid);
+	snprintf(c->gid_map, sizeof(c->gid_map), "%u %u 1\n", ids->inside_gid, ids->host_gid);
+}
+
+static int clone_child(struct native_child *c, struct running *run, int into, struct ward_err *e)
+{
+	struct clone_child child = {
+		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+			 CLONE_VM | CLONE_PIDFD | (into >= 0 ? CLONE_INTO_CGROUP : 0),
+		.cgroup_fd = into,
+		.pid_fd = -1,
+		.stack = c->stack,
+		.stack_bytes = sizeof(c->stack),
+		.main = native_child_main,
+		.argument = c,
+	};
+	long pid = clone_start(&child);
+
+	if (pid < 0)
+		return explain_clone((int)-pid, e);
+	run->init_pid = (pid_t)pid;
+	run->pid_fd = child.pid_fd;
+	return c->uid_map[0] ? 0 : write_maps(&c->ids, run, e);
+}
+
+int native_launch(struct running *run, const struct plan_system *system, const struct plan_ids *ids,
+		  const char *base, int into, struct ward_err *e)
+{
+	struct native_memory *m;
+	auto_fd child_fd = -1;
+	int pair[2];
+
+	if (!base)
+		return ward_fail(e, ENOENT, "found no directory to build the sandbox's root over");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return ward_fail_errno(e, "cannot make the control socket");
+	run->control_fd = pair[0];
+	/* above 0-3, which the child overwrites */
+	child_fd = fcntl(pair[1], F_DUPFD_CLOEXEC, 10);
+	close(pair[1]);
+	m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (child_fd < 0 || m == MAP_FAILED)
+		return ward_fail_errno(e, "cannot prepare the sandbox");
+	run->child = m;
+	fill_child(&m->child, system, ids, base);
+	m->child.control_fd = child_fd;
+	m->child.supervisor_fd = run->control_fd;
+	return clone_child(&m->child, run, into, e);
+}
+
+void native_discard(struct running *run)
+{
+	struct native_memory *m = run->child;
+
+	if (run->init_pid > 0) {
+		kill(run->init_pid, SIGKILL);
+		while (waitpid(run->init_pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	own_close_fd(&run->control_fd);
+	own_close_fd(&run->pid_fd);
+	run->control_fd = run->pid_fd = -1;
+	run->init_pid = 0;
+	run->child = NULL;
+	if (!m)
+		return;
+	strv_free(&m->texts);
+	free(m->options);
+	free(m->argv);
+	munmap(m, sizeof(*m));
+}

@@ -1,0 +1,114 @@
+/*
+ * From the plan to what the child reads. In: a const plan. Out: the second part of the child's memory: options, paths,
+ * the filter, argv. Runs in the supervisor while the child builds its root.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "engine/native/native.h"
+#include "engine/native/seccomp.h"
+
+static char *tmpfs_options(struct strv *texts, const struct plan *p, unsigned mode, uint64_t bytes,
+			   uint64_t inodes)
+{
+	auto_buf text = { 0 };
+
+	buf_printf(&text, "mode=%04o,uid=%u,gid=%u", mode, p->ids.inside_uid, p->ids.inside_gid);
+	if (bytes)
+		buf_printf(&text, ",size=%llu", (unsigned long long)bytes);
+	if (inodes)
+		buf_printf(&text, ",nr_inodes=%llu", (unsigned long long)inodes);
+	strv_take(texts, buf_take(&text));
+	return texts->failed ? NULL : texts->items[texts->len - 1];
+}
+
+static int prepare_mounts(struct native_memory *m, const struct plan *p, struct ward_err *e)
+{
+	uint64_t shm_bytes = 0, shm_inodes = 0;
+	struct native_child *c = &m->child;
+
+	m->options = calloc(p->mount_count + 1, sizeof(*m->options));
+	if (!m->options)
+		return ward_fail(e, ENOMEM, "out of memory");
+	c->tmpfs_options = m->options;
+	for (size_t i = 0; i < p->mount_count; i++) {
+		const struct plan_mount *pm = &p->mounts[i];
+
+		if (pm->tree_fd >= 0 && ++c->tree_count > NATIVE_TREES_MAX)
+			return ward_fail(e, E2BIG, "too many mounts of the policy: at most %d", NATIVE_TREES_MAX);
+		if (pm->kind != MOUNT_TMPFS)
+			continue;
+		m->options[i] = tmpfs_options(&m->texts, p, pm->mode, pm->bytes, pm->inodes);
+		shm_bytes = pm->bytes;
+		shm_inodes = pm->inodes;
+	}
+	c->shm_options = tmpfs_options(&m->texts, p, 01777, shm_bytes, shm_inodes);
+	return m->texts.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
+}
+
+static void add_landlock_path(struct native_child *c, const char *path, unsigned rights)
+{
+	if (c->path_count < NATIVE_PATHS_MAX)
+		c->paths[c->path_count++] = (struct landlock_path){ .path = path, .rights = rights };
+}
+
+/* Behind the mounts: everything in view may be read and executed, what is writable there may be written. */
+static int prepare_landlock(struct native_child *c, const struct plan *p, struct ward_err *e)
+{
+	size_t writable = 0;
+
+	add_landlock_path(c, "/", LANDLOCK_READ | LANDLOCK_EXECUTE);
+	add_landlock_path(c, "/proc", LANDLOCK_READ | LANDLOCK_MODIFY);
+	add_landlock_path(c, "/dev", LANDLOCK_READ | LANDLOCK_MODIFY | LANDLOCK_DEVICE);
+	add_landlock_path(c, "/dev/shm", LANDLOCK_FULL);
+	add_landlock_path(c, "/dev/null", LANDLOCK_READ | LANDLOCK_MODIFY);	/* the caller's too, as /dev/stdin */
+	for (size_t i = 0; i < p->mount_count; i++)
+		if (p->mounts[i].writable) {
+			writable++;
+			add_landlock_path(c, p->mounts[i].target, LANDLOCK_FULL);
+		}
+	if (writable + 5 > NATIVE_PATHS_MAX)
+		return ward_fail(e, E2BIG, "too many writable mounts: at most %d", NATIVE_PATHS_MAX - 5);
+	return 0;
+}
+
+static int prepare_filter(struct native_child *c, const struct plan *p, struct ward_err *e)
+{
+	unsigned flags = (p->spec->policy.proc_nesting ? SECCOMP_NESTING : 0) |
+			 (p->limits[LIMIT_MEMORY].held_by == HELD_WATCH ? SECCOMP_CLOSE_MEMORY : 0);
+	int r = seccomp_program(p->spec->policy.proc_syscalls, flags, c->filter, ARRAY_LEN(c->filter),
+				&c->filter_len);
+
+	return r < 0 ? ward_fail(e, -r, "cannot make the system call filter") : 0;
+}
+
+static int prepare_argv(struct native_memory *m, const struct plan *p, struct ward_err *e)
+{
+	size_t argc = 0;
+
+	while (p->spec->argv[argc])
+		argc++;
+	m->argv = calloc(argc + 2, sizeof(*m->argv));
+	strv_add(&m->texts, "ward-init");
+	if (!m->argv || m->texts.failed)
+		return ward_fail(e, ENOMEM, "out of memory");
+	m->argv[0] = m->texts.items[m->texts.len - 1];
+	memcpy(m->argv + 1, p->spec->argv, argc * sizeof(*m->argv));
+	m->child.argv = m->argv;
+	m->child.envp = p->env.items;
+	return 0;
+}
+
+int native_prepare(struct native_memory *m, const struct plan *p, struct ward_err *e)
+{
+	int r = prepare_mounts(m, p, e);
+
+	m->child.plan = p;
+	m->child.rlimits = m->rlimits;
+	m->child.rlimit_count = limits_rlimits(p, m->rlimits, ARRAY_LEN(m->rlimits));
+	if (r == 0)
+		r = prepare_argv(m, p, e);
+	if (r == 0)
+		r = prepare_landlock(&m->child, p, e);
+	return r < 0 ? r : prepare_filter(&m->child, p, e);
+}
