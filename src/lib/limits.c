@@ -27,6 +27,8 @@
 #include <sys/statfs.h>
 
 #define MEMLOCK_BYTES (8ULL << 20)
+#define SIGPENDING 4096		/* queued signals and message queues are counted for the host's user, too */
+#define MSGQUEUE_BYTES (200u << 10)
 #define FSIZE_MARGIN (1u << 20)
 #define STORM_REFUSED 256	/* refused forks within STORM_WINDOW_MS that end a sandbox */
 #define STORM_WINDOW_MS 10000
@@ -246,6 +248,8 @@ size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t ca
 	add_rlimit(out, &n, cap, RLIMIT_RTPRIO, 0);
 	add_rlimit(out, &n, cap, RLIMIT_NICE, 0);
 	add_rlimit(out, &n, cap, RLIMIT_MEMLOCK, MEMLOCK_BYTES);
+	add_rlimit(out, &n, cap, RLIMIT_SIGPENDING, SIGPENDING);
+	add_rlimit(out, &n, cap, RLIMIT_MSGQUEUE, MSGQUEUE_BYTES);
 	if (l[LIMIT_OPEN_FILES].value != POLICY_NONE)
 		add_rlimit(out, &n, cap, RLIMIT_NOFILE, l[LIMIT_OPEN_FILES].value);
 	if (l[LIMIT_PIDS].held_by == HELD_RLIMIT)
