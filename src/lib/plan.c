@@ -7,9 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "base/clone.h"
@@ -55,6 +58,27 @@ static bool any_limit(const struct policy *policy)
 	       policy->res_cpu != POLICY_NONE;
 }
 
+/* Where ".ENVRC" is ".envrc" the lists of names do not hold, and that has to be said. */
+static void note_case(struct plan *p, const char *path, int fd)
+{
+	static const unsigned long blind[] = { 0x4d44 /* vfat */, 0x2011bab0 /* exfat */, 0x7366746e /* ntfs3 */,
+					       0x5346544e /* ntfs */, 0x482b /* hfsplus */, 0xff534d42 /* cifs */,
+					       0xfe534d42 /* smb3 */, 0x01021997 /* 9p: drives of Windows */ };
+	bool is_blind = false;
+	struct statfs fs;
+	int flags = 0;
+
+	if (fstatfs(fd, &fs) < 0)
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(blind); i++)
+		is_blind |= (unsigned long)fs.f_type == blind[i];
+	if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0 && flags & FS_CASEFOLD_FL)
+		is_blind = true;
+	if (is_blind)
+		strv_addf(&p->notes, "%s may not tell upper from lower case: hidden and protected names are known in the "
+				     "letters of their lists only", path);
+}
+
 /* Every writable tree of the policy is guarded; a read-only workspace still hides. */
 static int add_guards(struct plan *p, struct ward_err *e)
 {
@@ -79,6 +103,7 @@ static int add_guards(struct plan *p, struct ward_err *e)
 		fd = open(m->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (!g->path || !g->target || fd < 0)
 			return ward_fail_errno(e, "cannot read the directory %s", m->source);
+		note_case(p, m->source, fd);
 		r = guard_compile(g, workspace ? &policy->fs_hide : NULL, &policy->fs_protect, e);
 		if (r == 0)
 			r = guard_scan(g, fd, e);
