@@ -56,7 +56,7 @@ long clone_start(struct clone_child *c)
 	};
 	long pid = clone_call(SYS_clone3, RAW_ARG(&args), sizeof(args), 0, 0, c->main, c->argument);
 
-	/* the filters of older containers answer EPERM to what they do not know; if it is the kernel's own, it says it again */
+	/* older containers' filters answer EPERM to what they do not know; if it is the kernel's own, it says it again */
 	if ((pid == -ENOSYS || pid == -EPERM) && !(c->flags & CLONE_INTO_CGROUP))
 		pid = clone_call(SYS_clone, RAW_ARG(c->flags | (c->quiet ? 0 : SIGCHLD)),
 				 RAW_ARG((char *)c->stack + c->stack_bytes), RAW_ARG(&c->pid_fd), 0,

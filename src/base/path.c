@@ -128,7 +128,7 @@ static int walk_beneath(int dir_fd, const char *path, int flags)
 		return -EXDEV;
 	if (strlen(path) >= sizeof(r.rest))
 		return -ENAMETOOLONG;
-	strcpy(r.rest, path);
+	memcpy(r.rest, path, strlen(path) + 1);
 	while (*r.rest) {
 		char name[256];
 		size_t n = strcspn(r.rest, "/"), skip = n + strspn(r.rest + n, "/");

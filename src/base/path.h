@@ -5,7 +5,8 @@
 #include "base/buf.h"
 
 /* Opens path beneath dir_fd (O_CLOEXEC is added): no "..", no absolute path, no magic link, no symlink that leaves.
- * Falls back to a walk with O_NOFOLLOW (links by hand) where openat2 is not to be had. Returns the descriptor or -errno with *e. */
+ * Falls back to a walk with O_NOFOLLOW (links by hand) where openat2 is not to be had. Returns the descriptor or -errno
+ * with *e. */
 must_check int path_open_beneath(int dir_fd, const char *path, int flags, struct ward_err *e);
 /* The same, and any symlink at all is refused. */
 must_check int path_open_nolink(int dir_fd, const char *path, int flags, struct ward_err *e);
