@@ -13,9 +13,8 @@
  * Memory: see watch_proc.c. A suspicion is settled by shared pages divided by their users, and
  * must be found twice in a row, for a process between vfork and exec counts its parent's memory
  * a second time; when the machine itself is nearly out of memory once is enough. After an
- * acquittal the next close look waits, a tenth of the time is spent on them at most. What the
- * kernel holds for a sandbox without mapping it (socket buffers, pipes) is not seen: only a
- * cgroup counts that.
+ * acquittal the next close look waits, a tenth of the time is spent on them at most. What
+ * sockets hold is on no process's account: see watch_sock.c.
  *
  * Processes: RLIMIT_NPROC holds them and tells nobody; the limit found reached for seconds on
  * end is taken for a fork bomb. Where it does not bind (uid 0 of the host) more processes than
@@ -61,14 +60,17 @@ struct watch {
 	struct timespec start;		/* of the clock that stamps files */
 	struct timespec start_offset;	/* that clock less the monotonic one */
 
-	uint64_t last_ms, scan_ms,
-		look_ms; /* last tick; next scan; no close look at memory before */
+	uint64_t last_ms, scan_ms;	/* the last scan, the next one */
+	uint64_t look_ms;		/* no close look at memory before */
 	uint64_t ticks_per_second;
 	uint64_t cpu_ms;		/* at the last scan */
 	int64_t cpu_budget_us;
 	uint64_t scan_ticks;		/* when that was, since boot */
 	bool pause;
+	pid_t init_pid;
 	uint64_t memory_upper;
+	uint64_t sock_count;		/* at the last scan */
+	bool own_network;		/* so that its sockets can be told from others' */
 	unsigned memory_strikes;
 	bool memory_suspect, disk_suspect;
 	uint64_t written_next;		/* bytes written at which the trees are looked at */
@@ -155,6 +157,16 @@ static int add_tmpfs(struct watch *w, const struct watch_config *c, struct ward_
 	return 0;
 }
 
+static bool has_own_network(pid_t init_pid)
+{
+	struct stat ours, its;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", init_pid);
+	return stat(path, &its) == 0 && stat("/proc/self/ns/net", &ours) == 0 &&
+	       its.st_ino != ours.st_ino;
+}
+
 int watch_create(const struct watch_config *c, struct watch **ret_watch, struct ward_err *e)
 {
 	struct watch *w = calloc(1, sizeof(*w));
@@ -163,11 +175,13 @@ int watch_create(const struct watch_config *c, struct watch **ret_watch, struct 
 	if (!w)
 		return ward_fail(e, ENOMEM, "out of memory");
 	w->plan = c->plan;
+	w->init_pid = c->init_pid;
 	w->view.own_fd = -1;
 	w->ticks_per_second = (uint64_t)sysconf(_SC_CLK_TCK);
 	w->last_ms = w->scan_ms = io_now_ms();
 	w->written_next = limit_of(w, LIMIT_DISK);
 	note_start(w);
+	w->own_network = has_own_network(c->init_pid);
 	r = proc_view_open(&w->view, c->proc_fd, c->init_pid, e);
 	if (r == 0)
 		r = add_tmpfs(w, c, e);
@@ -228,20 +242,19 @@ static uint64_t memory_bound(const struct proc_table *t)
 
 static void scan_memory(struct watch *w, struct usage *u)
 {
-	uint64_t files = tmpfs_bytes(w), limit = limit_of(w, LIMIT_MEMORY);
+	uint64_t files = tmpfs_bytes(w), limit = limit_of(w, LIMIT_MEMORY), sockets = 0;
 	uint64_t bound = memory_bound(&w->table) + files;
 
+	if (w->own_network)
+		sockets = sock_memory_upper(&w->view, &w->table,
+					    w->plan->spec->policy.proc_nesting, &w->sock_count);
 	u->memory_bytes = bound;
-	if (watched(w, LIMIT_MEMORY) && bound <= limit / 4 * 3 && u->memory_peak_bytes >= bound) {
-		w->memory_suspect = false;
-		w->memory_strikes = 0;
-	} else {
+	if (bound > limit / 4 * 3 || u->memory_peak_bytes < bound)
 		u->memory_bytes = proc_memory_upper(&w->view, &w->table) + files;
-		w->memory_suspect = watched(w, LIMIT_MEMORY) && u->memory_bytes > limit;
-		if (!w->memory_suspect)
-			w->memory_strikes = 0;
-	}
-	w->memory_upper = u->memory_bytes;
+	w->memory_upper = u->memory_bytes + sockets;
+	w->memory_suspect = watched(w, LIMIT_MEMORY) && w->memory_upper > limit;
+	if (!w->memory_suspect)
+		w->memory_strikes = 0;
 	if (u->memory_bytes > u->memory_peak_bytes && !w->memory_suspect)
 		u->memory_peak_bytes = u->memory_bytes;
 }
@@ -382,6 +395,8 @@ static void confirm_memory(struct watch *w, struct usage *u)
 
 	exact = proc_memory_exact(&w->view, &w->table, w->tmpfs_devs, w->tmpfs_count,
 				  tmpfs_bytes(w), limit);
+	if (w->own_network && exact <= limit)
+		exact += sock_memory_exact(w->init_pid, w->sock_count);
 	u->memory_bytes = exact;
 	if (exact > u->memory_peak_bytes)
 		u->memory_peak_bytes = exact;

@@ -61,6 +61,17 @@ uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t
  * thrown away unwritten. */
 uint64_t proc_written(const struct proc_view *v, const struct proc_table *t);
 
+/* ---- sockets: watch_sock.c ---- */
+
+/* The text of /proc/PID/net/sockstat: how many sockets, and what they hold when full. A pure function. */
+uint64_t sock_parse_full(const char *sockstat, uint64_t *ret_count);
+/* What the sockets could hold at most, and how many there are. nesting: the processes may have several
+ * network namespaces. */
+uint64_t sock_memory_upper(const struct proc_view *v, const struct proc_table *t, bool nesting,
+			   uint64_t *ret_count);
+/* What they hold; of count sockets those that cannot be asked count as full. */
+uint64_t sock_memory_exact(pid_t init_pid, uint64_t count);
+
 /* ---- trees: watch_disk.c ---- */
 
 /* What a close look finds. */

@@ -114,6 +114,43 @@ for pid in pids:
     not_stopped(t, r)
 
 
+def test_idle_sockets_are_fine(t):
+    """What they could hold is not what they hold."""
+    program = """
+import socket, time
+pairs = [socket.socketpair() for i in range(700)]
+for a, b in pairs:
+    a.send(b'x' * 1000)
+server = socket.create_server(('127.0.0.1', 0))
+clients = [socket.create_connection(server.getsockname()) for i in range(50)]
+time.sleep(1)
+"""
+    r = t.ward("run", "--memory", "256Mi", "--", *python(program), cwd=t.workspace(), report=True)
+    not_stopped(t, r)
+
+
+def test_sockets_in_sockets(t):
+    """Full sockets that nobody has open: they lie in the queue of another one."""
+    program = """
+import array, socket, time
+a, b = socket.socketpair()
+for i in range(600):
+    x, y = socket.socketpair()
+    x.setblocking(False)
+    try:
+        while True:
+            x.send(b'x' * 65536)
+    except BlockingIOError:
+        pass
+    a.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [x.fileno(), y.fileno()]))])
+    x.close()
+    y.close()
+time.sleep(20)
+"""
+    r = t.ward("run", "--memory", "64Mi", "--", *python(program), cwd=t.workspace(), report=True)
+    stopped_by(t, r, "memory")
+
+
 FORK_BOMB = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
 
 

@@ -55,12 +55,26 @@ static void test_key(void **state)
 	assert_int_equal(proc_parse_key("", "x"), 0);
 }
 
+static void test_sockstat(void **state)
+{
+	static const char text[] = "sockets: used 12\nTCP: inuse 2 orphan 0 tw 0 alloc 3 mem 1\nUDP: inuse 1 mem 0\n";
+	uint64_t count;
+
+	(void)state;
+	assert_int_equal(sock_parse_full(text, &count), 10 * (416 << 10) + 2 * (10 << 20));
+	assert_int_equal(count, 12);
+	assert_int_equal(sock_parse_full("", &count), 0);
+	assert_int_equal(count, 0);
+	assert_int_equal(sock_parse_full("sockets: used 1\nTCP: inuse 5\n", &count), 10 << 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stat),
 		cmocka_unit_test(test_broken_stat),
 		cmocka_unit_test(test_key),
+		cmocka_unit_test(test_sockstat),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
