@@ -14,7 +14,7 @@
  * must be found twice in a row, for a process between vfork and exec counts its parent's memory
  * a second time; when the machine itself is nearly out of memory once is enough. After an
  * acquittal the next close look waits, a tenth of the time is spent on them at most. What
- * sockets hold is on no process's account: see watch_sock.c.
+ * sockets and pipes hold is on no process's account: see watch_kernel.c.
  *
  * Processes: RLIMIT_NPROC holds them and tells nobody; the limit found reached for seconds on
  * end is taken for a fork bomb. Where it does not bind (uid 0 of the host) more processes than
@@ -44,6 +44,7 @@
 #define LOOK_PAUSE_MS 1000	/* most that an acquittal delays the next close look */
 #define CPU_BURST_MS 100
 #define PAGE 4096
+#define MAX_SLOTS 65536		/* of descriptors, where the plan has no limit */
 #define SETTLE_TRIES 250	/* of 2 ms */
 
 struct watch {
@@ -73,8 +74,8 @@ struct watch {
 	bool own_network;		/* so that its sockets can be told from others' */
 	unsigned memory_strikes;
 	bool memory_suspect, disk_suspect;
-	uint64_t written_next;		/* bytes written at which the trees are looked at */
-	uint64_t written;
+	uint64_t gross_bytes, gross_files;	/* all that the file systems rose by */
+	uint64_t next_bytes, next_files;	/* at which the trees are looked at */
 	bool at_pids_limit;		/* at the last scan */
 	struct pids_storm storm;
 };
@@ -179,7 +180,8 @@ int watch_create(const struct watch_config *c, struct watch **ret_watch, struct 
 	w->view.own_fd = -1;
 	w->ticks_per_second = (uint64_t)sysconf(_SC_CLK_TCK);
 	w->last_ms = w->scan_ms = io_now_ms();
-	w->written_next = limit_of(w, LIMIT_DISK);
+	w->next_bytes = limit_of(w, LIMIT_DISK);
+	w->next_files = limit_of(w, LIMIT_INODES);
 	note_start(w);
 	w->own_network = has_own_network(c->init_pid);
 	r = proc_view_open(&w->view, c->proc_fd, c->init_pid, e);
@@ -219,39 +221,47 @@ static uint64_t tmpfs_bytes(const struct watch *w)
 
 static void tick_disk(struct watch *w, struct usage *u)
 {
-	u->disk_bytes = u->inodes = 0;
+	u->disk_bytes = u->inodes = w->gross_bytes = w->gross_files = 0;
 	for (size_t i = 0; i < w->disk_count; i++) {
 		disk_measure(&w->disks[i]);
 		u->disk_bytes += w->disks[i].grown_bytes;
 		u->inodes += w->disks[i].grown_files;
+		w->gross_bytes += w->disks[i].gross_bytes;
+		w->gross_files += w->disks[i].gross_files;
 	}
 	w->disk_suspect = (watched(w, LIMIT_DISK) && (u->disk_bytes > limit_of(w, LIMIT_DISK) ||
-						      w->written > w->written_next)) ||
-			  (watched(w, LIMIT_INODES) && u->inodes > limit_of(w, LIMIT_INODES));
+						      w->gross_bytes > w->next_bytes)) ||
+			  (watched(w, LIMIT_INODES) && (u->inodes > limit_of(w, LIMIT_INODES) ||
+							w->gross_files > w->next_files));
 }
 
 /* What the processes could hold, from the list alone. */
-static uint64_t memory_bound(const struct proc_table *t)
+static uint64_t memory_bound(const struct watch *w)
 {
-	uint64_t sum = 0;
+	uint64_t sum = 0, slots = limit_of(w, LIMIT_OPEN_FILES);
 
-	for (size_t i = 0; i < t->len; i++)
-		sum += t->items[i].resident_pages * PAGE + t->items[i].virtual_bytes / 512;
+	if (slots > MAX_SLOTS)
+		slots = MAX_SLOTS;
+	for (size_t i = 0; i < w->table.len; i++) {
+		const struct proc_info *p = &w->table.items[i];
+
+		sum += p->resident_pages * PAGE + p->virtual_bytes / 512 + fd_memory_upper(slots * p->threads);
+	}
 	return sum;
 }
 
 static void scan_memory(struct watch *w, struct usage *u)
 {
-	uint64_t files = tmpfs_bytes(w), limit = limit_of(w, LIMIT_MEMORY), sockets = 0;
-	uint64_t bound = memory_bound(&w->table) + files;
+	uint64_t files = tmpfs_bytes(w), limit = limit_of(w, LIMIT_MEMORY), slots, hidden = 0;
 
 	if (w->own_network)
-		sockets = sock_memory_upper(&w->view, &w->table,
-					    w->plan->spec->policy.proc_nesting, &w->sock_count);
-	u->memory_bytes = bound;
-	if (bound > limit / 4 * 3 || u->memory_peak_bytes < bound)
-		u->memory_bytes = proc_memory_upper(&w->view, &w->table) + files;
-	w->memory_upper = u->memory_bytes + sockets;
+		hidden = sock_memory_upper(&w->view, &w->table,
+					   w->plan->spec->policy.proc_nesting, &w->sock_count);
+	w->memory_upper = memory_bound(w) + files + hidden;
+	if (w->memory_upper > limit / 4 * 3 || w->memory_upper > u->memory_peak_bytes) {
+		u->memory_bytes = proc_memory_upper(&w->view, &w->table, &slots) + files;
+		w->memory_upper = u->memory_bytes + hidden + fd_memory_upper(slots);
+	}
 	w->memory_suspect = watched(w, LIMIT_MEMORY) && w->memory_upper > limit;
 	if (!w->memory_suspect)
 		w->memory_strikes = 0;
@@ -342,7 +352,7 @@ static uint64_t next_scan(const struct watch *w, uint64_t cost_ms)
 
 static void scan(struct watch *w, struct usage *u, uint64_t now)
 {
-	uint64_t elapsed = now - w->last_ms, written;
+	uint64_t elapsed = now - w->last_ms;
 
 	if (proc_list(&w->view, &w->table) < 0)
 		return;
@@ -354,11 +364,6 @@ static void scan(struct watch *w, struct usage *u, uint64_t now)
 	scan_pids(w, u);
 	w->at_pids_limit = u->pids >= limit_of(w, LIMIT_PIDS);
 	scan_cpu(w, u, elapsed);
-	if (watched(w, LIMIT_DISK)) {
-		written = proc_written(&w->view, &w->table);
-		if (written > w->written)
-			w->written = written;
-	}
 	w->scan_ms = now + next_scan(w, io_now_ms() - now);
 }
 
@@ -391,12 +396,13 @@ static bool machine_is_short(void)
 
 static void confirm_memory(struct watch *w, struct usage *u)
 {
-	uint64_t began = io_now_ms(), limit = limit_of(w, LIMIT_MEMORY), exact, pause;
+	uint64_t began = io_now_ms(), limit = limit_of(w, LIMIT_MEMORY), exact, pause, kernel = 0;
 
 	exact = proc_memory_exact(&w->view, &w->table, w->tmpfs_devs, w->tmpfs_count,
 				  tmpfs_bytes(w), limit);
-	if (w->own_network && exact <= limit)
-		exact += sock_memory_exact(w->init_pid, w->sock_count);
+	if (exact <= limit && !kernel_memory_exact(w->init_pid, w->own_network ? w->sock_count : 0, &kernel))
+		kernel = limit + 1;	/* more than can be looked through */
+	exact += kernel;
 	u->memory_bytes = exact;
 	if (exact > u->memory_peak_bytes)
 		u->memory_peak_bytes = exact;
@@ -412,6 +418,14 @@ static void confirm_memory(struct watch *w, struct usage *u)
 	w->scan_ms = 0;	/* again at the next tick */
 }
 
+/* How much the file systems may rise until the next look: half of what is left, for others may remove meanwhile. */
+static uint64_t next_look(uint64_t gross, uint64_t limit, uint64_t own)
+{
+	uint64_t left = limit > own ? (limit - own) / 2 : 0;
+
+	return gross + (left > limit / 16 ? left : limit / 16);
+}
+
 static void confirm_disk(struct watch *w, struct usage *u, bool settled)
 {
 	uint64_t bytes_limit = watched(w, LIMIT_DISK) ? limit_of(w, LIMIT_DISK) : POLICY_NONE;
@@ -420,7 +434,7 @@ static void confirm_disk(struct watch *w, struct usage *u, bool settled)
 				  .hidden = !settled,
 				  .memory_devs = w->tmpfs_devs,
 				  .memory_dev_count = w->tmpfs_count };
-	uint64_t step;
+	uint64_t own;
 
 	clock_gettime(CLOCK_MONOTONIC, &look.deadline);
 	look.deadline.tv_sec += LOOK_SECONDS;
@@ -428,20 +442,20 @@ static void confirm_disk(struct watch *w, struct usage *u, bool settled)
 		disk_look_tree(&look, w->tree_fds[i]);
 	disk_look_open(&look, &w->view, &w->table);
 	tick_disk(w, u);
-	if (u->disk_bytes > bytes_limit &&
-	    (look.hidden || look.new_bytes + look.old_bytes > bytes_limit))
+	own = look.new_bytes + look.old_bytes;
+	if (u->disk_bytes > bytes_limit && (look.hidden || own > bytes_limit))
 		u->hit[LIMIT_DISK] = true;
-	if (w->written > w->written_next && look.new_bytes > bytes_limit)
-		u->hit[LIMIT_DISK] = true;	/* others freed what it filled */
-	if (u->inodes > files_limit && (look.hidden || look.new_files > files_limit))
+	if (u->inodes > files_limit && look.hidden)
 		u->hit[LIMIT_INODES] = true;
+	/* whatever the free space says: others may have freed what it filled */
+	u->hit[LIMIT_DISK] |= look.new_bytes > bytes_limit;
+	u->hit[LIMIT_INODES] |= look.new_files > files_limit;
 	if (u->hit[LIMIT_DISK] || u->hit[LIMIT_INODES])
 		return;
-	for (size_t i = 0; i < w->disk_count && !look.hidden;
-	     i++) /* what is hidden is no one else's */
-		disk_forgive(&w->disks[i], look.new_bytes + look.old_bytes, look.new_files);
-	step = bytes_limit > look.new_bytes ? (bytes_limit - look.new_bytes) / 2 : 0;
-	w->written_next = w->written + (step > bytes_limit / 16 ? step : bytes_limit / 16);
+	for (size_t i = 0; i < w->disk_count && !look.hidden; i++)	/* what is hidden is no one else's */
+		disk_forgive(&w->disks[i], own, look.new_files);
+	w->next_bytes = next_look(w->gross_bytes, bytes_limit, look.new_bytes);
+	w->next_files = next_look(w->gross_files, files_limit, look.new_files);
 	w->disk_suspect = false;
 }
 

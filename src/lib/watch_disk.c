@@ -16,10 +16,14 @@
  * thread may have a table of its own) mapped          what is mapped and has no name any more in a
  * message    descriptors waiting in a unix socket cannot be looked at, only that there are some
  *
- * If these add up to more than the limit, the sandbox did it. If they do not and there is no
- * hiding place (no directory closed to us, no descriptors in sockets, no walk that took too
- * long), somebody else did, and the difference is forgiven. If there is a hiding place, the
- * growth is put down to the sandbox: who hides things has no claim to the doubt.
+ * If these add up to more than the limit, the sandbox did it. If they do not and there is no hiding place (no directory
+ * closed to us, no descriptors in sockets, no walk that took too long), somebody else did, and the difference is
+ * forgiven. If there is a hiding place, the growth is put down to the sandbox: who hides things has no claim to the
+ * doubt.
+ *
+ * Others also remove files, and what the sandbox fills would not show. So every rise from one tick to the next is added
+ * up beside it, and when that sum has grown by what the sandbox has left, there is a look as well; then only what is
+ * found counts.
  */
 #include "lib/watch_parts.h"
 
@@ -57,6 +61,8 @@ int disk_start(struct disk *d, int fd, struct ward_err *e)
 		.fd = fd,
 		.start_bytes = used_bytes(&s),
 		.start_files = used_files(&s),
+		.last_bytes = used_bytes(&s),
+		.last_files = used_files(&s),
 		.counts_files = s.f_files > 0,
 		.id = { (uint64_t)s.f_type },
 	};
@@ -79,12 +85,22 @@ static uint64_t beyond(uint64_t now, uint64_t start, uint64_t *credit)
 	return grown - *credit;
 }
 
+static uint64_t rise(uint64_t now, uint64_t *last)
+{
+	uint64_t risen = now > *last ? now - *last : 0;
+
+	*last = now;
+	return risen;
+}
+
 void disk_measure(struct disk *d)
 {
 	struct statfs s;
 
 	if (fstatfs(d->fd, &s) < 0)
 		return;
+	d->gross_bytes += rise(used_bytes(&s), &d->last_bytes);
+	d->gross_files += rise(used_files(&s), &d->last_files);
 	d->grown_bytes = beyond(used_bytes(&s), d->start_bytes, &d->credit_bytes);
 	d->grown_files =
 		d->counts_files ? beyond(used_files(&s), d->start_files, &d->credit_files) : 0;

@@ -48,20 +48,18 @@ must_check int proc_list(const struct proc_view *v, struct proc_table *t);
 must_check ssize_t proc_read(const struct proc_view *v, pid_t pid, const char *file, char *out,
 			     size_t n);
 
-/* What the processes hold at most: private, shared and swapped memory and page tables, from
+/* What the processes hold at most: private, shared and swapped memory and page tables, and how many slots their
+ * tables of descriptors have, from
  * /proc/PID/status. */
-uint64_t proc_memory_upper(const struct proc_view *v, const struct proc_table *t);
+uint64_t proc_memory_upper(const struct proc_view *v, const struct proc_table *t, uint64_t *ret_slots);
 /* The same with shared pages divided by their users. tmpfs_devs: devices whose pages are
  * counted elsewhere (tmpfs_bytes of them); looked into only when that decides whether the limit
  * is passed. */
 uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t,
 			   const dev_t *tmpfs_devs, size_t dev_count, uint64_t tmpfs_bytes,
 			   uint64_t limit);
-/* Bytes that the processes and those that they waited for caused to be written, less what was
- * thrown away unwritten. */
-uint64_t proc_written(const struct proc_view *v, const struct proc_table *t);
 
-/* ---- sockets: watch_sock.c ---- */
+/* ---- what the kernel holds: watch_kernel.c ---- */
 
 /* The text of /proc/PID/net/sockstat: how many sockets, and what they hold when full. A pure function. */
 uint64_t sock_parse_full(const char *sockstat, uint64_t *ret_count);
@@ -69,8 +67,11 @@ uint64_t sock_parse_full(const char *sockstat, uint64_t *ret_count);
  * network namespaces. */
 uint64_t sock_memory_upper(const struct proc_view *v, const struct proc_table *t, bool nesting,
 			   uint64_t *ret_count);
-/* What they hold; of count sockets those that cannot be asked count as full. */
-uint64_t sock_memory_exact(pid_t init_pid, uint64_t count);
+/* What descriptors and pipes in so many slots of tables could hold at most. A pure function. */
+uint64_t fd_memory_upper(uint64_t slots);
+/* What all of them hold; of so many sockets those that cannot be asked count as full. False when it took too
+ * long: then there is more. */
+must_check bool kernel_memory_exact(pid_t init_pid, uint64_t sockets, uint64_t *ret_bytes);
 
 /* ---- trees: watch_disk.c ---- */
 
@@ -91,6 +92,8 @@ struct disk {
 	uint64_t start_bytes, start_files;	/* used at the start */
 	uint64_t credit_bytes, credit_files;	/* growth that was found to be others' */
 	uint64_t grown_bytes, grown_files;	/* beyond the credit */
+	uint64_t last_bytes, last_files;	/* used at the last look */
+	uint64_t gross_bytes, gross_files;	/* every rise from one look to the next */
 	bool counts_files;
 	uint64_t id[2];			/* of the file system */
 };

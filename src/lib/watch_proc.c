@@ -234,14 +234,19 @@ static uint64_t status_memory(const char *status)
 		proc_parse_key(status, "VmPTE") + proc_parse_key(status, "VmSwap")) * 1024;
 }
 
-uint64_t proc_memory_upper(const struct proc_view *v, const struct proc_table *t)
+uint64_t proc_memory_upper(const struct proc_view *v, const struct proc_table *t, uint64_t *ret_slots)
 {
 	char status[8192] = "";
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < t->len; i++)
-		if (proc_read(v, t->items[i].pid, "status", status, sizeof(status)) > 0)
-			sum += status_memory(status);
+	*ret_slots = 0;
+	for (size_t i = 0; i < t->len; i++) {
+		if (proc_read(v, t->items[i].pid, "status", status, sizeof(status)) <= 0)
+			continue;
+		sum += status_memory(status);
+		/* a thread may have a table of its own */
+		*ret_slots += proc_parse_key(status, "FDSize") * t->items[i].threads;
+	}
 	return sum;
 }
 
@@ -316,18 +321,4 @@ uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t
 		if (t->items[i].resident_pages * 4096 >= SMALL_SHARED)
 			overlap += mapped_bytes(v, t->items[i].pid, tmpfs_devs, dev_count, &budget);
 	return anonymous + tmpfs_bytes + (shared > overlap ? shared - overlap : 0);
-}
-
-uint64_t proc_written(const struct proc_view *v, const struct proc_table *t)
-{
-	uint64_t written = 0, cancelled = 0;
-	char io[1024] = "";
-
-	for (size_t i = 0; i < t->len; i++) {
-		if (proc_read(v, t->items[i].pid, "io", io, sizeof(io)) <= 0)
-			continue;
-		written += proc_parse_key(io, "write_bytes");
-		cancelled += proc_parse_key(io, "cancelled_write_bytes");
-	}
-	return written > cancelled ? written - cancelled : 0;
 }

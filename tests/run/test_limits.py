@@ -151,6 +151,38 @@ time.sleep(20)
     stopped_by(t, r, "memory")
 
 
+def test_full_pipes_count(t):
+    program = """
+import os, time
+def fill():
+    for i in range(2000):
+        r, w = os.pipe()
+        os.set_blocking(w, False)
+        try:
+            while True:
+                os.write(w, b'x' * 4096)
+        except BlockingIOError:
+            pass
+for i in range(12):
+    if os.fork() == 0:
+        try:
+            fill()
+        finally:
+            time.sleep(20)
+            os._exit(0)
+time.sleep(20)
+"""
+    r = t.ward("run", "--memory", "128Mi", "--", *python(program), cwd=t.workspace(), report=True)
+    stopped_by(t, r, "memory")
+
+
+def test_pipes_of_a_shell_are_fine(t):
+    """Many small processes with pipes and full tables are no crime."""
+    program = "for i in $(seq 40); do (sleep 1 | sleep 1 | sleep 1) & done; wait"
+    r = t.ward("run", "--memory", "128Mi", "--", "/bin/sh", "-c", program, cwd=t.workspace(), report=True)
+    not_stopped(t, r)
+
+
 FORK_BOMB = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
 
 
