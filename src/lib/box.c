@@ -476,15 +476,11 @@ static void finish(struct box *b)
 
 void box_begin(struct box_early *early, const struct engine *engine)
 {
-	struct ward_err later = { 0 };	/* plan_compile() finds and says it again */
-
-	*early = (struct box_early){ .signal_fd = -1,
+	*early = (struct box_early){ .engine = engine, .signal_fd = -1,
 		.run = { .pid_fd = -1, .control_fd = -1, .notify_fd = -1, .proc_fd = -1 } };
 	block_signals(early);
-	if (plan_system_read(&early->system, &later) < 0 || !engine->prelaunch)
-		return;
-	early->engine = engine;
-	engine->prelaunch(&early->run, early->system);
+	if (engine->prelaunch)
+		engine->prelaunch(&early->run, &early->system);
 }
 
 void box_abandon(struct box_early *early)

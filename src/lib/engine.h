@@ -22,8 +22,9 @@ struct running {
 
 struct engine {
 	const char *name;
-	/* Begins what no policy changes, while the policy is being read. What goes wrong is said by start. NULL: nothing. */
-	void (*prelaunch)(struct running *run, const struct plan_system *system);
+	/* Begins what no policy changes, while the policy is being read; *ret_system is what it has read of the host for that.
+	 * What goes wrong is said by start. NULL: nothing to begin. */
+	void (*prelaunch)(struct running *run, struct plan_system **ret_system);
 	/* Begins: everything up to the point where only the word is missing. stdio_fds become 0-2 inside, borrowed. The
 	 * sandbox may still be building itself when this returns. */
 	int (*start)(const struct plan *p, const int stdio_fds[3], struct running *run,

@@ -77,8 +77,7 @@ long native_word(struct native_child *c)
 	return 0;
 }
 
-/* The run is on record and the supervisor answers for it. */
-long native_go(struct native_child *c)
+long native_wait_byte(struct native_child *c)
 {
 	char word;
 	long r;

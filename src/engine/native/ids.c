@@ -57,15 +57,10 @@ static long map_self(struct native_child *c)
 static long become(struct native_child *c)
 {
 	const struct plan_ids *ids = &c->ids;
-	char word;
-	long r;
+	long r = native_wait_byte(c);	/* the maps are written */
 
-	/* the supervisor says one byte when the maps are written; its end closing means that it is gone */
-	do
-		r = raw_call(SYS_read, c->control_fd, &word, 1);
-	while (r == -EINTR);
-	if (r != 1)
-		return -ECONNRESET;
+	if (r < 0)
+		return r;
 	r = raw_call(SYS_setgroups, 0, 0);
 	if (r == 0)
 		r = raw_call(SYS_setresgid, ids->inside_gid, ids->inside_gid, ids->inside_gid);

@@ -90,10 +90,8 @@ static int write_maps(const struct plan_ids *ids, const struct running *run, str
 	return io_write_all(run->control_fd, "m", 1) < 0 ? ward_fail(e, EPIPE, "the sandbox went away") : 0;
 }
 
-static void fill_child(struct native_child *c, const struct plan_system *system, const struct plan_ids *ids,
-		       const char *base)
+static void fill_child(struct native_child *c, const struct plan_ids *ids, const char *base)
 {
-	c->system = system;
 	c->base = base;
 	c->ids = *ids;
 	c->base_fd = c->net_fd = c->proc_fd = c->listener_fd = -1;
@@ -126,8 +124,16 @@ static int clone_child(struct native_child *c, struct running *run, int into, st
 	return c->uid_map[0] ? 0 : write_maps(&c->ids, run, e);
 }
 
-int native_launch(struct running *run, const struct plan_system *system, const struct plan_ids *ids,
-		  const char *base, int into, struct ward_err *e)
+void native_give_system(struct running *run, const struct plan_system *system)
+{
+	struct native_memory *m = run->child;
+
+	m->child.system = system;
+	(void)!send(run->control_fd, "s", 1, MSG_NOSIGNAL);	/* a child that has ended is seen later */
+}
+
+int native_launch(struct running *run, const struct plan_ids *ids, const char *base, int into,
+		  struct ward_err *e)
 {
 	struct native_memory *m;
 	auto_fd child_fd = -1;
@@ -145,7 +151,7 @@ int native_launch(struct running *run, const struct plan_system *system, const s
 	if (child_fd < 0 || m == MAP_FAILED)
 		return ward_fail_errno(e, "cannot prepare the sandbox");
 	run->child = m;
-	fill_child(&m->child, system, ids, base);
+	fill_child(&m->child, ids, base);
 	m->child.control_fd = child_fd;
 	m->child.supervisor_fd = run->control_fd;
 	return clone_child(&m->child, run, into, e);

@@ -21,7 +21,7 @@ extern const struct engine engine_native;
  */
 struct native_child {
 	/* known before the policy is */
-	const struct plan_system *system;
+	const struct plan_system *system;	/* there when the child reads a byte for it */
 	int control_fd;			/* the child's end */
 	int supervisor_fd;		/* the other end, which the child must not keep */
 	const char *base;		/* the new root is built over it; no source may lie beneath */
@@ -82,8 +82,12 @@ int native_child_main(void *child);
 const char *const *native_stage_names(void);
 
 /* Launches the child: it builds what no policy changes and waits for the word. into is a cgroup's directory, -1: none. */
-must_check int native_launch(struct running *run, const struct plan_system *system, const struct plan_ids *ids,
-			     const char *base, int into, struct ward_err *e);
+must_check int native_launch(struct running *run, const struct plan_ids *ids, const char *base, int into,
+			     struct ward_err *e);
+/* Gives the child what every sandbox sees. */
+void native_give_system(struct running *run, const struct plan_system *system);
+/* In the child: one byte from the supervisor; -ECONNRESET: it is gone. */
+long native_wait_byte(struct native_child *c);
 /* Ends a child that was launched and is not wanted. */
 void native_discard(struct running *run);
 /* Whom the agent would be, and what the root would be built over, if the policy has no say. */
@@ -97,11 +101,11 @@ must_check int native_prepare(struct native_memory *m, const struct plan *p, str
 /* One step inside the child: 0 or -errno; what it was about in failed_path. */
 long native_close(struct native_child *c);
 long native_word(struct native_child *c);
-long native_go(struct native_child *c);
 long native_join_cgroup(struct native_child *c);
 long native_maps(struct native_child *c);
 long native_host_name(struct native_child *c);
 long native_root(struct native_child *c);
+long native_system(struct native_child *c);
 long native_proc(struct native_child *c);
 long native_dev(struct native_child *c);
 long native_late_mounts(struct native_child *c);

@@ -3,8 +3,8 @@
  * else was asked for. Runs in the child, with the capabilities of its own user namespace, before pivot_root; raw system
  * calls only.
  *
- * native_root() attaches what every sandbox has and makes all of it read-only, nosuid and nodev in one call;
- * native_late_mounts() opens the root itself once more for the plan's mount points, and closes it for good. Mount
+ * native_root() makes an empty one, native_system() attaches what every sandbox has, as soon as the supervisor has
+ * listed it, and native_late_mounts() opens the root itself once more for the plan's mount points, and closes it for good. Mount
  * points are only ever created in ward's own tmpfs mounts, never in a directory of the host's.
  */
 #include <errno.h>
@@ -198,8 +198,6 @@ static long make_own_files(struct native_child *c)
 
 long native_root(struct native_child *c)
 {
-	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV };
-	const struct plan_system *s = c->system;
 	long r = raw_call(SYS_mount, 0, "/", 0, MS_REC | MS_PRIVATE, 0);
 
 	c->failed_path = c->base;
@@ -208,8 +206,18 @@ long native_root(struct native_child *c)
 	if (r < 0)
 		return r;
 	c->base_fd = (int)raw_call(SYS_openat, AT_FDCWD, c->base, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	r = c->base_fd < 0 ? c->base_fd : make_own_files(c);
-	for (size_t i = 0; i < s->mount_count && r == 0; i++)
+	return c->base_fd < 0 ? c->base_fd : make_own_files(c);
+}
+
+/* What every sandbox sees, all of it read-only, nosuid and nodev in one call. */
+long native_system(struct native_child *c)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV };
+	const struct plan_system *s;
+	long r = native_wait_byte(c);
+
+	s = c->system;
+	for (size_t i = 0; r == 0 && i < s->mount_count; i++)
 		r = make_system(c, &s->mounts[i]);
 	if (r < 0)
 		return r;

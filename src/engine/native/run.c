@@ -24,7 +24,7 @@ static bool is_born_in_cgroup(void)
 	       cgroup_probe() == CGROUP_V2;
 }
 
-static void native_prelaunch(struct running *run, const struct plan_system *system)
+static void native_prelaunch(struct running *run, struct plan_system **ret_system)
 {
 	struct ward_err later = { 0 };	/* whatever is wrong is found and said again by native_start() */
 	struct plan_ids ids;
@@ -32,8 +32,11 @@ static void native_prelaunch(struct running *run, const struct plan_system *syst
 	if (is_born_in_cgroup())
 		return;
 	native_expected_ids(&ids);
-	if (native_launch(run, system, &ids, native_choose_base(NULL), -1, &later) < 0)
+	if (native_launch(run, &ids, native_choose_base(NULL), -1, &later) < 0 ||
+	    plan_system_read(ret_system, &later) < 0)
 		native_discard(run);
+	else
+		native_give_system(run, *ret_system);
 }
 
 /* Whether the child that builds already builds what the plan wants. */
@@ -103,9 +106,10 @@ static int native_start(const struct plan *p, const int stdio_fds[3], struct run
 	into = run->cgroup ? cgroup_clone_fd(run->cgroup) : -1;
 	if (into >= 0 || !fits(run, p)) {
 		native_discard(run);
-		r = native_launch(run, p->system, &p->ids, native_choose_base(p), into, e);
+		r = native_launch(run, &p->ids, native_choose_base(p), into, e);
 		if (r < 0)
 			return r;
+		native_give_system(run, p->system);
 	}
 	m = run->child;
 	memcpy(&m->child.signal_mask, &run->caller_mask, sizeof(m->child.signal_mask));
