@@ -35,11 +35,11 @@ stage "layer rule" tools/check_layers.py
 stage "generated files" tools/check_generated.sh "$build"
 stage "unit tests" tools/unit_tests.py "$build"
 if [ -x tests/run-tests ]; then
-	stage "run and escape tests" tests/run-tests --build "$PWD/$build"
+	stage "run and escape tests" tests/run-tests --again --build "$PWD/$build"
 fi
 stage "unit tests (ASan+UBSan)" tools/unit_tests.py "$build_asan"
 if [ -x tests/run-tests ]; then
-	stage "run and escape tests (ASan+UBSan)" tests/run-tests --build "$PWD/$build_asan"
+	stage "run and escape tests (ASan+UBSan)" tests/run-tests --again --build "$PWD/$build_asan"
 fi
 
 printf '\n'
