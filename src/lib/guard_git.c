@@ -177,6 +177,28 @@ static const char *check_submodule(const char *workspace, const char *gitdir, ui
 	return *ret_dir ? NULL : "cannot be read";
 }
 
+/* A directory of a repository as workspace: git looks above it, where nothing is. */
+static void note_repository_above(const char *workspace, struct strv *notes)
+{
+	auto_buf path = { 0 };
+	size_t n = strlen(workspace);
+	struct stat st;
+
+	for (;; n--) {
+		if (n > 0 && workspace[n] && workspace[n] != '/')
+			continue;
+		path.len = 0;
+		buf_printf(&path, "%.*s/.git", (int)n, workspace);
+		if (path.failed || n == 0)
+			return;
+		if (lstat(path.data, &st) == 0)
+			break;
+	}
+	if (workspace[n])
+		strv_addf(notes, "git will not work inside: the repository begins in %.*s, above the workspace; "
+				 "--workspace %.*s --chdir %s gives it", (int)n, workspace, (int)n, workspace, workspace);
+}
+
 int guard_git_dirs(const char *workspace, struct strv *dirs, struct strv *notes, struct ward_err *e)
 {
 	auto_free char *text = read_word(workspace, ".git"), *real = realpath(workspace, NULL);
@@ -185,8 +207,10 @@ int guard_git_dirs(const char *workspace, struct strv *dirs, struct strv *notes,
 	const char *wrong;
 	struct stat root, st;
 
+	if (!text && real)
+		note_repository_above(real, notes);
 	if (!value || !real)
-		return 0;
+		return notes->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 	gitdir = real_from(real, value);
 	if (gitdir && path_is_beneath(gitdir, real))
 		return 0;
@@ -202,7 +226,8 @@ int guard_git_dirs(const char *workspace, struct strv *dirs, struct strv *notes,
 				    : check_submodule(real, gitdir, root.st_uid, &found);
 	}
 	if (wrong)
-		strv_addf(notes, "git will not work inside: the .git file of the workspace leads to %s, which %s", value, wrong);
+		strv_addf(notes, "git will not work inside: the .git file of the workspace leads to %s, which %s; if it is "
+				 "yours, --rw gives it", value, wrong);
 	else
 		strv_add(dirs, found);
 	return dirs->failed || notes->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;

@@ -1,4 +1,4 @@
-"""What a test imports: `from harness import only_root, only_user, needs, serial, timeout`.
+"""What a test imports: `from harness import only_root, only_user, needs, serial, slow, timeout`.
 
 A test is a function `test_xxx(t)` in tests/run/test_*.py; `t` is harness.context.Test. Each runs in a process of its
 own, once as root and once as the ordinary user, with its own state directory and temporary directory. When it is over
@@ -29,6 +29,12 @@ def needs(*facts):
 def serial(function):
     """The test measures time or takes the machine: nothing else runs beside it."""
     function.serial = True
+    return function
+
+
+def slow(function):
+    """The test takes seconds: it runs with --slow, or where it is named."""
+    function.slow = True
     return function
 
 

@@ -60,8 +60,8 @@ def functions_of(path):
             if name.startswith("test_") and callable(function)]
 
 
-def discover(only, who):
-    """All cases that match, in order."""
+def discover(only, who, slow):
+    """All cases that match, in order; slow ones where asked for or named."""
     paths = []
     for kind, pattern in (("run", "test_*.py"), ("escape", "*.py")):
         directory = os.path.join(TESTS, kind)
@@ -72,6 +72,8 @@ def discover(only, who):
     for path in paths:
         for name, function in functions_of(path):
             if only and not any(o in name or fnmatch.fnmatch(name, o) for o in only):
+                continue
+            if getattr(function, "slow", False) and not slow and not any(o in name.split("::")[-1] for o in only or ()):
                 continue
             cases += [Case(name, function, as_user) for as_user in who
                       if getattr(function, "only", as_user) == as_user]
@@ -273,6 +275,7 @@ def arguments():
     parser.add_argument("--again", action="store_true", help="what fails runs once more, alone; escapes do not")
     parser.add_argument("--junit", metavar="FILE")
     parser.add_argument("--controls", action="store_true", help="of each attack only the run without the sandbox")
+    parser.add_argument("--slow", action="store_true", help="also what takes long: databases, Java, npm, debuggers")
     parser.add_argument("--list", action="store_true", help="print the names and stop")
     return parser.parse_args()
 
@@ -286,7 +289,7 @@ def main():
         who = ("user",)
     if args.controls:
         os.environ["WARD_TEST_CONTROLS"] = "1"
-    cases = discover(args.only, who)
+    cases = discover(args.only, who, args.slow)
     if args.list:
         print("\n".join(c.title for c in cases))
         return 0
