@@ -322,7 +322,8 @@ int cgroup_leave_leaf(int leaf_fd)
 		return -errno;
 	if (n <= 0)
 		return (int)n;
-	/* a cgroup with processes has no controllers for children; where another run needs them this fails */
+	/* a cgroup with processes has no controllers for children; where another run needs them
+	 * this fails */
 	r = io_write_file(parent, "cgroup.subtree_control", off);
 	for (ssize_t i = 0; i < n && i < LEAF_PIDS && r == 0; i++) {
 		char text[16];

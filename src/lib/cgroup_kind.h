@@ -53,7 +53,8 @@ struct cgroup {
 /* One kind: a row of the table in cgroup.c. */
 struct cgroup_ops {
 	enum cgroup_kind kind;
-	/* Whether it can hold limits; *info gets the rest, or the reason why not; NULL: not wanted. */
+	/* Whether it can hold limits; *info gets the rest, or the reason why not; NULL: not
+	 * wanted. */
 	bool (*probe)(const struct cgroup_map *m, struct cgroup_info *info);
 	int (*create)(struct cgroup *c, const struct cgroup_map *m, const struct plan *p,
 		      struct ward_err *e);
@@ -81,7 +82,8 @@ must_check ssize_t cgroup_read_pids(int dir_fd, pid_t *pids, size_t cap);
 /* Sends SIGKILL to every process in the directory, never to the caller, until none is left or a
  * second has passed. */
 must_check int cgroup_kill_pids(int dir_fd);
-/* v2: moves ward's own processes from the leaf back to the directory above, so that the leaf can go. */
+/* v2: moves ward's own processes from the leaf back to the directory above, so that the leaf
+ * can go. */
 must_check int cgroup_leave_leaf(int leaf_fd);
 /* Whether the caller may create in the directory and move processes into what it creates. */
 bool cgroup_may_create(const char *dir);

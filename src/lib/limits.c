@@ -27,7 +27,8 @@
 #include <sys/statfs.h>
 
 #define MEMLOCK_BYTES (8ULL << 20)
-#define SIGPENDING 4096		/* queued signals and message queues are counted for the host's user, too */
+#define SIGPENDING 4096 /* queued signals and message queues are counted for the host's user, too  \
+			 */
 #define MSGQUEUE_BYTES (200u << 10)
 #define FSIZE_MARGIN (1u << 20)
 #define STORM_REFUSED 256	/* refused forks within STORM_WINDOW_MS that end a sandbox */

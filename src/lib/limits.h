@@ -7,7 +7,7 @@
 struct usage {
 	uint64_t memory_bytes, memory_peak_bytes;
 	uint64_t cpu_ms, cpu_throttled_ms;
-	uint64_t pids, pids_refused;	/* refused: forks that were, where the kernel counts them */
+	uint64_t pids, pids_refused;	/* refused: forks, where the kernel counts them */
 	bool pids_storm;	/* it goes on and on */
 	uint64_t disk_bytes, inodes;	/* growth of the writable trees, 0 where they shrank */
 	bool hit[LIMITS];	/* reached: an OOM kill, a refused fork, trees that grew too far */
@@ -88,7 +88,8 @@ void cgroup_usage(struct cgroup *c, struct usage *u);
 int cgroup_event_fd(struct cgroup *c);
 /* Empties the event descriptor and adds what the kernel counted. */
 void cgroup_event_read(struct cgroup *c, struct usage *u);
-/* Appends every directory that cgroup_create() could make for the plan, so that they are on record before they exist. */
+/* Appends every directory that cgroup_create() could make for the plan, so that they are on
+ * record before they exist. */
 void cgroup_planned_dirs(const struct plan *p, struct strv *dirs);
 /* Appends the absolute paths of the directories, also of those that are made only when needed,
  * for the run's record. */

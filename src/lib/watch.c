@@ -245,7 +245,8 @@ static uint64_t memory_bound(const struct watch *w)
 	for (size_t i = 0; i < w->table.len; i++) {
 		const struct proc_info *p = &w->table.items[i];
 
-		sum += p->resident_pages * PAGE + p->virtual_bytes / 512 + fd_memory_upper(slots * p->threads);
+		sum += p->resident_pages * PAGE + p->virtual_bytes / 512 +
+		       fd_memory_upper(slots * p->threads);
 	}
 	return sum;
 }
@@ -400,7 +401,8 @@ static void confirm_memory(struct watch *w, struct usage *u)
 
 	exact = proc_memory_exact(&w->view, &w->table, w->tmpfs_devs, w->tmpfs_count,
 				  tmpfs_bytes(w), limit);
-	if (exact <= limit && !kernel_memory_exact(w->init_pid, w->own_network ? w->sock_count : 0, &kernel))
+	if (exact <= limit &&
+	    !kernel_memory_exact(w->init_pid, w->own_network ? w->sock_count : 0, &kernel))
 		kernel = limit + 1;	/* more than can be looked through */
 	exact += kernel;
 	u->memory_bytes = exact;
@@ -418,7 +420,8 @@ static void confirm_memory(struct watch *w, struct usage *u)
 	w->scan_ms = 0;	/* again at the next tick */
 }
 
-/* How much the file systems may rise until the next look: half of what is left, for others may remove meanwhile. */
+/* How much the file systems may rise until the next look: half of what is left, for others may
+ * remove meanwhile. */
 static uint64_t next_look(uint64_t gross, uint64_t limit, uint64_t own)
 {
 	uint64_t left = limit > own ? (limit - own) / 2 : 0;
@@ -452,7 +455,8 @@ static void confirm_disk(struct watch *w, struct usage *u, bool settled)
 	u->hit[LIMIT_INODES] |= look.new_files > files_limit;
 	if (u->hit[LIMIT_DISK] || u->hit[LIMIT_INODES])
 		return;
-	for (size_t i = 0; i < w->disk_count && !look.hidden; i++)	/* what is hidden is no one else's */
+	for (size_t i = 0; i < w->disk_count && !look.hidden;
+	     i++) /* what is hidden is no one else's */
 		disk_forgive(&w->disks[i], own, look.new_files);
 	w->next_bytes = next_look(w->gross_bytes, bytes_limit, look.new_bytes);
 	w->next_files = next_look(w->gross_files, files_limit, look.new_files);

@@ -13,17 +13,18 @@
  *
  *   with a name     a walk of the writable trees; ctime cannot be set by the sandbox, so what is
  * older than the run was not touched by it open            the descriptors of every thread (a
- * thread may have a table of its own) mapped          what is mapped and has no name any more in a
- * message    descriptors waiting in a unix socket cannot be looked at, only that there are some
+ * thread may have a table of its own) mapped          what is mapped and has no name any more
+ * in a message    descriptors waiting in a unix socket cannot be looked at, only that there are
+ * some
  *
- * If these add up to more than the limit, the sandbox did it. If they do not and there is no hiding place (no directory
- * closed to us, no descriptors in sockets, no walk that took too long), somebody else did, and the difference is
- * forgiven. If there is a hiding place, the growth is put down to the sandbox: who hides things has no claim to the
- * doubt.
+ * If these add up to more than the limit, the sandbox did it. If they do not and there is no
+ * hiding place (no directory closed to us, no descriptors in sockets, no walk that took too
+ * long), somebody else did, and the difference is forgiven. If there is a hiding place, the
+ * growth is put down to the sandbox: who hides things has no claim to the doubt.
  *
- * Others also remove files, and what the sandbox fills would not show. So every rise from one tick to the next is added
- * up beside it, and when that sum has grown by what the sandbox has left, there is a look as well; then only what is
- * found counts.
+ * Others also remove files, and what the sandbox fills would not show. So every rise from one
+ * tick to the next is added up beside it, and when that sum has grown by what the sandbox has
+ * left, there is a look as well; then only what is found counts.
  */
 #include "lib/watch_parts.h"
 

@@ -1,14 +1,17 @@
 /*
- * What the kernel holds for a sandbox without mapping it into a process: buffers of sockets and pipes, descriptors. In:
- * its processes. Out: bytes. Runs in the supervisor, only where no cgroup counts the kernel's memory; changes nothing.
+ * What the kernel holds for a sandbox without mapping it into a process: buffers of sockets and
+ * pipes, descriptors. In: its processes. Out: bytes. Runs in the supervisor, only where no
+ * cgroup counts the kernel's memory; changes nothing.
  *
- * A socket filled to the brim keeps 200 KiB and more, on no process's account, and a process may have thousands. How
- * many sockets a network namespace has stands in /proc/PID/net/sockstat: times the most that one can hold that is the
- * suspicion. Pipes the kernel itself holds to 64 MiB a user and two pages each beyond that; how many there can be follows from the
- * size of the tables of descriptors.
+ * A socket filled to the brim keeps 200 KiB and more, on no process's account, and a process
+ * may have thousands. How many sockets a network namespace has stands in
+ * /proc/PID/net/sockstat: times the most that one can hold that is the suspicion. Pipes the
+ * kernel itself holds to 64 MiB a user and two pages each beyond that; how many there can be
+ * follows from the size of the tables of descriptors.
  *
- * The close look borrows each socket and pipe (pidfd_getfd) and asks it. A socket that cannot be asked (it lies in
- * another socket's queue, in a thread's own table, or is closed to us) counts as full, and so does such a pipe.
+ * The close look borrows each socket and pipe (pidfd_getfd) and asks it. A socket that cannot
+ * be asked (it lies in another socket's queue, in a thread's own table, or is closed to us)
+ * counts as full, and so does such a pipe.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -24,12 +27,12 @@
 #include "base/io.h"
 #include "lib/watch_parts.h"
 
-#define FULL_BYTES (416u << 10)		/* twice net.core.wmem_max, the most that SO_SNDBUF gives */
+#define FULL_BYTES (416u << 10) /* twice net.core.wmem_max, the most that SO_SNDBUF gives */
 #define FULL_TCP_BYTES (10u << 20)	/* tcp_rmem and tcp_wmem at their largest */
 #define FULL_PIPE_BYTES (64u << 10)
 #define PIPES_BYTES (64u << 20)		/* fs.pipe-user-pages-soft */
 #define FD_BYTES (5u << 10)		/* half of a pipe with two pages */
-#define OPEN_BYTES 1024			/* a descriptor and what hangs on it, without buffers */
+#define OPEN_BYTES 1024 /* a descriptor and what hangs on it, without buffers */
 #define MAX_NAMESPACES 32
 #define LOOK_MS 5000
 
@@ -51,7 +54,8 @@ static bool set_place(uint64_t *slots, size_t size, uint64_t inode)
 	return true;
 }
 
-/* Adds an inode; false when it was there, or when there is no memory (then it counts as unseen: full). */
+/* Adds an inode; false when it was there, or when there is no memory (then it counts as unseen:
+ * full). */
 static bool set_add(struct inode_set *s, uint64_t inode)
 {
 	if (s->used * 2 >= s->size) {
@@ -130,7 +134,7 @@ uint64_t fd_memory_upper(uint64_t slots)
 /* ---- how much ---- */
 
 struct kernel_look {
-	struct inode_set seen;		/* sockets and pipes have their inodes from one counter */
+	struct inode_set seen; /* sockets and pipes have their inodes from one counter */
 	uint64_t bytes, sockets, until_ms;
 	bool late;
 };
@@ -163,8 +167,10 @@ static void ask_pipe(struct kernel_look *k, int pid_fd, int number)
 		k->bytes += (uint64_t)size;
 }
 
-/* One table of descriptors: the directory fd of a process or thread. pid_fd: whose it is, -1: cannot be borrowed from. */
-static void ask_table(struct kernel_look *k, const struct proc_view *v, const char *path, int pid_fd)
+/* One table of descriptors: the directory fd of a process or thread. pid_fd: whose it is, -1:
+ * cannot be borrowed from. */
+static void ask_table(struct kernel_look *k, const struct proc_view *v, const char *path,
+		      int pid_fd)
 {
 	int fd = openat(v->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	auto_dir dir = fd < 0 ? NULL : fdopendir(fd);
@@ -186,9 +192,11 @@ static void ask_table(struct kernel_look *k, const struct proc_view *v, const ch
 		target[n < 0 ? 0 : n] = '\0';
 		if (pid_fd >= 0)
 			k->bytes += OPEN_BYTES;
-		if (strncmp(target, "socket:[", 8) == 0 && set_add(&k->seen, strtoull(target + 8, NULL, 10)))
+		if (strncmp(target, "socket:[", 8) == 0 &&
+		    set_add(&k->seen, strtoull(target + 8, NULL, 10)))
 			ask_socket(k, pid_fd, number);
-		else if (strncmp(target, "pipe:[", 6) == 0 && set_add(&k->seen, strtoull(target + 6, NULL, 10)))
+		else if (strncmp(target, "pipe:[", 6) == 0 &&
+			 set_add(&k->seen, strtoull(target + 6, NULL, 10)))
 			ask_pipe(k, pid_fd, number);
 	}
 }

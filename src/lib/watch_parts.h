@@ -48,10 +48,10 @@ must_check int proc_list(const struct proc_view *v, struct proc_table *t);
 must_check ssize_t proc_read(const struct proc_view *v, pid_t pid, const char *file, char *out,
 			     size_t n);
 
-/* What the processes hold at most: private, shared and swapped memory and page tables, and how many slots their
- * tables of descriptors have, from
- * /proc/PID/status. */
-uint64_t proc_memory_upper(const struct proc_view *v, const struct proc_table *t, uint64_t *ret_slots);
+/* What the processes hold at most: private, shared and swapped memory and page tables, and how
+ * many slots their tables of descriptors have, from /proc/PID/status. */
+uint64_t proc_memory_upper(const struct proc_view *v, const struct proc_table *t,
+			   uint64_t *ret_slots);
 /* The same with shared pages divided by their users. tmpfs_devs: devices whose pages are
  * counted elsewhere (tmpfs_bytes of them); looked into only when that decides whether the limit
  * is passed. */
@@ -61,16 +61,17 @@ uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t
 
 /* ---- what the kernel holds: watch_kernel.c ---- */
 
-/* The text of /proc/PID/net/sockstat: how many sockets, and what they hold when full. A pure function. */
+/* The text of /proc/PID/net/sockstat: how many sockets, and what they hold when full. A pure
+ * function. */
 uint64_t sock_parse_full(const char *sockstat, uint64_t *ret_count);
-/* What the sockets could hold at most, and how many there are. nesting: the processes may have several
- * network namespaces. */
+/* What the sockets could hold at most, and how many there are. nesting: the processes may have
+ * several network namespaces. */
 uint64_t sock_memory_upper(const struct proc_view *v, const struct proc_table *t, bool nesting,
 			   uint64_t *ret_count);
 /* What descriptors and pipes in so many slots of tables could hold at most. A pure function. */
 uint64_t fd_memory_upper(uint64_t slots);
-/* What all of them hold; of so many sockets those that cannot be asked count as full. False when it took too
- * long: then there is more. */
+/* What all of them hold; of so many sockets those that cannot be asked count as full. False
+ * when it took too long: then there is more. */
 must_check bool kernel_memory_exact(pid_t init_pid, uint64_t sockets, uint64_t *ret_bytes);
 
 /* ---- trees: watch_disk.c ---- */

@@ -234,7 +234,8 @@ static uint64_t status_memory(const char *status)
 		proc_parse_key(status, "VmPTE") + proc_parse_key(status, "VmSwap")) * 1024;
 }
 
-uint64_t proc_memory_upper(const struct proc_view *v, const struct proc_table *t, uint64_t *ret_slots)
+uint64_t proc_memory_upper(const struct proc_view *v, const struct proc_table *t,
+			   uint64_t *ret_slots)
 {
 	char status[8192] = "";
 	uint64_t sum = 0;

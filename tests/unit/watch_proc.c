@@ -57,7 +57,8 @@ static void test_key(void **state)
 
 static void test_sockstat(void **state)
 {
-	static const char text[] = "sockets: used 12\nTCP: inuse 2 orphan 0 tw 0 alloc 3 mem 1\nUDP: inuse 1 mem 0\n";
+	static const char text[] =
+		"sockets: used 12\nTCP: inuse 2 orphan 0 tw 0 alloc 3 mem 1\nUDP: inuse 1 mem 0\n";
 	uint64_t count;
 
 	(void)state;
