@@ -8,6 +8,7 @@ import subprocess
 from . import users
 
 LIBC = ctypes.CDLL(None, use_errno=True)
+WARD = None	# the program under test, set by the runner
 
 
 def syscall(number, *args):
@@ -72,6 +73,11 @@ def _bwrap():
     return shutil.which("bwrap", path="/usr/bin") is not None
 
 
+def _plain():
+    with open(WARD, "rb") as f:
+        return b"__asan_init" not in f.read()
+
+
 FACTS = {
     "root": (_root, "the tests were not started by root"),
     "cgroup1": (_cgroup1, "no writable cgroup v1 tree"),
@@ -86,6 +92,7 @@ FACTS = {
     "podman": (_podman, "podman is not installed"),
     "bwrap": (_bwrap, "bubblewrap is not installed"),
     "idmap": (_idmap, "id-mapped mounts need root"),
+    "plain": (_plain, "AddressSanitizer itself does not run where this takes memory or system calls away"),
 }
 
 

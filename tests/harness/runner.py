@@ -304,7 +304,7 @@ def main():
         os.chmod(top, 0o755)
         cache = os.path.join(top, "cache")
         os.mkdir(cache, 0o755)
-        ward = stage(os.path.abspath(args.build), top, person)
+        ward = host.WARD = stage(os.path.abspath(args.build), top, person)
         run_all(cases, ward, top, cache, max(1, args.width), report.show)
         again = report.to_repeat() if args.again else []
         if 0 < len(again) <= MOST_REPEATED:

@@ -130,6 +130,7 @@ def test_no_descriptors_left(t):
         t.check((r.rc, r.out) == (0, "started\n") or r.rc in (125, 126, 127) and not r.out, f"{number}: exit {r.rc} {r.out} {r.err}")
 
 
+@needs("plain")
 def test_little_memory(t):
     """A caller with a small address space: an error, not a crash."""
     for megabytes in (1, 4, 8, 16):

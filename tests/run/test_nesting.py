@@ -15,6 +15,7 @@ def inner(t):
     return ws
 
 
+@needs("plain")
 def test_inner_ward_says_what_it_needs(t):
     """Without nesting the inner one cannot have namespaces: a clear refusal, with the remedy."""
     ws = inner(t)
@@ -24,6 +25,7 @@ def test_inner_ward_says_what_it_needs(t):
     t.contains(r.err, "remedy")
 
 
+@needs("plain")
 def test_inner_ward_takes_the_landlock_rung(t):
     """Without nesting, where the inner policy accepts the weaker rung."""
     ws = inner(t)
@@ -37,6 +39,7 @@ def test_inner_ward_takes_the_landlock_rung(t):
     t.equal(t.read(ws, "task/b"), "y\n", "its own work")
 
 
+@needs("plain")
 def test_inner_ward_with_nesting(t):
     ws = inner(t)
     t.write(ws, {"task/a": "x", "other": "secret"})
@@ -84,6 +87,7 @@ def test_inside_a_plain_container(t):
     t.equal((r.rc, r.out), (0, "x"), r.err)
 
 
+@needs("plain")
 def test_twice_nested(t):
     ws = inner(t)
     t.write(ws, {"one/two/a": "deep"})
@@ -93,6 +97,7 @@ def test_twice_nested(t):
     t.equal((r.rc, r.out), (0, "deep"), r.err)
 
 
+@needs("plain")
 def test_inner_ward_by_a_mount(t):
     """Not in the workspace: shown by --ro."""
     tools = t.fresh_dir("tools")
@@ -101,6 +106,7 @@ def test_inner_ward_by_a_mount(t):
     t.equal((r.rc, r.out), (0, "inner\n"), r.err)
 
 
+@needs("plain")
 def test_inner_report_is_honest(t):
     """Every layer is there in the inner one too; what is weaker is said; the guardian runs."""
     ws = inner(t)
@@ -114,6 +120,7 @@ def test_inner_report_is_honest(t):
     t.check("guardian" not in str(report["notes"]), f"no guardian: {report['notes']}")
 
 
+@needs("plain")
 def test_outer_processes_stay_out_of_reach(t):
     """The inner sandbox may have to show the outer /proc: nothing in it can be changed, no other process be read."""
     script = """for p in /proc/[0-9]*; do
@@ -127,6 +134,7 @@ def test_outer_processes_stay_out_of_reach(t):
     t.contains(r.out, "alive", r.err)
 
 
+@needs("plain")
 def test_inner_limits_and_guards(t):
     """Held in the inner one: time, memory, hidden and protected files, also behind links."""
     ws = inner(t)
@@ -141,6 +149,7 @@ def test_inner_limits_and_guards(t):
     t.check(r.rc != 0 and "400000000" not in r.out, f"memory: {r}")
 
 
+@needs("plain")
 def test_inner_rung_in_the_rung(t):
     """On the Landlock rung there is nothing to nest: a clear refusal, or the rung again."""
     rung = ["--set", "require.isolation=landlock", "--set", "require.limits=none"]
@@ -150,6 +159,7 @@ def test_inner_rung_in_the_rung(t):
     t.contains(r.err, "ward: ")
 
 
+@needs("plain")
 def test_kill_of_the_inner_ward(t):
     """The inner supervisor is killed: its sandbox ends, the outer one goes on."""
     ws = inner(t)

@@ -54,7 +54,7 @@ def test_calls_with_a_fallback(t):
 
 
 @timeout(120)
-@needs("cc")
+@needs("cc", "plain")
 def test_calls_without_a_fallback(t):
     ws = workspace(t)
     for name in REFUSALS:
