@@ -302,13 +302,28 @@ static int add_policy_bind(struct plan *p, const char *source, const char *targe
 	return 0;
 }
 
+/* The directory was judged by its path. What is mounted is what has that number: it must be there under that very path,
+ * through no link, and the workspace's owner must own it, or somebody has put another one in its place. */
+static int check_git_dir(const struct plan *p, const struct plan_mount *m, const char *dir, struct ward_err *e)
+{
+	struct stat root, st;
+
+	if (stat(p->workspace, &root) == 0 && strcmp(m->source, dir) == 0 && lstat(dir, &st) == 0 &&
+	    S_ISDIR(st.st_mode) && st.st_dev == m->dev && st.st_ino == m->ino && st.st_uid == root.st_uid)
+		return 0;
+	return ward_fail(e, ESTALE, "the workspace's git directory %s was replaced while the sandbox was being set up", dir);
+}
+
 static int add_git_dirs(struct plan *p, bool writable, struct ward_err *e)
 {
 	auto_strv dirs = { 0 };
 	int r = guard_git_dirs(p->workspace, &dirs, &p->notes, e);
 
-	for (size_t i = 0; i < dirs.len && r >= 0; i++)
+	for (size_t i = 0; i < dirs.len && r >= 0; i++) {
 		r = add_policy_bind(p, dirs.items[i], dirs.items[i], writable, e);
+		if (r >= 0)
+			r = check_git_dir(p, &p->mounts[p->mount_count - 1], dirs.items[i], e);
+	}
 	return r;
 }
 
