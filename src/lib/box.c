@@ -424,10 +424,17 @@ static void judge(struct box *b)
 
 static void sweep(struct box *b)
 {
+	struct result *r = b->result;
 	struct ward_err e = { 0 };
 
-	if (b->record && store_sweep(b->record, b->plan->roots, b->plan->root_count, &b->result->quarantine, &e) < 0)
-		strv_addf(&b->result->notes, "the sweep for planted files is incomplete: %s: %s", e.what, e.why);
+	if (!b->record || store_sweep(b->record, b->plan->roots, b->plan->root_count, &r->quarantine, &e) >= 0)
+		return;
+	strv_addf(&r->notes, "the sweep for planted files is incomplete: %s: %s", e.what, e.why);
+	if (r->error.code)
+		return;
+	r->error = e;	/* said even if nobody watches */
+	ward_wrap(&r->error, "the sweep for planted files is incomplete");
+	ward_remedy(&r->error, "look before you use the workspace; the next `ward run` and `ward recover` sweep it again");
 }
 
 /* The reader gets all that the command wrote, however slowly it reads, unless the run is to end: by a limit, a signal or

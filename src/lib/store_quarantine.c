@@ -83,13 +83,35 @@ void store_sink_close(struct store_sink *s)
 }
 
 /* Opens a directory by an absolute path in which no component is a link. */
-static int open_absolute(const char *path, struct ward_err *e)
+static int open_absolute(const char *path, int flags, struct ward_err *e)
 {
 	auto_fd top = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	if (top < 0)
 		return ward_fail_errno(e, "cannot open /");
-	return path_open_nolink(top, path[1] ? path + 1 : ".", O_RDONLY | O_DIRECTORY, e);
+	return path_open_nolink(top, path[1] ? path + 1 : ".", flags | O_DIRECTORY, e);
+}
+
+/* Opens the top of a tree, whatever mode the agent gave it; *ret_mode is the one to put back, 0: none. */
+static int open_top(const char *path, mode_t *ret_mode, struct ward_err *e)
+{
+	auto_fd at = open_absolute(path, O_PATH, e);
+	char link[32];
+	struct stat st;
+	int fd;
+
+	if (at < 0)
+		return at;
+	if (fstat(at, &st) < 0)
+		return ward_fail_errno(e, "cannot look at %s", path);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", at);
+	if (st.st_uid == geteuid() && (st.st_mode & 0700) != 0700) {
+		if (chmod(link, (st.st_mode & 07777) | 0700) < 0)
+			return ward_fail_errno(e, "cannot open up %s", path);
+		*ret_mode = st.st_mode & 07777;
+	}
+	fd = open(link, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? ward_fail_errno(e, "cannot open %s", path) : fd;
 }
 
 int store_sweep_root(int state_fd, const char *run_id, const char *workspace, const struct guard_root *g,
@@ -98,7 +120,8 @@ int store_sweep_root(int state_fd, const char *run_id, const char *workspace, co
 	struct store_sink s = { .state_fd = state_fd, .run_id = run_id, .workspace = workspace, .root = g->path,
 				.root_index = index, .dir_fd = -1, .index_fd = -1 };
 	struct guard_sink face = store_sink_face(&s);
-	auto_fd root = open_absolute(g->path, e);
+	mode_t mode = 0;
+	auto_fd root = open_top(g->path, &mode, e);
 	int status;
 
 	if (root == -ENOENT)
@@ -107,6 +130,8 @@ int store_sweep_root(int state_fd, const char *run_id, const char *workspace, co
 		return ward_wrap(e, "looking for planted files in %s", g->path);
 	status = guard_sweep_into(g, root, &face, moved, e);
 	store_sink_close(&s);
+	if (mode && fchmod(root, mode) < 0 && status >= 0)
+		status = ward_fail_errno(e, "cannot restore the mode of %s", g->path);
 	return status;
 }
 
@@ -305,7 +330,7 @@ int store_restore(const struct store_item *item, const char *to, char **ret_wher
 	if (to)
 		base = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	else
-		base = open_absolute(item->root, e);
+		base = open_absolute(item->root, O_RDONLY, e);
 	if (base < 0 && to)
 		ward_fail_errno(e, "cannot open %s", to);
 	if (base < 0)
