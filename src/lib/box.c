@@ -27,7 +27,7 @@
 #include "lib/store.h"
 
 #define GRACE_MS 5000		/* between a forwarded signal and the end by force */
-#define GUARDIAN_AFTER_MS 5	/* short commands need none: the next start finishes what they would leave */
+#define GUARDIAN_AFTER_MS 15	/* short commands need none: the next start finishes what they would leave */
 #define DRAIN_MS 2000
 #define DISK_ROOTS_MAX 16
 
