@@ -3,9 +3,9 @@
  * else was asked for. Runs in the child, with the capabilities of its own user namespace, before pivot_root; raw system
  * calls only.
  *
- * native_root() makes an empty one, native_system() attaches what every sandbox has, as soon as the supervisor has
- * listed it, and native_late_mounts() opens the root itself once more for the plan's mount points, and closes it for good. Mount
- * points are only ever created in ward's own tmpfs mounts, never in a directory of the host's.
+ * native_root() makes an empty one, native_system() attaches what every sandbox has, native_late_mounts() what the plan
+ * adds, and then the root itself becomes read-only. Mount points are only ever created in ward's own tmpfs mounts,
+ * never in a directory of the host's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -144,18 +144,17 @@ static long attach_in_bind(int tree_fd, int base_fd, const char *target)
 	return r;
 }
 
-/* Attaches a bind; attributes only where they are not set for the whole tree afterwards. */
-static long attach_bind(struct native_child *c, const struct plan_mount *m, uint64_t attributes)
+/* Attaches a bind, recursively: a remount would leave what is mounted below it as it was. */
+static long attach_bind(struct native_child *c, const struct plan_mount *m)
 {
-	struct mount_attr attr = { .attr_set = attributes };
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+					       (m->writable ? 0 : MOUNT_ATTR_RDONLY) };
 	const char *target = m->target + 1;
-	long tree = open_source(c, m), r = 0;
+	long tree = open_source(c, m), r;
 
 	if (tree < 0)
 		return tree;
-	if (attributes)
-		r = raw_call(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr,
-			     sizeof(attr));
+	r = raw_call(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
 	if (r == 0 && !m->in_bind)
 		r = native_make_point(c->base_fd, target, m->is_file);
 	if (r == 0)
@@ -171,7 +170,7 @@ static long make_system(struct native_child *c, const struct plan_mount *m)
 	c->failed_path = m->target;
 	switch (m->kind) {
 	case MOUNT_BIND:
-		return attach_bind(c, m, 0);
+		return attach_bind(c, m);
 	case MOUNT_LINK:
 		return make_link(c->base_fd, target, m->source);
 	case MOUNT_FILE:
@@ -179,9 +178,9 @@ static long make_system(struct native_child *c, const struct plan_mount *m)
 	case MOUNT_TMPFS:
 	case MOUNT_PROC:
 	case MOUNT_DEV:
-		break;
+		break;	/* stages of their own */
 	}
-	return native_make_point(c->base_fd, target, false);
+	return 0;
 }
 
 static long make_own_files(struct native_child *c)
@@ -206,25 +205,21 @@ long native_root(struct native_child *c)
 	if (r < 0)
 		return r;
 	c->base_fd = (int)raw_call(SYS_openat, AT_FDCWD, c->base, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return c->base_fd < 0 ? c->base_fd : make_own_files(c);
+	r = c->base_fd < 0 ? c->base_fd : make_own_files(c);
+	if (r == 0)
+		r = raw_call(SYS_mkdirat, c->base_fd, "proc", 0555);
+	if (r == 0)
+		r = raw_call(SYS_mkdirat, c->base_fd, "dev", 0755);
+	return r < 0 ? r : raw_call(SYS_fchdir, c->base_fd);
 }
 
-/* What every sandbox sees, all of it read-only, nosuid and nodev in one call. */
+/* What every sandbox sees. The supervisor has listed it while we were at /proc and /dev. */
 long native_system(struct native_child *c)
 {
-	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV };
-	const struct plan_system *s;
 	long r = native_wait_byte(c);
 
-	s = c->system;
-	for (size_t i = 0; r == 0 && i < s->mount_count; i++)
-		r = make_system(c, &s->mounts[i]);
-	if (r < 0)
-		return r;
-	c->failed_path = "/";
-	r = raw_call(SYS_mount_setattr, c->base_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
-	if (r == 0)
-		r = raw_call(SYS_fchdir, c->base_fd);
+	for (size_t i = 0; r == 0 && i < c->system->mount_count; i++)
+		r = make_system(c, &c->system->mounts[i]);
 	if (r == 0)
 		c->layers[LAYER_MOUNT] = LAYER_IN_FORCE;
 	return r;
@@ -253,31 +248,23 @@ static long mount_tmpfs(struct native_child *c, const char *target, unsigned lon
 
 static long make_late(struct native_child *c, const struct plan_mount *m, const char *options)
 {
-	uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (m->writable ? 0 : MOUNT_ATTR_RDONLY);
 	const char *target = m->target + 1;
 	long r;
 
 	c->failed_path = m->target;
 	if (m->kind == MOUNT_BIND)
-		return attach_bind(c, m, attributes);
+		return attach_bind(c, m);
 	if (m->kind == MOUNT_LINK)
 		return make_link(c->base_fd, target, m->source);
 	r = native_make_point(c->base_fd, target, false);
 	return r < 0 ? r : mount_tmpfs(c, target, m->noexec ? MS_NOEXEC : 0, options);
 }
 
-static long set_root_readonly(struct native_child *c, bool readonly)
-{
-	struct mount_attr attr = { .attr_set = readonly ? MOUNT_ATTR_RDONLY : 0,
-				   .attr_clr = readonly ? 0 : MOUNT_ATTR_RDONLY };
-
-	return raw_call(SYS_mount_setattr, c->base_fd, "", AT_EMPTY_PATH, &attr, sizeof(attr));
-}
-
 long native_late_mounts(struct native_child *c)
 {
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
 	const struct plan *p = c->plan;
-	long r = set_root_readonly(c, false);
+	long r = 0;
 
 	for (size_t i = 0; i < p->mount_count && r == 0; i++)
 		if (!p->mounts[i].system)
@@ -286,7 +273,8 @@ long native_late_mounts(struct native_child *c)
 		r = mount_tmpfs(c, "dev/shm", MS_NOEXEC, c->shm_options);
 	if (r == 0)
 		r = native_late_proc(c);
-	return r < 0 ? r : set_root_readonly(c, true);
+	/* nothing more is made in the root itself */
+	return r < 0 ? r : raw_call(SYS_mount_setattr, c->base_fd, "", AT_EMPTY_PATH, &attr, sizeof(attr));
 }
 
 /* The old root goes; from here on nothing of the host but the plan's mounts exists. */
