@@ -164,6 +164,8 @@ void guard_clear(struct guard_root *g)
 {
 	for (size_t i = 0; i < g->step_count; i++)
 		free(g->steps[i].path);
+	if (g->held_fd > 0)
+		close(g->held_fd);
 	free(g->steps);
 	free(g->path);
 	free(g->target);

@@ -26,6 +26,7 @@ struct guard_root {
 	char *path;			/* on the host, absolute, links resolved */
 	char *target;			/* inside */
 	bool writable;			/* false: only hidden files matter, nothing can be planted */
+	int held_fd;			/* the directory since the plan was made, wherever the host moves it; 0: none; owned */
 	struct ignore *hide;		/* the policy's hide */
 	struct ignore *aiignore;	/* .aiignore: it can add to hide, never take away from it */
 	struct ignore *protect;		/* built-in list + policy */

@@ -107,6 +107,7 @@ static int add_guards(struct plan *p, struct ward_err *e)
 		r = guard_compile(g, workspace ? &policy->fs_hide : NULL, &policy->fs_protect, e);
 		if (r == 0)
 			r = guard_scan(g, fd, e);
+		g->held_fd = take_fd(&fd);
 		if (r < 0)
 			return r;
 	}

@@ -102,6 +102,8 @@ static int without_idmap(struct plan *p, struct ward_err *e)
 		if (r < 0)
 			return r;
 	}
+	if (p->spec->policy.proc_nesting)
+		strv_add(&p->notes, "process.nesting and the host's uid 0: limits held by cgroup v1 can be changed inside");
 	p->ids.mode = IDS_ROOT;
 	p->ids.host_uid = 0;
 	p->ids.host_gid = 0;

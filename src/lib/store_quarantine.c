@@ -92,10 +92,12 @@ static int open_absolute(const char *path, int flags, struct ward_err *e)
 	return path_open_nolink(top, path[1] ? path + 1 : ".", flags | O_DIRECTORY, e);
 }
 
-/* Opens the top of a tree, whatever mode the agent gave it; *ret_mode is the one to put back, 0: none. */
-static int open_top(const char *path, mode_t *ret_mode, struct ward_err *e)
+/* Opens the top of a tree, whatever mode the agent gave it and wherever the host has moved it since; *ret_mode is the
+ * mode to put back, 0: none. */
+static int open_top(const struct guard_root *g, mode_t *ret_mode, struct ward_err *e)
 {
-	auto_fd at = open_absolute(path, O_PATH, e);
+	const char *path = g->path;
+	auto_fd at = g->held_fd > 0 ? fcntl(g->held_fd, F_DUPFD_CLOEXEC, 3) : open_absolute(path, O_PATH, e);
 	char link[32];
 	struct stat st;
 	int fd;
@@ -121,7 +123,7 @@ int store_sweep_root(int state_fd, const char *run_id, const char *workspace, co
 				.root_index = index, .dir_fd = -1, .index_fd = -1 };
 	struct guard_sink face = store_sink_face(&s);
 	mode_t mode = 0;
-	auto_fd root = open_top(g->path, &mode, e);
+	auto_fd root = open_top(g, &mode, e);
 	int status;
 
 	if (root == -ENOENT)
