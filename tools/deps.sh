@@ -22,6 +22,7 @@ rows() {
 	test   busybox-static    cmd:busybox
 	test   util-linux        cmd:setpriv
 	test   procps            cmd:ps
+	test   iproute2          cmd:ip
 	test   runc              cmd:runc
 	test   bubblewrap        cmd:bwrap
 	test   python3-jsonschema file:/usr/lib/python3/dist-packages/jsonschema/__init__.py
