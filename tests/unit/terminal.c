@@ -53,7 +53,7 @@ static void test_attacks_do_not(void **state)
 	static const char *const attacks[] = {
 		"\x1b]52;c;ZXZpbA==\a", "\x1b]52;c;x\x1b\\", "\x1b]0;title\a", "\x1b]4;1;?\a", "\x1b[6n", "\x1b[c",
 		"\x1b[>c", "\x1b[=c", "\x1b[21t", "\x1b[5i", "\x1b[?1000h", "\x1b[?2004h", "\x1b[?25;1000h", "\x1b[>1u", "\x1b[?u", "\x1b[=1u",
-		"\x1bP$q\"p\x1b\\", "\x1bP+q544e\x1b\\", "\x1b_apc\x1b\\", "\x1b^pm\x1b\\", "\x1bXsos\x1b\\", "\x1bZ", "\x1b" "c",
+		"\x1bP$q\"p\x1b\\", "\x1bP+q544e\x1b\\", "\x1b_apc\x1b\\", "\x1b^pm\x1b\\", "\x1bXsos\x1b\\", "\x1bZ", "\033c",
 		"\x1b(0", "\x1b#8", "\x1b[4h", "\x1b[20h", "\x1b[!p", "\x1b[1\"q", "\x1b[?69h", "\x1b[?5W", "\x1b[0x", "\x1b[?6n",
 		"\x05", "\x1b]8;;http://x\x1b\\", "\x1b[?1;2$p", "\x1b%G",
 	};
