@@ -280,7 +280,7 @@ static void test_strange_files(void **state)
 static void test_workspace(void **state)
 {
 	struct spec_request r = { .policy_file = "conf/p.yaml" };
-	auto_free char *here = getcwd(NULL, 0), *home = realpath("../home", NULL);
+	auto_free char *home = realpath("../home", NULL);
 	struct outcome o;
 
 	(void)state;
