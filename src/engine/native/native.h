@@ -28,6 +28,7 @@ struct native_child {
 	struct plan_ids ids;		/* mode and ids that the maps are made from */
 	char uid_map[32], gid_map[32];	/* what the child writes itself; "": the supervisor does */
 	char root_options[96];
+	bool spare_cpu;			/* there are more processors than the supervisor and the child use */
 
 	/* known from the word on */
 	const struct plan *plan;

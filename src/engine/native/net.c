@@ -1,8 +1,8 @@
 /*
  * The network namespace holds a loopback of its own and nothing else: no route, no other interface.
  *
- * Making one is the kernel's slowest part of a start and needs nothing of the rest, so a helper does it on another
- * processor while the child builds the root: it shares memory and descriptors, leaves the new namespace behind as a
+ * Making one is the kernel's slowest part of a start and needs nothing of the rest, so where there is a third processor
+ * (the supervisor and the child have one each) a helper does it while the child builds the root: it shares memory and descriptors, leaves the new namespace behind as a
  * descriptor, and is gone before anything of the sandbox's runs. Both have the capabilities of the sandbox's own user
  * namespace, which owns the new one.
  */
@@ -51,6 +51,10 @@ long native_net_begin(struct native_child *c)
 	struct clone_child helper = { .flags = CLONE_VM | CLONE_FILES, .stack = c->net_stack,
 				      .stack_bytes = sizeof(c->net_stack), .main = make_net, .argument = c };
 
+	if (!c->spare_cpu) {
+		(void)make_net(c);
+		return 0;
+	}
 	c->net_pid = clone_start(&helper);
 	return c->net_pid < 0 ? c->net_pid : 0;
 }
@@ -63,11 +67,11 @@ long native_net_enter(struct native_child *c)
 		raw_call(SYS_futex, &c->net_done, FUTEX_WAIT, 0, 0, 0, 0);
 	if (c->net_fd < 0)
 		return c->net_fd;
-	r = raw_call(SYS_setns, c->net_fd, CLONE_NEWNET);
+	r = c->net_pid ? raw_call(SYS_setns, c->net_fd, CLONE_NEWNET) : 0;
 	if (r < 0)
 		return r;
 	do
-		r = raw_call(SYS_wait4, c->net_pid, 0, __WALL, 0);
+		r = c->net_pid ? raw_call(SYS_wait4, c->net_pid, 0, __WALL, 0) : 0;
 	while (r == -EINTR);
 	c->layers[LAYER_NET] = LAYER_IN_FORCE;
 	return 0;
