@@ -4,12 +4,13 @@ import os
 import pathlib
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
-SAMPLES = ("sample.yaml", "sample.json", "sample-dict.yaml")
+# read here, where the tests still have the rights of whoever started them
+SAMPLES = {name: (DATA / name).read_text() for name in ("sample.yaml", "sample.json", "sample-dict.yaml")}
 
 
 def sample(t, name):
     """A copy that an ordinary user can read."""
-    directory = t.workspace({name: (DATA / name).read_text()})
+    directory = t.workspace({name: SAMPLES[name]})
     return os.path.join(directory, name)
 
 
