@@ -16,7 +16,7 @@ RUNG_LAYERS = ["landlock", "no capabilities", "no_new_privs", "rlimits", "seccom
 # taken away one by one: what comes of it with ENOSYS and with EPERM, "works" with every layer, or the stage that says no
 FALLBACKS = ["clone3", "openat2", "pidfd_open", "pidfd_send_signal", "statx", "kcmp", "memfd_create", "execveat",
              "sethostname"]
-REFUSALS = ["open_tree", "move_mount", "mount_setattr", "close_range", "mount", "umount2", "pivot_root", "unshare", "setns",
+REFUSALS = ["open_tree", "move_mount", "mount_setattr", "close_range", "mount", "umount2", "pivot_root", "unshare",
             "seccomp", "landlock_add_rule", "landlock_restrict_self", "prlimit64", "capset"]
 
 

@@ -68,8 +68,11 @@ long native_net_enter(struct native_child *c)
 	if (c->net_fd < 0)
 		return c->net_fd;
 	r = c->net_pid ? raw_call(SYS_setns, c->net_fd, CLONE_NEWNET) : 0;
-	if (r < 0)
-		return r;
+	if (r < 0) {
+		(void)make_net(c);	/* an outer filter: then one of our own */
+		if (c->net_fd < 0)
+			return c->net_fd;
+	}
 	do
 		r = c->net_pid ? raw_call(SYS_wait4, c->net_pid, 0, __WALL, 0) : 0;
 	while (r == -EINTR);
