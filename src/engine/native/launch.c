@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -92,9 +93,12 @@ static int write_maps(const struct plan_ids *ids, const struct running *run, str
 
 static void fill_child(struct native_child *c, const struct plan_ids *ids, const char *base)
 {
+	cpu_set_t cpus;
+
 	c->base = base;
 	c->ids = *ids;
-	c->base_fd = c->proc_fd = c->listener_fd = -1;
+	c->spare_cpu = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) > 2;
+	c->base_fd = c->net_fd = c->proc_fd = c->listener_fd = -1;
 	snprintf(c->root_options, sizeof(c->root_options), "mode=0755,size=4m,nr_inodes=4096,uid=%u,gid=%u",
 		 ids->inside_uid, ids->inside_gid);
 	if (ids->mode == IDS_MAPPED || ids->mode == IDS_OWNER)

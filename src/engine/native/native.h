@@ -28,6 +28,7 @@ struct native_child {
 	struct plan_ids ids;		/* mode and ids that the maps are made from */
 	char uid_map[32], gid_map[32];	/* what the child writes itself; "": the supervisor does */
 	char root_options[96];
+	bool spare_cpu;			/* there are more processors than the supervisor and the child use */
 
 	/* known from the word on */
 	const struct plan *plan;
@@ -47,7 +48,10 @@ struct native_child {
 	struct sock_filter filter[NATIVE_FILTER_MAX];
 	size_t filter_len;
 
-	/* written by the child */
+	/* written by the child and its helper */
+	long net_pid;
+	int net_fd;			/* the network namespace, or -errno */
+	uint32_t net_done;		/* a futex */
 	int base_fd;
 	int proc_fd;			/* the sandbox's /proc, for the supervisor */
 	bool proc_bound;		/* it is the outer one */
@@ -61,6 +65,7 @@ struct native_child {
 	const char *failed_path;	/* NULL: none */
 	long failed_error;		/* negative errno */
 
+	char net_stack[4096] __attribute__((aligned(16)));
 	char stack[NATIVE_STACK_BYTES] __attribute__((aligned(16)));
 };
 
@@ -107,7 +112,8 @@ long native_dev(struct native_child *c);
 long native_late_mounts(struct native_child *c);
 long native_guards(struct native_child *c);
 long native_pivot(struct native_child *c);
-long native_net(struct native_child *c);
+long native_net_begin(struct native_child *c);
+long native_net_enter(struct native_child *c);
 long native_rlimits(struct native_child *c);
 long native_capabilities(struct native_child *c);
 long native_no_new_privs(struct native_child *c);

@@ -213,7 +213,7 @@ long native_root(struct native_child *c)
 	return r < 0 ? r : raw_call(SYS_fchdir, c->base_fd);
 }
 
-/* What every sandbox sees. The supervisor has listed it while we were at the stages before. */
+/* What every sandbox sees. The supervisor has listed it while we were at /proc and /dev. */
 long native_system(struct native_child *c)
 {
 	long r = native_wait_byte(c);
