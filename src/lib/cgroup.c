@@ -214,6 +214,13 @@ void cgroup_dirs(const struct cgroup *c, struct strv *dirs)
 		strv_add(dirs, c->own.path);
 }
 
+static void add_planned(const char *below, size_t n, const struct plan *p, struct strv *dirs)
+{
+	strv_addf(dirs, "%.*s/ward-%s/box", (int)n, below, p->run_id);
+	strv_addf(dirs, "%.*s/ward-%s", (int)n, below, p->run_id);
+	strv_addf(dirs, "%.*s/ward-%s-self", (int)n, below, p->run_id);
+}
+
 void cgroup_planned_dirs(const struct plan *p, struct strv *dirs)
 {
 	struct cgroup_map map;
@@ -222,11 +229,14 @@ void cgroup_planned_dirs(const struct plan *p, struct strv *dirs)
 	if (!ops_of_plan(p) || cgroup_map_read(&map, &ignored) < 0)
 		return;
 	for (unsigned i = 0; i < CG_PLACES; i++) {
-		if (!map.dir[i])
+		const char *dir = map.dir[i];
+
+		if (!dir)
 			continue;
-		strv_addf(dirs, "%s/ward-%s/box", map.dir[i], p->run_id);
-		strv_addf(dirs, "%s/ward-%s", map.dir[i], p->run_id);
-		strv_addf(dirs, "%s/ward-%s-self", map.dir[i], p->run_id);
+		add_planned(dir, strlen(dir), p, dirs);
+		/* v2 may put it beside our own; a name that is not there is skipped when it is removed */
+		if (i == CG_UNIFIED && strcmp(dir, map.mount[i]) != 0)
+			add_planned(dir, (size_t)(strrchr(dir, '/') - dir), p, dirs);
 	}
 	cgroup_map_clear(&map);
 }
