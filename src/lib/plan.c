@@ -79,7 +79,8 @@ static void note_case(struct plan *p, const char *path, int fd)
 				     "letters of their lists only", path);
 }
 
-/* Every writable tree of the policy is guarded; a read-only workspace still hides. */
+/* Every writable tree of the policy is guarded. In a read-only one nothing can be planted, but what is hidden still is, and
+ * sockets: a read-only mount does not keep anybody from connecting. */
 static int add_guards(struct plan *p, struct ward_err *e)
 {
 	const struct policy *policy = &p->spec->policy;
@@ -94,13 +95,15 @@ static int add_guards(struct plan *p, struct ward_err *e)
 		auto_fd fd = -1;
 		int r;
 
-		if (!m->from_policy || m->is_file || !(m->writable || workspace))
+		if (!m->from_policy || m->is_file)
 			continue;
+		fd = open(m->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0 && errno == EACCES && !m->writable && !workspace)
+			continue;	/* what we cannot list is given all the same */
 		p->root_count++;
 		g->path = strdup(m->source);
 		g->target = strdup(m->target);
 		g->writable = m->writable;
-		fd = open(m->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (!g->path || !g->target || fd < 0)
 			return ward_fail_errno(e, "cannot read the directory %s", m->source);
 		note_case(p, m->source, fd);
