@@ -77,18 +77,23 @@ int verb_run(struct options *o)
 	struct ward_err e = { 0 };
 	struct result result = { 0 };
 	struct report report;
+	struct timing timing = { .on = o->verbose };
 	struct box_early early;
 	struct plan *plan = NULL;
 	struct spec spec;
+	uint64_t began;
 	int code;
 
 	if (report_open(&report, o->report_file, &e) < 0)
 		return refuse(o, &report, &e);
-	box_begin(&early, &engine_native);
+	box_begin(&early, &engine_native, &timing);
+	began = timing_now(&timing);
 	finish_killed_runs();
 	if (ask_plan(o, early.system, &spec, &plan, &e) < 0) {
 		code = refuse(o, &report, &e);
 	} else {
+		timing_end(&timing, "policy and plan", began);
+		result.timing = &timing;
 		box_run(engine_choose(plan), plan, &early, &result);
 		code = finish(o, &report, plan, &result);
 		result_clear(&result);

@@ -332,19 +332,25 @@ static int begin_watching(struct box *b, struct ward_err *e)
 
 static int start(struct box *b, struct ward_err *e)
 {
+	uint64_t began = timing_now(b->run.timing);
 	int r = streams_prepare(&b->streams, b->plan, e);
 
 	if (r == 0 && b->signal_fd < 0)
 		r = ward_fail(e, EMFILE, "cannot receive signals: no descriptor is left (ulimit -n)");
 	if (r == 0)
 		r = put_on_record(b, e);
+	timing_end(b->run.timing, "on record", began);
+	began = timing_now(b->run.timing);
 	if (r == 0)
 		r = b->engine->start(b->plan, b->streams.inside, &b->run, e);
 	streams_started(&b->streams);
+	timing_end(b->run.timing, "prepare and give the word", began);
+	began = timing_now(b->run.timing);
 	if (r == 0 && b->record)
 		r = store_started(b->record, b->run.init_pid, e);
 	if (r == 0)
 		r = b->engine->release(b->plan, &b->run, b->result, e);
+	timing_end(b->run.timing, "wait until it is built", began);
 	return r < 0 ? r : begin_watching(b, e);
 }
 
@@ -481,13 +487,15 @@ static void finish(struct box *b)
 		b->engine->finish(&b->run);
 }
 
-void box_begin(struct box_early *early, const struct engine *engine)
+void box_begin(struct box_early *early, const struct engine *engine, struct timing *timing)
 {
 	*early = (struct box_early){ .engine = engine, .signal_fd = -1,
-		.run = { .pid_fd = -1, .control_fd = -1, .notify_fd = -1, .proc_fd = -1 } };
+		.run = { .pid_fd = -1, .control_fd = -1, .notify_fd = -1, .proc_fd = -1, .timing = timing } };
+	timing->origin_ns = timing_now(timing);
 	block_signals(early);
 	if (engine->prelaunch)
 		engine->prelaunch(&early->run, &early->system);
+	timing_end(timing, "begin", timing->origin_ns);
 }
 
 void box_abandon(struct box_early *early)
@@ -511,7 +519,9 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 {
 	struct box b = { .engine = engine, .plan = p, .result = r, .signal_fd = take_fd(&early->signal_fd),
 			 .guardian = { .pipe_fd = -1 } };
+	struct timing *timing = early->run.timing;
 	struct ward_err e = { 0 };
+	uint64_t began;
 
 	change_engine(early, engine);
 	b.run = early->run;	/* it is ours from here on */
@@ -526,9 +536,12 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 		r->exit_code = 125;
 	} else {
 		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+		began = timing_now(timing);
 		while (!b.dead)
 			watch_once(&b);
+		timing_end(timing, "the command", began);
 	}
+	began = timing_now(timing);
 	bury(&b);
 	if (!r->refused && !b.exited && engine->last_words && engine->last_words(&b.run, &r->error)) {
 		r->refused = true;
@@ -537,5 +550,7 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 	if (!r->refused)
 		judge(&b);
 	finish(&b);
+	timing_end(timing, "end, sweep, record", began);
+	timing_sort(timing);
 	r->duration_ms = io_now_ms() - b.started_ms;
 }

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "lib/result.h"
+#include "lib/timing.h"
 
 /* A sandbox that runs. The supervisor owns every descriptor; -1: none. */
 struct running {
@@ -17,6 +18,7 @@ struct running {
 	size_t tmpfs_count;
 	struct cgroup *cgroup;	/* NULL: none */
 	sigset_t caller_mask;	/* blocked signals as the command shall have them */
+	struct timing *timing;	/* borrowed; NULL: nobody asks */
 	void *child;		/* memory that the child used before exec; freed with the rest */
 };
 
@@ -52,8 +54,8 @@ struct box_early {
 	struct plan_system *system;	/* for plan_compile(); NULL: could not be read, it will say why */
 };
 
-/* Begins with the engine that a run most likely takes. */
-void box_begin(struct box_early *early, const struct engine *engine);
+/* Begins with the engine that a run most likely takes. timing is borrowed for the whole run. */
+void box_begin(struct box_early *early, const struct engine *engine, struct timing *timing);
 /* Ends what has begun; nothing else was started. Fine after box_run() too, and frees what the plan borrowed. */
 void box_abandon(struct box_early *early);
 /* Runs the plan to its end: starts it, relays, watches limits, signals and the deadline, sweeps. The result is filled

@@ -146,6 +146,22 @@ static void json_strings(struct json *j, const char *key, const struct strv *a, 
 	json_end_array(j);
 }
 
+static void json_steps(struct json *j, const struct timing *t)
+{
+	json_begin_array(j, "steps");
+	for (size_t i = 0; i < t->count; i++) {
+		const struct timing_step *s = &t->steps[i];
+
+		json_begin_object(j, NULL);
+		json_string(j, "name", s->name);
+		json_string(j, "by", s->inside ? "sandbox" : "ward");
+		json_uint(j, "at_us", (s->began_ns - t->origin_ns) / 1000);
+		json_uint(j, "took_us", (s->ended_ns - s->began_ns) / 1000);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
 void result_json(const struct result *r, const struct plan *p, struct buf *out)
 {
 	struct json j = { .out = out };
@@ -174,6 +190,8 @@ void result_json(const struct result *r, const struct plan *p, struct buf *out)
 	json_end_array(&j);
 	json_strings(&j, "quarantine", &r->quarantine, NULL);
 	json_strings(&j, "notes", &r->notes, p ? &p->notes : NULL);
+	if (r->timing && r->timing->on)
+		json_steps(&j, r->timing);
 	if (r->error.code) {
 		json_begin_object(&j, "error");
 		json_string(&j, "what", r->error.what);
@@ -257,6 +275,19 @@ static void text_layers_brief(const struct result *r, struct buf *out)
 			before = ", ";
 		}
 	buf_puts(out, "\n");
+}
+
+/* Two columns of times: the sandbox builds itself while ward does something else. */
+static void text_steps(const struct timing *t, struct buf *out)
+{
+	buf_puts(out, "  steps, in ms:          at    took\n");
+	for (size_t i = 0; i < t->count; i++) {
+		const struct timing_step *s = &t->steps[i];
+		uint64_t at_us = (s->began_ns - t->origin_ns) / 1000, took_us = (s->ended_ns - s->began_ns) / 1000;
+
+		buf_printf(out, "    %-16s%4" PRIu64 ".%03u%4" PRIu64 ".%03u  %s\n", s->inside ? "in the sandbox" : "ward",
+			   at_us / 1000, (unsigned)(at_us % 1000), took_us / 1000, (unsigned)(took_us % 1000), s->name);
+	}
 }
 
 static void text_limits(const struct result *r, const struct plan *p, struct buf *out)
@@ -353,4 +384,6 @@ void result_text(const struct result *r, const struct plan *p, bool verbose, boo
 		text_limits(r, p, out);
 	}
 	text_layers(r, out);
+	if (r->timing && r->timing->on)
+		text_steps(r->timing, out);
 }

@@ -3,6 +3,7 @@
 #define WARD_LIB_RESULT_H
 
 #include "lib/limits.h"
+#include "lib/timing.h"
 
 struct denial {
 	char *what, *why, *remedy;	/* owned */
@@ -24,6 +25,7 @@ struct result {
 	size_t denial_count;
 	struct strv quarantine;		/* "path: reason" */
 	struct strv notes;
+	struct timing *timing;		/* borrowed; NULL or off: nobody asked */
 	bool refused;			/* nothing was started; see error */
 	struct ward_err error;
 };

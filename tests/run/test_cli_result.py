@@ -1,6 +1,7 @@
 """What a run says about itself: --json, --report, the summary, the line about a limit."""
 import json
 import os
+import re
 import stat
 
 KEYS = ["run", "engine", "exit", "duration_ms", "memory_peak_bytes", "cpu_ms", "limits", "layers", "denials", "changes",
@@ -99,6 +100,19 @@ def test_verbose(t):
     for text in ("ward: exit 0", "layers:", "seccomp", "in force", "limits:", "held by"):
         t.contains(r.err, text, "summary")
     t.check("\x1b" not in r.err, "colour where nobody looks")
+    for step in ("ward .* policy and plan", "in the sandbox .* mounts", "in the sandbox .* seccomp", "ward .* the command"):
+        t.check(re.search(rf"^ +{step}$", r.err, re.M), f"no time of step {step!r} in {r.err!r}")
+
+
+def test_steps_in_the_report(t):
+    report = json.loads(t.ward("run", "-v", "--json", "--", "/bin/sleep", "0.1", cwd=t.workspace()).err.splitlines()[-1])
+    steps = {s["name"]: s for s in report["steps"]}
+    t.check(100000 <= steps["the command"]["took_us"] < 60000000, f"the command took {steps['the command']}")
+    t.check(steps["mounts"]["by"] == "sandbox" and steps["policy and plan"]["by"] == "ward", f"who did what: {steps}")
+    begins = [s["at_us"] for s in report["steps"]]
+    t.equal(begins, sorted(begins), "the order of the steps")
+    report = json.loads(t.ward("run", "--json", "--", "/bin/true", cwd=t.workspace()).err.splitlines()[-1])
+    t.check("steps" not in report, "steps that nobody asked for")
 
 
 def test_summary_on_a_terminal(t):

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/raw.h"
 #include "engine/native/native.h"
@@ -35,6 +36,31 @@ const char *const *native_stage_names(void)
 	};
 
 	return names;
+}
+
+_Static_assert(ARRAY_LEN(native_stages) <= NATIVE_STAGES_MAX, "NATIVE_STAGES_MAX is too small");
+
+/* Stage 0 ends when the child begins: the supervisor did it. */
+static void stamp(struct native_child *c, size_t stage)
+{
+	struct timespec now = { 0 };
+
+	if (!c->timed)
+		return;
+	raw_call(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+	c->stage_ns[stage] = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+void native_stage_times(const struct native_child *c, struct timing *t)
+{
+	uint64_t began = c->stage_ns[0];
+
+	for (size_t i = 0; i < ARRAY_LEN(native_stages); i++) {
+		if (!native_stages[i].run || !c->stage_ns[i + 1])
+			continue;
+		timing_inside(t, native_stages[i].name, began, c->stage_ns[i + 1]);
+		began = c->stage_ns[i + 1];
+	}
 }
 
 /* As many descriptors as a word can bring. */
@@ -160,11 +186,13 @@ int native_child_main(void *argument)
 
 	/* the copy of the supervisor's end would keep us alive without it */
 	raw_call(SYS_close, c->supervisor_fd);
+	stamp(c, 0);
 	for (size_t i = 0; i < ARRAY_LEN(native_stages) && r == 0; i++) {
 		c->failed_stage = native_stages[i].name;
 		if (native_stages[i].run) {
 			c->failed_path = NULL;
 			r = native_stages[i].run(c);
+			stamp(c, i + 1);
 		}
 	}
 	if (r == 0)

@@ -156,6 +156,7 @@ int native_launch(struct running *run, const struct plan_ids *ids, const char *b
 		return ward_fail_errno(e, "cannot prepare the sandbox");
 	run->child = m;
 	fill_child(&m->child, ids, base);
+	m->child.timed = run->timing && run->timing->on;
 	m->child.control_fd = child_fd;
 	m->child.supervisor_fd = run->control_fd;
 	return clone_child(&m->child, run, into, e);

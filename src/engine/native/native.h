@@ -13,6 +13,7 @@ extern const struct engine engine_native;
 #define NATIVE_FILTER_MAX 1024
 #define NATIVE_PATHS_MAX 64
 #define NATIVE_TREES_MAX 64
+#define NATIVE_STAGES_MAX 32
 
 /*
  * What the supervisor prepares and the child uses. The child shares the supervisor's memory until it executes
@@ -28,6 +29,7 @@ struct native_child {
 	struct plan_ids ids;		/* mode and ids that the maps are made from */
 	char uid_map[32], gid_map[32];	/* what the child writes itself; "": the supervisor does */
 	char root_options[96];
+	bool timed;			/* the child says when each stage ended */
 	bool spare_cpu;			/* there are more processors than the supervisor and the child use */
 
 	/* known from the word on */
@@ -64,6 +66,7 @@ struct native_child {
 	const char *failed_stage;
 	const char *failed_path;	/* NULL: none */
 	long failed_error;		/* negative errno */
+	uint64_t stage_ns[NATIVE_STAGES_MAX + 1];	/* timed: when the child began, and when each stage ended */
 
 	char net_stack[4096] __attribute__((aligned(16)));
 	char stack[NATIVE_STACK_BYTES] __attribute__((aligned(16)));
@@ -79,6 +82,8 @@ struct native_memory {
 
 /* The child: runs the stages, gives descriptors to the supervisor, becomes ward-init. */
 int native_child_main(void *child);
+/* The times of the child's stages, into *t. */
+void native_stage_times(const struct native_child *c, struct timing *t);
 /* "name", "help" pairs, NULL-terminated. */
 const char *const *native_stage_names(void);
 

@@ -152,6 +152,7 @@ static int native_release(const struct plan *p, struct running *run, struct resu
 	c->layers[LAYER_PID] = c->layers[LAYER_IPC] = LAYER_IN_FORCE;
 	c->layers[LAYER_CGROUP] = run->cgroup ? LAYER_IN_FORCE : LAYER_ABSENT;
 	c->layers[LAYER_IDMAP] = p->ids.mode == IDS_MAPPED ? LAYER_IN_FORCE : LAYER_ABSENT;
+	native_stage_times(c, run->timing);
 	for (int i = 0; i < LAYERS; i++)
 		result_layer_note(r, (enum layer)i, c->layers[i], c->layer_notes[i]);
 	return 0;
