@@ -3,6 +3,8 @@ has the watch; `bare` takes the cgroups away from root too."""
 import os
 import time
 
+from harness import users
+
 # root, in a mount namespace where no cgroup file system is mounted
 NO_CGROUPS = ("unshare", "-m", "--propagation", "private", "/bin/sh", "-c",
               "umount -l /sys/fs/cgroup 2>/dev/null; while umount -l /sys/fs/cgroup 2>/dev/null; do :; done; exec \"$@\"", "sh")
@@ -262,6 +264,16 @@ def test_disk_by_allocation(t):
     stopped_by(t, r, "disk")
 
 
+def alone_on_disk(t):
+    """A workspace on a file system of its own, and the prefix that shows it: what hides from every look is known only by
+    the free space, which others change by what they remove meanwhile. Without root: the common one."""
+    where = t.workspace()
+    if not users.IS_ROOT:
+        return where, ()
+    owner = f"uid={t.person.pw_uid},gid={t.person.pw_gid},mode=0700,size=256m"
+    return where, ("unshare", "--mount", "sh", "-c", f'mount -t tmpfs -o {owner} none {where} && exec "$@"', "sh")
+
+
 def test_disk_hidden_in_a_socket(t):
     """A file without a name whose only descriptor is in a message that nobody reads."""
     program = """
@@ -274,7 +286,8 @@ for i in range(8):
     os.close(fd)
 time.sleep(20)
 """
-    r = t.ward("run", "--disk", "32Mi", "--", *python(program), cwd=t.workspace(), report=True)
+    where, wrap = alone_on_disk(t)
+    r = t.ward("run", "-w", where, "--disk", "32Mi", "--", *python(program), report=True, wrap=wrap)
     stopped_by(t, r, "disk")
 
 
