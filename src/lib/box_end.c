@@ -1,0 +1,150 @@
+/*
+ * The end of a run. In: struct box whose sandbox is dead or shall be. Out: struct result; nothing of the run is left but
+ * its quarantine. In order: bury, judge, finish.
+ */
+#include "lib/box_internal.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+
+#include "base/io.h"
+#include "lib/box.h"
+
+#define DRAIN_MS 2000
+
+/* The sandbox is dead or dies now; what it used is counted. */
+void box_bury(struct box *b)
+{
+	struct rusage used = { 0 };
+	struct usage *u = &b->result->usage;
+	uint64_t cpu_ms;
+	int status;
+
+	if (b->run.init_pid <= 0)
+		return;
+	box_kill(b);
+	while (wait4(b->run.init_pid, &status, 0, &used) < 0 && errno == EINTR)
+		;
+	b->run.init_pid = 0;	/* the number may be somebody else's from now on */
+	if (b->watch && watch_tick(b->watch, u) && !b->limited)
+		watch_confirm(b->watch, u);	/* it may have ended by itself, or by SIGXFSZ, within a tick */
+	while (b->run.control_fd >= 0 && !b->exited) {
+		bool dead = b->dead;
+
+		b->dead = false;
+		box_on_control(b);
+		if (b->dead || dead)
+			break;
+		b->dead = dead;
+	}
+	if (b->run.cgroup)
+		cgroup_usage(b->run.cgroup, u);
+	cpu_ms = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 +
+		 (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000;
+	if (u->cpu_ms < cpu_ms)	/* who counted last counted most */
+		u->cpu_ms = cpu_ms;
+	if (u->memory_peak_bytes < (uint64_t)used.ru_maxrss * 1024)
+		u->memory_peak_bytes = (uint64_t)used.ru_maxrss * 1024;
+}
+
+static void explain_failed_exec(struct box *b)
+{
+	struct result *r = b->result;
+	const char *name = b->plan->spec->argv[0];
+
+	r->exit_code = b->failed_code;
+	ward_fail(&r->error, b->failed_errno, "%s", strerror(b->failed_errno));
+	ward_wrap(&r->error, "running %s inside", name);
+	if (b->failed_code == 127)
+		box_suggest_mount(b->plan, name, &r->error);
+}
+
+void box_judge(struct box *b)
+{
+	struct result *r = b->result;
+	enum limit l;
+
+	if (b->failed) {
+		explain_failed_exec(b);
+		return;
+	}
+	if (!b->limited && limits_stop(b->plan, &r->usage, &l) && !(b->exited && WIFEXITED(b->status))) {
+		b->limited = true;
+		b->limit = l;
+	}
+	if (b->limited) {
+		r->exit_code = b->limit == LIMIT_TIMEOUT ? 124 : 137;
+		r->exit_signal = SIGKILL;
+	} else if (b->exited && WIFEXITED(b->status)) {
+		r->exit_code = WEXITSTATUS(b->status);
+	} else if (b->exited && WIFSIGNALED(b->status)) {
+		r->exit_signal = WTERMSIG(b->status);
+		r->exit_code = 128 + r->exit_signal;
+	} else {
+		r->exit_signal = b->forwarded ? b->forwarded : SIGKILL;
+		r->exit_code = 128 + r->exit_signal;
+	}
+}
+
+static void sweep(struct box *b)
+{
+	struct result *r = b->result;
+	struct ward_err e = { 0 };
+
+	if (!b->record || store_sweep(b->record, b->plan->roots, b->plan->root_count, &r->quarantine, &e) >= 0)
+		return;
+	strv_addf(&r->notes, "the sweep for planted files is incomplete: %s: %s", e.what, e.why);
+	if (r->error.code)
+		return;
+	r->error = e;	/* said even if nobody watches */
+	ward_wrap(&r->error, "the sweep for planted files is incomplete");
+	ward_remedy(&r->error, "look before you use the workspace; the next `ward run` and `ward recover` sweep it again");
+}
+
+/* The reader gets all that the command wrote, however slowly it reads, unless the run is to end: by a limit, a signal or
+ * its time. */
+static void drain(struct box *b)
+{
+	uint64_t soon = io_now_ms() + DRAIN_MS, until = b->deadline_ms ? b->deadline_ms : UINT64_MAX;
+	struct signalfd_siginfo info = { 0 };
+
+	if (b->limited || b->forwarded || until < soon)
+		until = soon;
+	while (streams_drain(&b->streams, until, b->signal_fd) > 0)
+		if (read(b->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info) && box_ends_run(info.ssi_signo))
+			until = 0;
+}
+
+static void close_all(int **fds)
+{
+	for (; *fds; fds++) {
+		own_close_fd(*fds);
+		**fds = -1;
+	}
+}
+
+void box_finish(struct box *b)
+{
+	drain(b);
+	streams_finish(&b->streams);
+	notify_destroy(b->notify);
+	watch_destroy(b->watch);
+	guard_watch_drain(b->guard_watch);
+	guard_watch_destroy(b->guard_watch);
+	cgroup_destroy(b->run.cgroup);
+	sweep(b);
+	store_end(b->record);
+	guardian_dismiss(&b->guardian);
+	for (size_t i = 0; i < b->disk_count; i++)
+		close(b->disk_fds[i]);
+	for (size_t i = 0; i < b->run.tmpfs_count; i++)
+		close(b->run.tmpfs_fds[i]);
+	close_all((int *[]){ &b->run.proc_fd, &b->run.notify_fd, &b->run.control_fd, &b->run.pid_fd,
+			     &b->signal_fd, NULL });
+	if (b->engine->finish)
+		b->engine->finish(&b->run);
+}

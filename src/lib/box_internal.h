@@ -1,0 +1,57 @@
+/* Shared by the supervisor's own files: box.c (the life in order), box_loop.c (what can happen), box_end.c (the end). */
+#ifndef WARD_LIB_BOX_INTERNAL_H
+#define WARD_LIB_BOX_INTERNAL_H
+
+#include "guest/protocol.h"
+#include "lib/engine.h"
+#include "lib/guardian.h"
+#include "lib/notify.h"
+#include "lib/store.h"
+#include "lib/streams.h"
+
+#define BOX_DISK_ROOTS_MAX 16
+
+struct box {
+	const struct engine *engine;
+	const struct plan *plan;
+	struct result *result;
+	struct running run;
+	struct streams streams;
+	struct store_run *record;
+	struct watch *watch;
+	struct notify *notify;
+	struct guard_watch *guard_watch;
+	struct guardian guardian;
+	int signal_fd;
+	int disk_fds[BOX_DISK_ROOTS_MAX];
+	size_t disk_count;
+	uint64_t started_ms, deadline_ms, kill_at_ms, tick_at_ms, notify_at_ms;
+	bool tried_guardian, dead, exited, failed, paused;
+	int status;			/* of the command, when exited */
+	int failed_errno, failed_code;	/* when exec failed */
+	int forwarded;			/* last signal passed on */
+	bool limited;			/* ended by a limit */
+	enum limit limit;
+};
+
+/* Says a word to ward-init; a full or closed socket is seen elsewhere. */
+void box_tell_init(struct box *b, enum guest_op op, int argument);
+/* Every process of the sandbox at once; the pid namespace dies with its first process. */
+void box_kill(struct box *b);
+/* Stops or continues every process. */
+void box_stop_all(struct box *b, bool stop);
+/* Whether the signal asks for the end of the run. */
+bool box_ends_run(uint32_t signal);
+/* Takes what ward-init said; b->dead when there is nothing more to come. */
+void box_on_control(struct box *b);
+/* Waits for something to happen, and sees to it. */
+void box_watch_once(struct box *b);
+
+/* The end: what the sandbox used is counted, */
+void box_bury(struct box *b);
+/* its exit code decided, */
+void box_judge(struct box *b);
+/* and everything released, swept and closed. */
+void box_finish(struct box *b);
+
+#endif

@@ -1,0 +1,237 @@
+/*
+ * The supervisor while the sandbox lives: one poll loop over everything that can happen, the one switch of this process.
+ * In: struct box. Out: its marks (dead, exited, limited). Runs as the user, outside every namespace of the sandbox; what
+ * ward-init says is untrusted and only ever becomes a mark.
+ */
+#include "lib/box_internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "base/io.h"
+
+#define GRACE_MS 5000		/* between a forwarded signal and the end by force */
+#define GUARDIAN_AFTER_MS 15	/* short commands need none: the next start finishes what they would leave */
+
+void box_tell_init(struct box *b, enum guest_op op, int argument)
+{
+	struct guest_message m = { .op = op, .a = argument };
+
+	(void)!send(b->run.control_fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void box_kill(struct box *b)
+{
+	if (b->engine->kill)
+		b->engine->kill(&b->run);
+	else if (b->run.pid_fd >= 0 && syscall(SYS_pidfd_send_signal, b->run.pid_fd, SIGKILL, NULL, 0) < 0 &&
+		 errno != ESRCH)
+		kill(b->run.init_pid, SIGKILL);	/* an outer filter; the pid is ours until bury() */
+}
+
+void box_stop_all(struct box *b, bool stop)
+{
+	if (b->run.cgroup && cgroup_freeze(b->run.cgroup, stop) == 0)
+		return;
+	box_tell_init(b, stop ? GUEST_STOP : GUEST_CONTINUE, 0);
+}
+
+static void end_by_limit(struct box *b, enum limit l)
+{
+	b->limited = true;
+	b->limit = l;
+	b->result->usage.hit[l] = true;
+	box_kill(b);
+}
+
+void box_on_control(struct box *b)
+{
+	struct guest_message m;
+	ssize_t n = recv(b->run.control_fd, &m, sizeof(m), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n != (ssize_t)sizeof(m)) {
+		b->dead = true;
+		return;
+	}
+	if (m.op == GUEST_EXITED) {
+		b->exited = true;
+		b->status = m.a;
+	} else if (m.op == GUEST_FAILED) {
+		b->failed = true;
+		b->failed_errno = m.a;
+		b->failed_code = m.b;
+	}
+}
+
+bool box_ends_run(uint32_t signal)
+{
+	return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+}
+
+static void on_signal(struct box *b, uint64_t now)
+{
+	struct signalfd_siginfo info;
+
+	if (read(b->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return;
+	if (info.ssi_signo == SIGPIPE || info.ssi_signo == SIGXFSZ)
+		return;	/* of our own writing, which has failed and says so */
+	if (b->forwarded && info.ssi_signo != SIGWINCH && info.ssi_signo != SIGCONT) {
+		box_kill(b);	/* asked twice */
+		return;
+	}
+	box_tell_init(b, GUEST_SIGNAL, (int)info.ssi_signo);
+	if (box_ends_run(info.ssi_signo)) {
+		b->forwarded = (int)info.ssi_signo;
+		if (info.ssi_signo != SIGINT)	/* an interrupt may be the command's own business */
+			b->kill_at_ms = now + GRACE_MS;
+	}
+}
+
+static void look_at_limits(struct box *b)
+{
+	struct usage *u = &b->result->usage;
+	enum limit l;
+
+	if (b->run.cgroup)
+		cgroup_usage(b->run.cgroup, u);
+	if (b->watch && watch_tick(b->watch, u)) {
+		box_stop_all(b, true);
+		watch_confirm(b->watch, u);
+		if (limits_stop(b->plan, u, &l))
+			box_kill(b);	/* before it goes on */
+		box_stop_all(b, false);
+		if (b->paused)
+			box_tell_init(b, GUEST_STOP, 0);
+	}
+	if (limits_stop(b->plan, u, &l)) {
+		end_by_limit(b, l);
+		return;
+	}
+	if (b->watch && watch_wants_pause(b->watch) != b->paused) {
+		b->paused = !b->paused;
+		box_tell_init(b, b->paused ? GUEST_STOP : GUEST_CONTINUE, 0);
+	}
+}
+
+static void look_at_output(struct box *b)
+{
+	const struct plan_limit *output = &b->plan->limits[LIMIT_OUTPUT];
+
+	if (output->value != POLICY_NONE && b->streams.out_bytes > output->value)
+		end_by_limit(b, LIMIT_OUTPUT);
+}
+
+/* The host replaced a file that was protected or hidden: its mount died with it and is made again. */
+static void on_replaced(struct box *b)
+{
+	struct guard_undone undone[16];
+	size_t count = guard_watch_read(b->guard_watch, undone, ARRAY_LEN(undone));
+	struct ward_err e = { 0 };
+
+	if (b->record && store_lost(b->record, b->plan->roots, b->plan->root_count) < 0)
+		box_kill(b);	/* whoever finished this run after a kill would not know */
+	if (!count)
+		return;
+	box_stop_all(b, true);
+	for (; count; count = guard_watch_read(b->guard_watch, undone, ARRAY_LEN(undone)))
+		for (size_t i = 0; i < count; i++) {
+			int r = b->engine->remount(b->plan, &b->run, &b->plan->roots[undone[i].root],
+						   undone[i].steps, undone[i].count, &e);
+
+			if (r < 0) {
+				strv_addf(&b->result->notes, "the run was ended: %s (%s)", e.why, strerror(e.code));
+				box_kill(b);
+			}
+		}
+	box_stop_all(b, false);
+}
+
+static void on_time(struct box *b, uint64_t now)
+{
+	if (b->deadline_ms && now >= b->deadline_ms && !b->limited)
+		end_by_limit(b, LIMIT_TIMEOUT);
+	if (b->kill_at_ms && now >= b->kill_at_ms) {
+		box_kill(b);
+		b->kill_at_ms = 0;
+	}
+	if (b->tick_at_ms && now >= b->tick_at_ms && !b->limited) {
+		look_at_limits(b);
+		b->tick_at_ms = now + WATCH_TICK_MS;
+	}
+	if (!b->tried_guardian && now >= b->started_ms + GUARDIAN_AFTER_MS) {
+		b->tried_guardian = true;
+		if (b->record && guardian_start(&b->guardian, b->run.pid_fd) < 0)
+			strv_add(&b->result->notes, "no guardian could be started: if ward is killed now, the next "
+						    "`ward run` cleans up");
+	}
+}
+
+static int next_timeout(const struct box *b, uint64_t now)
+{
+	const uint64_t times[] = { b->deadline_ms, b->kill_at_ms, b->tick_at_ms, b->notify_at_ms,
+				   b->tried_guardian ? 0 : b->started_ms + GUARDIAN_AFTER_MS };
+	uint64_t first = UINT64_MAX;
+
+	for (size_t i = 0; i < ARRAY_LEN(times); i++)
+		if (times[i] && times[i] < first)
+			first = times[i];
+	if (first == UINT64_MAX)
+		return -1;
+	if (first <= now)
+		return 0;
+	return first - now > 3600000 ? 3600000 : (int)(first - now);
+}
+
+enum { POLL_CONTROL, POLL_SIGNAL, POLL_PID, POLL_NOTIFY, POLL_GUARD, POLL_CGROUP, POLL_STDIO };
+
+void box_watch_once(struct box *b)
+{
+	struct pollfd polled[POLL_STDIO + 3] = {
+		[POLL_CONTROL] = { .fd = b->run.control_fd, .events = POLLIN },
+		[POLL_SIGNAL] = { .fd = b->signal_fd, .events = POLLIN },
+		[POLL_PID] = { .fd = b->run.pid_fd, .events = POLLIN },
+		[POLL_NOTIFY] = { .fd = b->notify && !b->notify_at_ms ? notify_fd(b->notify) : -1, .events = POLLIN },
+		[POLL_GUARD] = { .fd = b->guard_watch ? guard_watch_fd(b->guard_watch) : -1, .events = POLLIN },
+		[POLL_CGROUP] = { .fd = b->run.cgroup && b->tried_guardian ? cgroup_event_fd(b->run.cgroup) : -1,
+				  .events = POLLIN | POLLPRI },
+	};
+	size_t relays = streams_poll(&b->streams, polled + POLL_STDIO);
+	uint64_t now = io_now_ms();
+
+	if (poll(polled, POLL_STDIO + relays, next_timeout(b, now)) < 0)
+		memset(polled, 0, sizeof(polled));	/* EINTR: nothing is known */
+	now = io_now_ms();
+	if (b->notify_at_ms && now >= b->notify_at_ms)
+		b->notify_at_ms = 0;
+	if (polled[POLL_NOTIFY].revents & ~POLLIN) {
+		notify_destroy(b->notify);	/* every process under the filter is gone: nobody will ask again */
+		b->notify = NULL;
+	} else if (polled[POLL_NOTIFY].revents) {
+		unsigned wait_ms = notify_handle(b->notify, b->result);
+
+		b->notify_at_ms = wait_ms ? now + wait_ms : 0;
+	}
+	if (polled[POLL_SIGNAL].revents)
+		on_signal(b, now);
+	if (polled[POLL_GUARD].revents)
+		on_replaced(b);
+	if (polled[POLL_CGROUP].revents) {
+		cgroup_event_read(b->run.cgroup, &b->result->usage);
+		look_at_limits(b);
+	}
+	streams_move(&b->streams, polled + POLL_STDIO, relays);
+	look_at_output(b);
+	if (polled[POLL_CONTROL].revents)
+		box_on_control(b);
+	if (polled[POLL_PID].revents)
+		b->dead = true;
+	on_time(b, now);
+}
