@@ -5,7 +5,8 @@
  * A mount on a name dies in every namespace when somebody outside renames another thing over that name or removes it, as every
  * editor does when it saves. So the directory above each step is watched with inotify, opened through a descriptor and without
  * links; an event for a step's name makes the step, and all steps beneath it, due again. When the kernel's queue
- * overflows everything is due. Directories that were replaced are watched anew.
+ * overflows everything is due, and what is no longer the file that was covered last counts as taken away. Directories that
+ * were replaced are watched anew.
  *
  * A name that is taken away, and not by the rename that editors make a backup with, is lost: the sandbox can put something of
  * its own there before anybody has looked. What the sweep finds there is new to it, whoever made it.
@@ -35,6 +36,12 @@ struct watched {
 	char *dir;	/* relative to the root, "" is the root itself */
 };
 
+/* Which file a name stands for; a number alone is given out again. */
+struct identity {
+	uint64_t dev, ino;
+	int64_t born_ns;	/* since the epoch; 0: the file system does not say */
+};
+
 struct guard_watch {
 	int fd;
 	struct guard_root *roots;	/* borrowed */
@@ -42,6 +49,7 @@ struct guard_watch {
 	struct watched *dirs;
 	size_t dir_count, dir_cap;
 	bool **due;			/* one flag for each step of each root */
+	struct identity **covered;	/* what each step's mount lies on; zeroed: nothing is there */
 };
 
 static size_t parent_len(const char *path)
@@ -91,20 +99,40 @@ static int add_dir(struct guard_watch *w, size_t root, const char *path)
 	return add_watch(w, &w->dirs[w->dir_count++]);
 }
 
+/* What stands at path now; false: nothing. */
+static bool identify(const struct guard_root *g, const char *path, struct identity *ret)
+{
+	auto_fd top = open(g->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct ward_err e;
+	auto_fd fd = top < 0 ? -1 : path_open_nolink(top, path, O_PATH | O_NOFOLLOW, &e);
+	struct statx st;
+
+	*ret = (struct identity){ 0 };
+	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &st) < 0)
+		return fd >= 0;
+	*ret = (struct identity){ .dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor, .ino = st.stx_ino };
+	if (st.stx_mask & STATX_BTIME)
+		ret->born_ns = st.stx_btime.tv_sec * 1000000000 + st.stx_btime.tv_nsec;
+	return true;
+}
+
 static int add_roots(struct guard_watch *w)
 {
 	int failure = 0;
 
 	w->due = calloc(w->root_count, sizeof(*w->due));
-	if (!w->due)
+	w->covered = calloc(w->root_count, sizeof(*w->covered));
+	if (!w->due || !w->covered)
 		return -ENOMEM;
 	for (size_t r = 0; r < w->root_count; r++) {
 		w->due[r] = calloc(w->roots[r].step_count + 1, sizeof(**w->due));
-		if (!w->due[r])
+		w->covered[r] = calloc(w->roots[r].step_count + 1, sizeof(**w->covered));
+		if (!w->due[r] || !w->covered[r])
 			return -ENOMEM;
 		for (size_t i = 0; i < w->roots[r].step_count; i++) {
 			int status = add_dir(w, r, w->roots[r].steps[i].path);
 
+			(void)identify(&w->roots[r], w->roots[r].steps[i].path, &w->covered[r][i]);
 			if (status == -ENOMEM)
 				return status;
 			if (status < 0 && status != -ENOENT && !failure)
@@ -190,11 +218,28 @@ static bool is_backup(const struct inotify_event *event, const struct inotify_ev
 	       next->len && strncmp(next->name, event->name, n) == 0 && strcmp(next->name + n, "~") == 0;
 }
 
+/* Nobody knows what happened: all is due, and what another thing stands for was taken away. */
+static void mark_all(struct guard_watch *w)
+{
+	for (size_t r = 0; r < w->root_count; r++) {
+		struct guard_root *g = &w->roots[r];
+
+		for (size_t i = 0; i < g->step_count; i++) {
+			struct identity now;
+
+			w->due[r][i] = true;
+			(void)identify(g, g->steps[i].path, &now);
+			if (g->steps[i].action == GUARD_READONLY &&
+			    memcmp(&now, &w->covered[r][i], sizeof(now)) != 0)
+				lose(g, g->steps[i].path);
+		}
+	}
+}
+
 static void handle_event(struct guard_watch *w, const struct inotify_event *event, const struct inotify_event *next)
 {
 	if (event->mask & IN_Q_OVERFLOW)
-		for (size_t r = 0; r < w->root_count; r++)
-			memset(w->due[r], true, w->roots[r].step_count * sizeof(**w->due));
+		mark_all(w);
 	for (size_t i = 0; i < w->dir_count; i++) {
 		if (w->dirs[i].wd != event->wd)
 			continue;
@@ -249,15 +294,6 @@ static void watch_again(struct guard_watch *w)
 	}
 }
 
-static bool is_there(const struct guard_root *g, const char *path)
-{
-	auto_fd top = open(g->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct ward_err e;
-	auto_fd fd = top < 0 ? -1 : path_open_nolink(top, path, O_PATH | O_NOFOLLOW, &e);
-
-	return fd >= 0;
-}
-
 size_t guard_watch_read(struct guard_watch *w, struct guard_undone *undone, size_t cap)
 {
 	size_t count = 0;
@@ -270,7 +306,7 @@ size_t guard_watch_read(struct guard_watch *w, struct guard_undone *undone, size
 
 			if (!w->due[r][i])
 				continue;
-			if (!is_there(&w->roots[r], w->roots[r].steps[i].path)) {
+			if (!identify(&w->roots[r], w->roots[r].steps[i].path, &w->covered[r][i])) {
 				w->due[r][i] = false;	/* it is due again once it is made */
 				continue;
 			}
@@ -295,7 +331,10 @@ void guard_watch_destroy(struct guard_watch *w)
 		free(w->dirs[i].dir);
 	for (size_t r = 0; w->due && r < w->root_count; r++)
 		free(w->due[r]);
+	for (size_t r = 0; w->covered && r < w->root_count; r++)
+		free(w->covered[r]);
 	free(w->due);
+	free(w->covered);
 	free(w->dirs);
 	if (w->fd >= 0)
 		close(w->fd);

@@ -69,6 +69,37 @@ static void replaced_things_are_due(void **state unused_arg)
 	tree_remove(&t);
 }
 
+/* The kernel forgets what does not fit into its queue: a protected name that was taken away meanwhile is lost all the same, and
+ * what only stayed is not. */
+static void a_flood_hides_nothing(void **state unused_arg)
+{
+	struct tree t;
+	struct guard_root g;
+	struct guard_watch *w;
+	struct strv notes = { 0 };
+	struct ward_err e = { 0 };
+	auto_buf b = { 0 };
+
+	tree_make(&t);
+	tree_put(&t, ".envrc", "the user's");
+	tree_put(&t, ".bashrc", "the user's");
+	tree_scan(&t, &g, list_of(NULL), list_of(NULL));
+	assert_int_equal(guard_watch_create(&g, 1, &w, &notes, &e), 0);
+	assert_non_null(w);
+	for (int i = 0; i < 70000; i++) {	/* more than fs.inotify.max_queued_events usually is */
+		tree_put(&t, "flood", "x");
+		assert_int_equal(unlinkat(t.fd, "flood", 0), 0);
+	}
+	assert_int_equal(unlinkat(t.fd, ".envrc", 0), 0);
+	tree_put(&t, ".envrc", "planted");
+	assert_string_equal(due(w, &g, &b), ".bashrc .envrc ");
+	assert_int_equal(g.lost.len, 1);
+	assert_string_equal(g.lost.items[0], ".envrc");
+	guard_watch_destroy(w);
+	guard_clear(&g);
+	tree_remove(&t);
+}
+
 static void nothing_to_watch_is_no_watch(void **state unused_arg)
 {
 	struct guard_root g = { 0 };
@@ -116,6 +147,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replaced_things_are_due),
+		cmocka_unit_test(a_flood_hides_nothing),
 		cmocka_unit_test(nothing_to_watch_is_no_watch),
 		cmocka_unit_test(more_than_fits_is_kept),
 	};
