@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "base/text.h"
+#include "cli/progress.h"
 
 void ask_print_errors(const struct policy_errors *errors)
 {
@@ -32,7 +33,8 @@ static int fail_policy(const struct policy_errors *errors, bool json, struct war
 	return ward_remedy(e, "mend the file; ward check FILE shows all of it");
 }
 
-int ask_plan(const struct options *o, const struct plan_system *system, struct spec *ret_spec, struct plan **ret_plan, struct ward_err *e)
+int ask_plan(const struct options *o, const struct plan_system *system, struct spec *ret_spec, struct plan **ret_plan,
+	     struct progress *progress, struct ward_err *e)
 {
 	const struct spec_request request = {
 		.policy_file = o->policy_file,
@@ -41,6 +43,7 @@ int ask_plan(const struct options *o, const struct plan_system *system, struct s
 		.options = o->fields,
 		.option_count = o->field_count,
 		.widen = o->widen,
+		.progress = progress,
 		.argv = o->word_count ? o->words : NULL,
 	};
 	struct policy_errors errors = { 0 };
@@ -54,5 +57,6 @@ int ask_plan(const struct options *o, const struct plan_system *system, struct s
 	r = plan_compile(ret_spec, system, ret_plan, e);
 	if (r < 0)
 		spec_clear(ret_spec);
+	progress_end(progress);
 	return r;
 }

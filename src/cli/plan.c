@@ -3,6 +3,7 @@
  * and nothing on the host is changed; what ward run would refuse is refused here in the same words.
  */
 #include "cli/ask.h"
+#include "cli/progress.h"
 #include "engine/engines.h"
 #include "lib/engine.h"
 
@@ -11,9 +12,10 @@ int verb_plan(struct options *o)
 	struct ward_err e = { 0 };
 	auto_buf out = { 0 };
 	struct plan *plan = NULL;
+	struct progress progress;
 	struct spec spec;
 
-	if (ask_plan(o, NULL, &spec, &plan, &e) < 0)
+	if (ask_plan(o, NULL, &spec, &plan, progress_for_terminal(&progress, true), &e) < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);
 	plan_print(plan, engine_choose(plan)->stages(), o->json, &out);
 	plan_free(plan);

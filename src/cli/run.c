@@ -4,6 +4,7 @@
  * before the box is a refusal: nothing was started.
  */
 #include "cli/ask.h"
+#include "cli/progress.h"
 #include "cli/report.h"
 #include "engine/engines.h"
 #include "engine/native/native.h"
@@ -80,6 +81,7 @@ int verb_run(struct options *o)
 	struct timing timing = { .on = o->verbose };
 	struct box_early early;
 	struct plan *plan = NULL;
+	struct progress shown, *progress = progress_for_terminal(&shown, !o->json);
 	struct spec spec;
 	uint64_t began;
 	int code;
@@ -89,12 +91,13 @@ int verb_run(struct options *o)
 	box_begin(&early, &engine_native, &timing);
 	began = timing_now(&timing);
 	finish_killed_runs();
-	if (ask_plan(o, early.system, &spec, &plan, &e) < 0) {
+	if (ask_plan(o, early.system, &spec, &plan, progress, &e) < 0) {
 		code = refuse(o, &report, &e);
 	} else {
 		timing_end(&timing, "policy and plan", began);
 		result.timing = &timing;
 		box_run(engine_choose(plan), plan, &early, &result);
+		progress_end(progress);
 		code = finish(o, &report, plan, &result);
 		result_clear(&result);
 		plan_free(plan);

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "base/progress.h"
 #include "policy/ignore.h"
 
 enum guard_action {
@@ -41,6 +42,7 @@ struct guard_root {
 	struct strv lost;		/* protected names that somebody outside took away since: what stands there is new */
 	size_t lost_on_record;		/* how many of them the run's record has */
 	struct guard_dirs *dirs;	/* directories as they were; NULL: the sweep reads everything */
+	struct progress *progress;	/* borrowed; NULL: nobody looks */
 	size_t file_count;		/* regular files that the scan saw */
 };
 

@@ -159,6 +159,7 @@ static int scan_entry(void *ctx, struct walk_dir *d, const struct walk_entry *en
 	int status = 0;
 
 	guard_git_note(&s->git, entry);
+	progress_step(s->g->progress, "looking at the workspace's files");
 	s->g->file_count += entry->type == DT_REG;
 	if (entry->type == DT_SOCK && is_host_socket(s, entry))
 		return hide(s, d, entry);

@@ -212,6 +212,7 @@ static int sweep_entry(void *ctx, struct walk_dir *d, const struct walk_entry *e
 	struct sweep *s = ctx;
 	int status = 0;
 
+	progress_step(s->g->progress, "looking for planted files");
 	guard_git_note(&s->git, entry);
 	if (!(d->mark & IN_DATA)) {
 		bool git = strcmp(entry->name, ".git") == 0 && (entry->type == DT_REG || entry->type == DT_LNK) &&

@@ -104,6 +104,7 @@ static int add_guards(struct plan *p, struct ward_err *e)
 		g->path = strdup(m->source);
 		g->target = strdup(m->target);
 		g->writable = m->writable;
+		g->progress = p->spec->progress;
 		if (!g->path || !g->target || fd < 0)
 			return ward_fail_errno(e, "cannot read the directory %s", m->source);
 		note_case(p, m->source, fd);

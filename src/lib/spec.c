@@ -440,7 +440,7 @@ static int build(const struct spec_request *r, struct spec *s, struct policy_err
 
 int spec_build(const struct spec_request *r, struct spec *ret_spec, struct policy_errors *errors, struct ward_err *e)
 {
-	struct spec s = { .argv = r->argv };
+	struct spec s = { .argv = r->argv, .progress = r->progress };
 	int result = build(r, &s, errors, e);
 
 	if (result < 0)

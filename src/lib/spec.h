@@ -2,6 +2,7 @@
 #ifndef WARD_LIB_SPEC_H
 #define WARD_LIB_SPEC_H
 
+#include "base/progress.h"
 #include "policy/policy.h"
 
 /* One "field, value" that an option of the command line sets. */
@@ -19,6 +20,7 @@ struct spec_request {
 	const struct spec_option *options;
 	size_t option_count;
 	bool widen;
+	struct progress *progress;	/* of the plan and the sweep; borrowed, NULL: nobody looks */
 	char *const *argv;		/* CMD..., NULL for plan and check */
 };
 
@@ -28,6 +30,7 @@ struct spec {
 	char *workspace;	/* absolute, links resolved */
 	char *cwd;		/* absolute */
 	char *const *argv;	/* borrowed */
+	struct progress *progress;	/* the request's */
 };
 
 /* Brings defaults, file and options together. Errors of the policy file are gathered in *errors (all at once); any

@@ -1,0 +1,31 @@
+/* How far a long piece of work has come, for whoever shows it. The work only counts; it neither prints nor knows who looks. */
+#ifndef WARD_BASE_PROGRESS_H
+#define WARD_BASE_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PROGRESS_QUIET_MS 1000	/* what is done by then needs no word */
+#define PROGRESS_EACH_MS 200
+
+struct progress {
+	/* Called now and then once the work has taken PROGRESS_QUIET_MS; total 0: not known. */
+	void (*show)(struct progress *p, const char *what, uint64_t done, uint64_t total);
+	uint64_t done, total;
+	uint64_t due_ms;	/* when to show next */
+	bool shown;		/* something is to be seen, and to be taken away at the end */
+};
+
+/* Begins a piece of work of `total` steps (0: not known). p may be NULL here and everywhere: nobody looks. */
+void progress_begin(struct progress *p, uint64_t total);
+/* Looks at the clock, and shows what there is if it is time. */
+void progress_look(struct progress *p, const char *what);
+
+/* One step is done. */
+static inline void progress_step(struct progress *p, const char *what)
+{
+	if (p && (++p->done & 255) == 0)
+		progress_look(p, what);
+}
+
+#endif
