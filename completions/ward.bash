@@ -50,6 +50,12 @@ _ward_options() {
 		directory="--to"
 		other=""
 		;;
+	volume)
+		options="--json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
 	help)
 		options="--help -h"
 		file=""
@@ -89,7 +95,7 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run plan check init trust doctor recover quarantine help version --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run plan check init trust doctor recover quarantine volume help version --help --version" -- "$word")
 		return
 	fi
 	_ward_options "$verb"
@@ -114,7 +120,7 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run plan check init trust doctor recover quarantine help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run plan check init trust doctor recover quarantine volume help version" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls restore" -- "$word")
 	elif [[ $verb == @(run|plan) ]]; then

@@ -23,8 +23,10 @@ DECIMAL = DIGITS + r'(\.[0-9]+)?'
 SIZE_TEXT = f'{DIGITS}|{DECIMAL}[kKmMgGtTpP][iI]?[bB]?|{DIGITS}[bB]'
 TEXT = {'UINT': DIGITS, 'UINTS': DIGITS, 'SIZE': SIZE_TEXT, 'MEMORY': f'{SIZE_TEXT}|([1-9][0-9]?|100)%',
         'CPUS': f'{DECIMAL}|{DIGITS}m', 'SECONDS': f'{DECIMAL}|([0-9]+(\\.[0-9]+)?(d|h|m|s|ms))+'}
-SHAPE = {'env': '^[A-Za-z_][A-Za-z0-9_]*(=|$)', 'pattern': r'^[^\r\n]+$', 'service': r'^[a-z0-9-]{1,63}=.+:[0-9]+$',
-         'host': r'^[^\s/@#?]+(/[0-9]+)?$'}
+SHAPE = {'env': r'^[A-Za-z_][A-Za-z0-9_]*(=|\*?$)', 'pattern': r'^[^\r\n]+$', 'service': r'^[a-z0-9-]{1,63}=.+:[0-9]+$',
+         'host': r'^[^\s/@#?]+(/[0-9]+)?$', 'name': '^[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}$',
+         'program': '^[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}$'}
+SHAPE['cache'] = '^(%s)$' % '|'.join(dict.fromkeys(a[0] for _, a, _ in def_reader.read(ROOT / 'tables/caches.def')))
 
 
 class Table:
@@ -157,7 +159,7 @@ TYPE_TEXT = {'STRING': 'text', 'BOOL': 'true or false', 'UINT': 'whole number', 
              'MEMORY': 'size or share', 'CPUS': 'processors', 'SECONDS': 'time', 'MOUNTS': 'list of paths or mounts',
              'INGRESS': 'deny_all or list of ports', 'RULES': 'list of rules', 'GRANTS': 'list of grants',
              'COMMANDS': 'map', 'SINKS': 'list of sinks', 'UINTS': 'list of numbers'}
-STRINGS_TEXT = {'': 'list of text', 'env': 'list of NAME or NAME=VALUE', 'pattern': 'list of gitignore patterns',
+STRINGS_TEXT = {'cache': 'list of names', 'program': 'list of names', '': 'list of text', 'env': 'list of NAME, PREFIX* or NAME=VALUE', 'pattern': 'list of gitignore patterns',
                 'service': 'list of NAME=ADDRESS:PORT', 'host': 'list of hosts'}
 NARROW_TEXT = {'LOWER': 'a lower value', 'HIGHER': 'a higher value', 'FEWER': 'fewer entries', 'MORE': 'more entries'}
 
@@ -186,6 +188,8 @@ def range_text(values):
 def type_text(kind, values):
     if kind == 'STRINGS':
         return STRINGS_TEXT[values]
+    if kind == 'STRING' and values == 'name':
+        return 'private or a name'
     if kind == 'STRING' and values == 'host':
         return 'host'
     if kind == 'STRING':

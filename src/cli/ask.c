@@ -44,6 +44,7 @@ int ask_plan(const struct options *o, const struct plan_system *system, struct s
 		.option_count = o->field_count,
 		.widen = o->widen,
 		.progress = progress,
+		.starts = o->verb != VERB_PLAN,
 		.argv = o->word_count ? o->words : NULL,
 	};
 	struct policy_errors errors = { 0 };

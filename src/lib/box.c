@@ -53,8 +53,10 @@ static int begin_watching(struct box *b, struct ward_err *e)
 	/* until somebody listens, denied calls wait */
 	if (b->run.notify_fd >= 0)
 		r = notify_create(take_fd(&b->run.notify_fd), p, &b->notify, e);
-	for (size_t i = 0; i < p->root_count && p->watch && b->disk_count < BOX_DISK_ROOTS_MAX; i++) {
-		int fd = p->roots[i].writable ? open(p->roots[i].path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	/* every tree of the host's that may be written: the guarded roots and the volumes */
+	for (size_t i = 0; i < p->mount_count && p->watch && b->disk_count < BOX_DISK_ROOTS_MAX; i++) {
+		const struct plan_mount *m = &p->mounts[i];
+		int fd = m->kind == MOUNT_BIND && m->writable ? open(m->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 
 		if (fd >= 0)
 			b->disk_fds[b->disk_count++] = fd;

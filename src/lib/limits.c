@@ -94,7 +94,7 @@ static bool writes_to_disk(const struct plan *p)
 {
 	const struct policy *policy = &p->spec->policy;
 
-	if (policy->fs_mode != FS_MODE_READ_ONLY)
+	if (policy->fs_mode != FS_MODE_READ_ONLY || policy->fs_caches.len || strcmp(policy->fs_home, "private") != 0)
 		return true;
 	for (size_t i = 0; i < policy->fs_host_mounts.len; i++)
 		if (policy->fs_host_mounts.items[i].writable)

@@ -95,7 +95,7 @@ static int add_guards(struct plan *p, struct ward_err *e)
 		auto_fd fd = -1;
 		int r;
 
-		if (!m->from_policy || m->is_file)
+		if (!m->from_policy || m->is_file || m->volume)
 			continue;
 		fd = open(m->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (fd < 0 && errno == EACCES && !m->writable && !workspace)
@@ -136,8 +136,8 @@ visible:
 static int fill_plan(struct plan *p, struct ward_err *e)
 {
 	static int (*const steps[])(struct plan *, struct ward_err *) = {
-		plan_add_policy_mounts, plan_choose_ids, limits_assign, plan_add_private,
-		plan_order_mounts, check_cwd, add_guards, plan_make_env,
+		plan_add_policy_mounts, plan_choose_ids, plan_add_volumes, limits_assign, plan_add_private,
+		plan_order_mounts, plan_make_points, check_cwd, add_guards, plan_make_env,
 	};
 	int r = 0;
 
@@ -188,6 +188,9 @@ void plan_free(struct plan *p)
 			close(p->mounts[i].tree_fd);
 	for (size_t i = 0; i < p->root_count; i++)
 		guard_clear(&p->roots[i]);
+	for (size_t i = 0; i < p->lock_count; i++)
+		close(p->lock_fds[i]);
+	free(p->lock_fds);
 	plan_system_free(p->own_system);
 	free(p->mounts);
 	free(p->roots);

@@ -58,6 +58,7 @@ struct plan_mount {
 	bool is_file;		/* BIND: of a file */
 	bool from_policy;	/* BIND: the workspace, a host mount, a git directory: identity is checked */
 	bool system;		/* the same for every policy: ward's own root */
+	bool volume;		/* from_policy, of ward's own state: a cache or a home; neither guarded nor swept */
 	bool in_bind;		/* its target lies in another bind: it must exist there, nothing is created */
 	dev_t dev;		/* from_policy: what the plan saw */
 	ino_t ino;
@@ -95,6 +96,8 @@ struct plan {
 	struct strv env;		/* NAME=VALUE, complete */
 	char *cwd;			/* inside */
 	char *workspace;		/* absolute, cleaned, resolved */
+	int *lock_fds;			/* of the volumes: they are in use for as long as the plan is */
+	size_t lock_count;
 	struct strv strings;		/* what the mounts' texts live in */
 	struct strv notes;		/* what the user should know: groups that stay, weaker choices */
 	bool watch;			/* some limit is held by the watch */
@@ -104,7 +107,7 @@ struct plan {
 void plan_expected_ids(const struct facts *f, struct plan_ids *ret_ids);
 
 /* Compiles the plan; *ret_plan is the caller's until plan_free(). system is borrowed for as long (NULL: read here).
- * Nothing on the host is changed. */
+ * Nothing on the host is changed but for the volumes of a spec that starts, which are made. */
 must_check int plan_compile(const struct spec *s, const struct plan_system *system, struct plan **ret_plan,
 			    struct ward_err *e);
 void plan_free(struct plan *p);

@@ -63,6 +63,17 @@ static void set_env(struct plan *p, const char *name, size_t n, const char *valu
 	strv_addf(&p->env, "%.*s=%s", (int)n, name, value);
 }
 
+/* Everything of the caller's that begins with these n bytes. */
+static void pass_prefix(struct plan *p, const char *prefix, size_t n)
+{
+	for (char *const *line = environ; *line; line++) {
+		size_t name = strcspn(*line, "=");
+
+		if (name >= n && (*line)[name] && strncmp(*line, prefix, n) == 0)
+			set_env(p, *line, name, *line + name + 1);
+	}
+}
+
 int plan_make_env(struct plan *p, struct ward_err *e)
 {
 	const struct strv *wanted = &p->spec->policy.proc_env;
@@ -79,6 +90,10 @@ int plan_make_env(struct plan *p, struct ward_err *e)
 
 		if (!name)
 			return ward_fail(e, ENOMEM, "out of memory");
+		if (n && item[n - 1] == '*') {
+			pass_prefix(p, item, n - 1);
+			continue;
+		}
 		value = item[n] == '=' ? item + n + 1 : getenv(name);
 		if (value)
 			set_env(p, name, n, value);

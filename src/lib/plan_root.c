@@ -90,6 +90,13 @@ static struct mount_list plan_list(struct plan *p)
 	return (struct mount_list){ &p->mounts, &p->mount_count, &p->strings };
 }
 
+struct plan_mount *plan_add_bind(struct plan *p, const char *source, const char *target)
+{
+	struct mount_list list = plan_list(p);
+
+	return add_mount(&list, MOUNT_BIND, source, target);
+}
+
 static int add_link(const struct mount_list *list, int dir_fd, const char *name, const char *path)
 {
 	char target[4096];
@@ -253,6 +260,8 @@ int plan_add_private(struct plan *p, struct ward_err *e)
 		struct plan_mount *m;
 
 		if (row->kind != ROOT_LINK && row->kind != ROOT_TMPFS)
+			continue;
+		if (plan_keeps_home(p) && strcmp(row->path, PLAN_HOME) == 0)
 			continue;
 		m = add_mount(&list, row->kind == ROOT_LINK ? MOUNT_LINK : MOUNT_TMPFS, row->text, row->path);
 		if (!m)

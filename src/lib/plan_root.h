@@ -8,6 +8,15 @@
 must_check int plan_add_private(struct plan *p, struct ward_err *e);
 /* Adds the workspace, the git directories that it needs, and the policy's host mounts. */
 must_check int plan_add_policy_mounts(struct plan *p, struct ward_err *e);
+/* Adds the caches and the named home of the policy, made and locked if the spec starts. */
+must_check int plan_add_volumes(struct plan *p, struct ward_err *e);
+/* Makes what is mounted in a named home's directory exist there. */
+must_check int plan_make_points(struct plan *p, struct ward_err *e);
+/* Appends a bind; texts are copied. Returns it (valid until the next one) or NULL: out of memory. */
+must_check struct plan_mount *plan_add_bind(struct plan *p, const char *source, const char *target);
+#define PLAN_HOME "/home/agent"
+/* Whether /home/agent is a volume that outlives the run. */
+bool plan_keeps_home(const struct plan *p);
 /* Puts the mounts in order, the system's first, and says which lie in others. */
 must_check int plan_order_mounts(struct plan *p, struct ward_err *e);
 /* Decides whom the agent is on the host; as root also makes the id-mapped copies of the policy's trees. */

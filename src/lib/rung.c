@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "lib/remove.h"
 
@@ -39,6 +40,8 @@ size_t landlock_rung_refusals(const struct policy *p, struct strv *refusals)
 		  "changes cannot be kept aside without mounts" },
 		{ moves_a_mount(p), POLICY_F_fs_host_mounts,
 		  "a path can only be given where it is (no `at`)" },
+		{ p->fs_caches.len > 0, POLICY_F_fs_caches, "volumes cannot be put in place without mounts" },
+		{ strcmp(p->fs_home, "private") != 0, POLICY_F_fs_home, "a home cannot be put in place without mounts" },
 		{ is_set(p, POLICY_F_net_mode) && p->net_mode != 0, POLICY_F_net_mode,
 		  "there is no network without a namespace for it" },
 		{ p->proc_nesting, POLICY_F_proc_nesting, "there are no namespaces to nest" },

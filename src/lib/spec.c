@@ -440,7 +440,7 @@ static int build(const struct spec_request *r, struct spec *s, struct policy_err
 
 int spec_build(const struct spec_request *r, struct spec *ret_spec, struct policy_errors *errors, struct ward_err *e)
 {
-	struct spec s = { .argv = r->argv, .progress = r->progress };
+	struct spec s = { .argv = r->argv, .progress = r->progress, .starts = r->starts };
 	int result = build(r, &s, errors, e);
 
 	if (result < 0)
@@ -456,6 +456,7 @@ void spec_clear(struct spec *s)
 	free(s->policy_file);
 	free(s->workspace);
 	free(s->cwd);
+	strv_free(&s->notes);
 	*s = (struct spec){ 0 };
 }
 

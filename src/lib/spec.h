@@ -21,6 +21,7 @@ struct spec_request {
 	size_t option_count;
 	bool widen;
 	struct progress *progress;	/* of the plan and the sweep; borrowed, NULL: nobody looks */
+	bool starts;			/* it will be run: volumes that it names are made */
 	char *const *argv;		/* CMD..., NULL for plan and check */
 };
 
@@ -29,8 +30,10 @@ struct spec {
 	char *policy_file;	/* absolute; NULL: none in force */
 	char *workspace;	/* absolute, links resolved */
 	char *cwd;		/* absolute */
+	bool starts;
 	char *const *argv;	/* borrowed */
 	struct progress *progress;	/* the request's */
+	struct strv notes;	/* for the plan's */
 };
 
 /* Brings defaults, file and options together. Errors of the policy file are gathered in *errors (all at once); any

@@ -5,6 +5,7 @@
  *	STATE/live/ID		the record of a run that has not ended; locked while its supervisor lives
  *	STATE/quarantine/ID/	what was moved out of its trees: index, and 0/ 1/ ... for each tree
  *	STATE/trusted/		see trust.c
+ *	STATE/caches/, homes/	see volume.c
  */
 #include "lib/store_internal.h"
 
@@ -34,6 +35,17 @@ static int state_path(struct buf *path, struct ward_err *e)
 	ward_fail(e, EINVAL, path->len ? "WARD_STATE_DIR is not an absolute path: %s"
 				       : "there is no place for ward's state: HOME is not set%s", buf_text(path));
 	return ward_remedy(e, "set WARD_STATE_DIR to an absolute path of a directory of your own");
+}
+
+int store_path(char **ret_path, struct ward_err *e)
+{
+	auto_buf path = { 0 };
+	int r = state_path(&path, e);
+
+	if (r < 0)
+		return r;
+	*ret_path = buf_take(&path);
+	return *ret_path ? 0 : ward_fail(e, ENOMEM, "out of memory");
 }
 
 /* Makes the directory and those above it that are missing. */

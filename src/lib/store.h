@@ -9,6 +9,8 @@ struct store_run;	/* an open, locked record */
 /* Opens (and makes, 0700) the state directory: WARD_STATE_DIR, /var/lib/ward as root, $XDG_STATE_HOME/ward or
  * ~/.local/state/ward. Refuses one that another user owns or can write. Returns the descriptor. */
 must_check int store_open(struct ward_err *e);
+/* Where that is, whether it is there or not; the caller frees. */
+must_check int store_path(char **ret_path, struct ward_err *e);
 /* A fresh run id: time and randomness, sorts by time. */
 void store_new_id(char *ret_id, size_t n);
 

@@ -22,7 +22,7 @@ static bool is_reserved(const char *s)
 /* Plain where every reader takes it for the same string, else quoted. */
 static void scalar_text(struct buf *out, const char *s)
 {
-	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-=+@";
+	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-=+@*";
 	size_t n = strlen(s);
 	bool starts_well = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || *s == '_' ||
 			   *s == '/' || strcmp(s, ".") == 0 || strncmp(s, "./", 2) == 0;

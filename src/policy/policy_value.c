@@ -188,6 +188,8 @@ static bool is_env(const char *text)
 	size_t n = strcspn(text, "=");
 	bool starts = n && !(text[0] >= '0' && text[0] <= '9');
 
+	if (n > 1 && text[n - 1] == '*' && !text[n])
+		n--;	/* PREFIX* */
 	return starts && strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") >= n;
 }
 
@@ -202,6 +204,28 @@ static bool is_service(const char *text)
 	       !host_parse(text + n + 1, true, host, &port) && port && !strpbrk(host, "*/");
 }
 
+/* A name that can stand in a path: no slash, no dot in front. */
+static bool is_name(const char *text)
+{
+	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-");
+
+	return n <= 64 && !text[n] && *text != '.' && *text != '-' && *text != '+';
+}
+
+static bool is_cache(const char *text)
+{
+	static const char names[][8] = {
+#define CACHE(name, part, path) name,
+#include "caches.def"
+#undef CACHE
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(text, names[i]) == 0)
+			return true;
+	return false;
+}
+
 bool value_has_shape(const char *kind, const char *text, const char **ret_expected, const char **ret_hint)
 {
 	char host[256];
@@ -212,7 +236,7 @@ bool value_has_shape(const char *kind, const char *text, const char **ret_expect
 	if (!*text)
 		return false;
 	if (strcmp(kind, "env") == 0) {
-		*ret_expected = "NAME or NAME=VALUE";
+		*ret_expected = "NAME, PREFIX* or NAME=VALUE";
 		return is_env(text);
 	}
 	if (strcmp(kind, "pattern") == 0) {
@@ -223,6 +247,15 @@ bool value_has_shape(const char *kind, const char *text, const char **ret_expect
 	if (strcmp(kind, "service") == 0) {
 		*ret_expected = "NAME=ADDRESS:PORT such as postgres=127.0.0.1:5432";
 		return is_service(text);
+	}
+	if (strcmp(kind, "cache") == 0) {
+		*ret_expected = "one of pip, uv, npm, yarn, pnpm, cargo, go and ccache";
+		return is_cache(text);
+	}
+	if (strcmp(kind, "name") == 0 || strcmp(kind, "program") == 0) {
+		*ret_expected = *kind == 'n' ? "private or a name" : "the name of a program";
+		*ret_hint = "letters, digits and . _ - +, at most 64, the first a letter, digit or _";
+		return is_name(text);
 	}
 	if (strcmp(kind, "host") == 0) {
 		*ret_expected = host_parse(text, false, host, &port);
