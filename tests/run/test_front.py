@@ -52,3 +52,14 @@ def test_installed_ward_can_be_moved(t):
     os.rename(one, two)
     r = t.run(two, "run", "--", "echo", "there", cwd=ws)
     t.equal((r.rc, r.out), (0, "there\n"), "second place")
+
+
+def test_command_has_the_callers_processors(t):
+    """The start moves between processors; the command must not stay where it was sent."""
+    ask = "import os; print(sorted(os.sched_getaffinity(0)))"
+    here = sorted(os.sched_getaffinity(0))
+    for mask in (here, here[-1:]):
+        for _ in range(5):
+            r = t.ward("run", "--", "/usr/bin/python3", "-c", ask, cwd=t.workspace(),
+                       wrap=["taskset", "-c", ",".join(map(str, mask))])
+            t.equal(r.out.strip(), str(mask))

@@ -93,11 +93,10 @@ static int write_maps(const struct plan_ids *ids, const struct running *run, str
 
 static void fill_child(struct native_child *c, const struct plan_ids *ids, const char *base)
 {
-	cpu_set_t cpus;
-
 	c->base = base;
 	c->ids = *ids;
-	c->spare_cpu = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) > 2;
+	if (sched_getaffinity(0, sizeof(c->cpus), &c->cpus) == 0)
+		c->cpu_count = CPU_COUNT(&c->cpus);
 	c->base_fd = c->net_fd = c->proc_fd = c->listener_fd = -1;
 	snprintf(c->root_options, sizeof(c->root_options), "mode=0755,size=4m,nr_inodes=4096,uid=%u,gid=%u",
 		 ids->inside_uid, ids->inside_gid);
@@ -105,6 +104,19 @@ static void fill_child(struct native_child *c, const struct plan_ids *ids, const
 		return;
 	snprintf(c->uid_map, sizeof(c->uid_map), "%u %u 1\n", ids->inside_uid, ids->host_uid);
 	snprintf(c->gid_map, sizeof(c->gid_map), "%u %u 1\n", ids->inside_gid, ids->host_gid);
+}
+
+/* The kernel often puts a new process on its parent's processor, where it would wait until the parent sleeps. It is sent to
+ * another one, and takes back the whole set when the word comes. */
+static void send_away(const struct native_child *c, pid_t pid)
+{
+	int here = sched_getcpu();
+	cpu_set_t others = c->cpus;
+
+	if (c->cpu_count < 2 || here < 0)
+		return;
+	CPU_CLR((size_t)here, &others);
+	(void)!sched_setaffinity(pid, sizeof(others), &others);
 }
 
 static int clone_child(struct native_child *c, struct running *run, int into, struct ward_err *e)
@@ -125,6 +137,7 @@ static int clone_child(struct native_child *c, struct running *run, int into, st
 		return explain_clone((int)-pid, e);
 	run->init_pid = (pid_t)pid;
 	run->pid_fd = child.pid_fd;
+	send_away(c, run->init_pid);
 	return c->uid_map[0] ? 0 : write_maps(&c->ids, run, e);
 }
 

@@ -3,6 +3,7 @@
 #define WARD_ENGINE_NATIVE_NATIVE_H
 
 #include <linux/filter.h>
+#include <sched.h>
 
 #include "engine/native/landlock.h"
 #include "lib/engine.h"
@@ -30,7 +31,8 @@ struct native_child {
 	char uid_map[32], gid_map[32];	/* what the child writes itself; "": the supervisor does */
 	char root_options[96];
 	bool timed;			/* the child says when each stage ended */
-	bool spare_cpu;			/* there are more processors than the supervisor and the child use */
+	cpu_set_t cpus;			/* the caller's processors */
+	int cpu_count;			/* 0: not known */
 
 	/* known from the word on */
 	const struct plan *plan;

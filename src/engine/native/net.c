@@ -51,7 +51,7 @@ long native_net_begin(struct native_child *c)
 	struct clone_child helper = { .flags = CLONE_VM | CLONE_FILES, .stack = c->net_stack,
 				      .stack_bytes = sizeof(c->net_stack), .main = make_net, .argument = c };
 
-	if (!c->spare_cpu) {
+	if (c->cpu_count < 3) {
 		(void)make_net(c);
 		return 0;
 	}
