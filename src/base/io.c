@@ -115,6 +115,31 @@ ssize_t io_recv_fds(int sock_fd, void *bytes, size_t n, int *fds, size_t max_fds
 	return got;
 }
 
+int io_send_fds(int sock_fd, const void *bytes, size_t n, const int *fds, size_t count)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(8 * sizeof(int))];
+	} control = { 0 };
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = n };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t sent;
+
+	if (count > 8)
+		return -E2BIG;
+	if (count) {
+		m.msg_control = control.space;
+		m.msg_controllen = CMSG_SPACE(count * sizeof(int));
+		control.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+						  .cmsg_len = CMSG_LEN(count * sizeof(int)) };
+		memcpy(CMSG_DATA(&control.align), fds, count * sizeof(int));
+	}
+	do
+		sent = sendmsg(sock_fd, &m, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? -errno : 0;
+}
+
 uint64_t io_now_ms(void)
 {
 	struct timespec t;

@@ -19,6 +19,8 @@ must_check int io_write_file(int dir_fd, const char *path, const char *text);
  * *ret_fds is their count. Returns the message's length, 0 at the end, or -errno. */
 must_check ssize_t io_recv_fds(int sock_fd, void *bytes, size_t n, int *fds, size_t max_fds,
 			       size_t *ret_fds);
+/* Sends one message with count descriptors (at most 8), which stay the caller's. No SIGPIPE. Returns 0 or -errno. */
+must_check int io_send_fds(int sock_fd, const void *bytes, size_t n, const int *fds, size_t count);
 /* Milliseconds of the monotonic clock. */
 uint64_t io_now_ms(void);
 

@@ -34,6 +34,17 @@ size_t text_utf8(const unsigned char *s, unsigned *ret_point)
 }
 
 /* C0, DEL, C1, directional marks and overrides, separators, zero width, variation selectors, tags. */
+bool text_is_utf8(const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	unsigned point;
+	size_t n = 1;
+
+	for (; *s && n; s += n)
+		n = text_utf8(s, &point);
+	return n > 0;
+}
+
 bool text_acts(unsigned point)
 {
 	static const struct {

@@ -7,6 +7,9 @@
 /* Length of the valid UTF-8 sequence at s (NUL-terminated), 0 if there is none; *ret_point is its code point. A pure function. */
 size_t text_utf8(const unsigned char *s, unsigned *ret_point);
 
+/* Whether all of s is UTF-8. A pure function. */
+bool text_is_utf8(const char *s);
+
 /* Whether a character acts instead of showing: it moves the cursor, turns the text around or hides. A pure function. */
 bool text_acts(unsigned point);
 

@@ -4,6 +4,7 @@
  * ward-NAME beside this program and in its libexec directory, never in PATH, where anybody could have put one.
  */
 #include "cli/cli.h"
+#include "cli/box_program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -149,6 +150,8 @@ int main(int argc, char **argv)
 		say_err(&out);
 		return EXIT_REFUSED;
 	}
+	if (argc == 1 && strcmp(argv[0], BOX_PROGRAM) == 0)
+		return box_program();
 	if (argc < 2 || !argv[1]) {
 		help_text(VERBS, &out);
 		say_err(&out);

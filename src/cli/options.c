@@ -10,9 +10,8 @@
 #include <limits.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/path.h"
 #include "base/text.h"
+#include "lib/spec_mount.h"
 
 enum kind { KIND_FLAG, KIND_TEXT, KIND_ONE, KIND_MANY, KIND_MOUNT_RO, KIND_MOUNT_RW, KIND_PAIR, KIND_LATER };
 
@@ -97,26 +96,13 @@ static const char *keep(struct options *o, char *made)
 	return o->made.failed ? NULL : o->made.items[o->made.len - 1];
 }
 
-static bool is_utf8(const char *text)
-{
-	const unsigned char *s = (const unsigned char *)text;
-	unsigned point;
-	size_t n = 1;
-
-	for (; *s && n; s += n)
-		n = text_utf8(s, &point);
-	return n > 0;
-}
-
-/* PATH[:AT] -> one entry of a list of mounts. A relative PATH is the caller's, so it is made absolute here: a policy
- * file's would be relative to the file. */
+/* PATH[:AT] -> one entry of a list of mounts. */
 static int add_mount(struct options *o, const struct option_row *row, const char *value,
 		     const char *option, struct ward_err *e)
 {
-	auto_free char *here = NULL, *path = NULL, *source = NULL;
-	auto_buf entry = { 0 };
-	struct json j = { .out = &entry };
+	auto_free char *source = NULL;
 	const char *at = NULL, *kept;
+	char *entry = NULL;
 
 	for (const char *s = value; (s = strstr(s, ":/")); s++)
 		at = s + 1;
@@ -125,19 +111,11 @@ static int add_mount(struct options *o, const struct option_row *row, const char
 		return ward_fail(e, ENOMEM, "out of memory");
 	if (!*source)
 		return ward_fail(e, EINVAL, "%s: the path is empty", option);
-	if (!is_utf8(value))
+	if (!text_is_utf8(value))
 		return ward_fail(e, EINVAL, "%s %.200s: the path is not UTF-8", option, value);
-	here = *source == '/' ? strdup("/") : realpath(".", NULL);
-	path = here ? path_join(here, source) : NULL;
-	if (!path)
-		return ward_fail_errno(e, "%s %.200s: cannot tell the current directory", option, source);
-	json_begin_object(&j, NULL);
-	json_string(&j, "path", path);
-	json_string(&j, "mode", row->kind == KIND_MOUNT_RW ? "read_write" : "read_only");
-	if (at)
-		json_string(&j, "at", at);
-	json_end_object(&j);
-	kept = keep(o, buf_take(&entry));
+	if (spec_mount_entry(source, at, row->kind == KIND_MOUNT_RW, &entry, e) < 0)
+		return ward_wrap(e, "%s", option);
+	kept = keep(o, entry);
 	if (!kept)
 		return ward_fail(e, ENOMEM, "out of memory");
 	return add_field(o, row->field, kept, option, true, e);

@@ -9,6 +9,7 @@ from . import users
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 WARD = None	# the program under test, set by the runner
+BUILD = None	# the build directory that it comes from
 
 
 def syscall(number, *args):

@@ -308,6 +308,7 @@ def main():
         os.chmod(top, 0o755)
         cache = os.path.join(top, "cache")
         os.mkdir(cache, 0o755)
+        host.BUILD = os.path.abspath(args.build)
         ward = host.WARD = stage(os.path.abspath(args.build), top, person)
         run_all(cases, ward, top, cache, max(1, args.width), report.show)
         again = report.to_repeat() if args.again else []
