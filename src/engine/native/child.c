@@ -100,8 +100,6 @@ long native_word(struct native_child *c)
 	fds = take((const int *)(const void *)CMSG_DATA(header), c->stdio_fds, 3);
 	fds = take(fds, c->cgroup_fds, c->cgroup_count);
 	take(fds, c->tree_fds, c->tree_count);
-	if (c->cpu_count > 1)	/* launch.c has sent us away from its own processor; that is done by now */
-		raw_call(SYS_sched_setaffinity, 0, sizeof(c->cpus), &c->cpus);
 	return 0;
 }
 

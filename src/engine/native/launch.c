@@ -106,17 +106,31 @@ static void fill_child(struct native_child *c, const struct plan_ids *ids, const
 	snprintf(c->gid_map, sizeof(c->gid_map), "%u %u 1\n", ids->inside_gid, ids->host_gid);
 }
 
-/* The kernel often puts a new process on its parent's processor, where it would wait until the parent sleeps. It is sent to
- * another one, and takes back the whole set when the word comes. */
+/* Whether most processors have nothing to do: what runs now on the whole host is the number before the slash in "0.1 0.2 0.3
+ * 2/80 4711", and two of them are ours. */
+static bool host_is_idle(int cpu_count)
+{
+	char text[64];
+	auto_fd fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	int running;
+
+	text[n > 0 ? n : 0] = '\0';
+	return sscanf(text, "%*s %*s %*s %d/", &running) == 1 && running < 2 + cpu_count && 4 * (running - 2) < cpu_count;
+}
+
+/* The kernel may put a new process on its parent's processor, where it waits until the parent sleeps. If there are enough
+ * idle ones, it is sent to another. */
 static void send_away(const struct native_child *c, pid_t pid)
 {
 	int here = sched_getcpu();
 	cpu_set_t others = c->cpus;
 
-	if (c->cpu_count < 2 || here < 0)
+	if (c->cpu_count < 2 || here < 0 || !host_is_idle(c->cpu_count))
 		return;
 	CPU_CLR((size_t)here, &others);
-	(void)!sched_setaffinity(pid, sizeof(others), &others);
+	if (sched_setaffinity(pid, sizeof(others), &others) == 0)
+		(void)!sched_setaffinity(pid, sizeof(c->cpus), &c->cpus);
 }
 
 static int clone_child(struct native_child *c, struct running *run, int into, struct ward_err *e)
