@@ -3,16 +3,22 @@
 _ward_options() {
 	case $1 in
 	run)
-		options="--policy --workspace --chdir --ro --rw --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --widen --verbose --json --report --help -p -w -C -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --widen --verbose --json --report --help -p -w -C -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
-		other="--env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set"
+		other="--profile --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set"
+		;;
+	shell)
+		options="--policy --profile --workspace --chdir --ro --rw --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --widen --verbose --json --report --help -p -w -C -v -h"
+		file="--policy -p --ro --rw --report"
+		directory="--workspace -w --chdir -C"
+		other="--profile --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set"
 		;;
 	plan)
-		options="--policy --workspace --chdir --ro --rw --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --widen --json --help -p -w -C -h"
+		options="--policy --profile --workspace --chdir --ro --rw --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --widen --json --help -p -w -C -h"
 		file="--policy -p --ro --rw"
 		directory="--workspace -w --chdir -C"
-		other="--env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set"
+		other="--profile --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set"
 		;;
 	check)
 		options="--json --help -h"
@@ -48,6 +54,12 @@ _ward_options() {
 		options="--json --to --help -h"
 		file=""
 		directory="--to"
+		other=""
+		;;
+	profile)
+		options="--json --help -h"
+		file=""
+		directory=""
 		other=""
 		;;
 	volume)
@@ -95,12 +107,12 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run plan check init trust doctor recover quarantine volume help version --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume help version --help --version" -- "$word")
 		return
 	fi
 	_ward_options "$verb"
 	case $verb in
-	run|plan)
+	run|shell|plan)
 		at=$(_ward_command_at)
 		if ((at > 0)); then
 			if declare -F _command_offset >/dev/null; then
@@ -120,10 +132,10 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run plan check init trust doctor recover quarantine volume help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume help version" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls restore" -- "$word")
-	elif [[ $verb == @(run|plan) ]]; then
+	elif [[ $verb == @(run|shell|plan) ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -- "$word")
 	else
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")

@@ -37,6 +37,7 @@ int ask_plan(const struct options *o, const struct plan_system *system, struct s
 	     struct progress *progress, struct ward_err *e)
 {
 	const struct spec_request request = {
+		.profile = o->profile,
 		.policy_file = o->policy_file,
 		.workspace = o->workspace,
 		.cwd = o->cwd,
@@ -45,6 +46,7 @@ int ask_plan(const struct options *o, const struct plan_system *system, struct s
 		.widen = o->widen,
 		.progress = progress,
 		.starts = o->verb != VERB_PLAN,
+		.own_env = o->own_env,
 		.argv = o->word_count ? o->words : NULL,
 	};
 	struct policy_errors errors = { 0 };

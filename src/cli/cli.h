@@ -29,10 +29,11 @@ enum verb_set {
 /* The command line of one verb, read. Strings are argv's own unless `made` holds them. */
 struct options {
 	enum verb verb;
-	const char *policy_file, *workspace, *cwd, *report_file, *to;
+	const char *profile, *policy_file, *workspace, *cwd, *report_file, *to;
 	bool widen, verbose, json, force, help;
 	struct spec_option *fields;	/* owned */
 	size_t field_count, field_cap;
+	const char *const *own_env;	/* what the verb itself sets inside, NAME=VALUE, NULL-terminated; NULL: nothing */
 	char **words;			/* what is not an option, NULL-terminated; points into argv */
 	size_t word_count;
 	struct strv made;		/* values that had to be put together */
@@ -41,6 +42,8 @@ struct options {
 /* Reads argv behind the verb (argv[0] is the first word after it); words may be moved within argv. */
 must_check int options_read(enum verb verb, char **argv, struct options *o, struct ward_err *e);
 void options_clear(struct options *o);
+/* Whose options a verb takes, as a set: shell is run with a command of its own. */
+uint32_t options_of(enum verb verb);
 
 /* Each verb: a word of main()'s table. Returns the exit code. */
 #define VERB(id, name, min, max, words, args, help, about, example, example_help) \

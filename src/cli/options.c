@@ -39,10 +39,15 @@ static const struct option_row rows[] = {
 #undef LATER
 };
 
+uint32_t options_of(enum verb verb)
+{
+	return verb == VERB_SHELL ? V_RUN : 1U << verb;
+}
+
 static const struct option_row *find_long(enum verb verb, const char *name, size_t n)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		if (rows[i].verbs & (1U << verb) && strncmp(rows[i].name, name, n) == 0 &&
+		if (rows[i].verbs & options_of(verb) && strncmp(rows[i].name, name, n) == 0 &&
 		    rows[i].name[n] == '\0')
 			return &rows[i];
 	return NULL;
@@ -51,7 +56,7 @@ static const struct option_row *find_long(enum verb verb, const char *name, size
 static const struct option_row *find_short(enum verb verb, char name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		if (rows[i].verbs & (1U << verb) && name && rows[i].short_name[0] == name)
+		if (rows[i].verbs & options_of(verb) && name && rows[i].short_name[0] == name)
 			return &rows[i];
 	return NULL;
 }
@@ -64,7 +69,7 @@ static int fail_unknown(enum verb verb, const char *word, struct ward_err *e)
 	ward_fail(e, EINVAL, "unknown option %.200s", word);
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		if (rows[i].verbs & (1U << verb))
+		if (rows[i].verbs & options_of(verb))
 			text_nearest(name + strspn(name, "-"), rows[i].name + 2, &best, &distance);
 	if (best)
 		return ward_remedy(e, "did you mean --%s? See ward %s --help", best, verb_name(verb));

@@ -43,7 +43,7 @@ int say_error(const struct ward_err *e, bool json, int code)
 
 int say_usage(const struct ward_err *e, const struct options *o)
 {
-	return say_error(e, o->json, o->verb == VERB_RUN ? EXIT_REFUSED : EXIT_USAGE);
+	return say_error(e, o->json, o->verb == VERB_RUN || o->verb == VERB_SHELL ? EXIT_REFUSED : EXIT_USAGE);
 }
 
 int say_out(const struct buf *out, int code)

@@ -127,6 +127,21 @@ static void close_all(int **fds)
 	}
 }
 
+/* git has told the user that it could not write; this tells why, and how to go on. */
+static void explain_git(struct box *b)
+{
+	for (size_t i = 0; i < b->plan->root_count; i++)
+		for (size_t k = 0; k < b->plan->roots[i].refused.len; k++) {
+			const char *path = b->plan->roots[i].refused.items[k];
+			auto_buf what = { 0 }, remedy = { 0 };
+
+			buf_printf(&what, "writing %s", path);
+			buf_printf(&remedy, "keep the changes aside until you have looked (--review), or take it out of the protected "
+					    "names: --set 'filesystem.protect=[\"!%s\"]'", path);
+			result_explain(b->result, buf_text(&what), "it is protected: it decides what git runs with your rights", buf_text(&remedy));
+		}
+}
+
 void box_finish(struct box *b)
 {
 	drain(b);
@@ -134,6 +149,7 @@ void box_finish(struct box *b)
 	notify_destroy(b->notify);
 	watch_destroy(b->watch);
 	guard_watch_drain(b->guard_watch);
+	explain_git(b);
 	guard_watch_destroy(b->guard_watch);
 	cgroup_destroy(b->run.cgroup);
 	sweep(b);

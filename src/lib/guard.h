@@ -40,6 +40,7 @@ struct guard_root {
 	struct strv links;		/* protected links as they were, "PATH\nTARGET" with "\" and newlines escaped, sorted */
 	uint64_t since_ns;		/* when the scan began, by the clock that stamps files */
 	struct strv lost;		/* protected names that somebody outside took away since: what stands there is new */
+	struct strv refused;		/* protected names whose NAME.lock came and went: git tried to write them, in vain */
 	size_t lost_on_record;		/* how many of them the run's record has */
 	struct guard_dirs *dirs;	/* directories as they were; NULL: the sweep reads everything */
 	struct progress *progress;	/* borrowed; NULL: nobody looks */

@@ -11,6 +11,8 @@
  * A name that is taken away, and not by the rename that editors make a backup with, is lost: the sandbox can put something of
  * its own there before anybody has looked. What the sweep finds there is new to it, whoever made it.
  *
+ * A lock of git's that is removed beside a protected name tells that git wanted to write that one: the run's result explains it.
+ *
  * The sandbox itself cannot create or remove these names, they are mount points to it; what else it does in those directories makes
  * events that are read and dropped.
  */
@@ -236,6 +238,23 @@ static void mark_all(struct guard_watch *w)
 	}
 }
 
+/* git writes NAME.lock and renames it over NAME. Where NAME is protected that fails, and the lock is removed. */
+static void note_refused(struct guard_root *g, const char *dir, const char *name)
+{
+	static const char lock[] = ".lock";
+	size_t n = strlen(name), dir_len = strlen(dir), suffix = strlen(lock);
+
+	if (n <= suffix || strcmp(name + n - suffix, lock) != 0)
+		return;
+	for (size_t i = 0; i < g->step_count; i++) {
+		const char *path = g->steps[i].path, *base = path + dir_len + (dir_len ? 1 : 0);
+
+		if (g->steps[i].action == GUARD_READONLY && strncmp(path, dir, dir_len) == 0 && strlen(path) == (size_t)(base - path) + n - suffix &&
+		    strncmp(base, name, n - suffix) == 0 && !strv_has(&g->refused, path))
+			strv_add(&g->refused, path);
+	}
+}
+
 static void handle_event(struct guard_watch *w, const struct inotify_event *event, const struct inotify_event *next)
 {
 	if (event->mask & IN_Q_OVERFLOW)
@@ -247,6 +266,8 @@ static void handle_event(struct guard_watch *w, const struct inotify_event *even
 			w->dirs[i].wd = -1;
 		else if (event->len && !is_backup(event, next))
 			mark(w, w->dirs[i].root, w->dirs[i].dir, event->name, event->mask & TAKEN);
+		if (event->len && event->mask & IN_DELETE)
+			note_refused(&w->roots[w->dirs[i].root], w->dirs[i].dir, event->name);
 	}
 }
 

@@ -136,8 +136,8 @@ visible:
 static int fill_plan(struct plan *p, struct ward_err *e)
 {
 	static int (*const steps[])(struct plan *, struct ward_err *) = {
-		plan_add_policy_mounts, plan_choose_ids, plan_add_volumes, limits_assign, plan_add_private,
-		plan_order_mounts, plan_make_points, check_cwd, add_guards, plan_make_env,
+		plan_add_policy_mounts, plan_add_programs, plan_choose_ids, plan_add_volumes, limits_assign, plan_add_private,
+		plan_order_mounts, plan_make_points, check_cwd, add_guards, plan_add_git, plan_make_env,
 	};
 	int r = 0;
 
@@ -160,6 +160,8 @@ int plan_compile(const struct spec *s, const struct plan_system *system, struct 
 	facts_read(&p->facts);
 	if (any_limit(&s->policy))
 		p->facts.cgroup = cgroup_probe();
+	for (size_t i = 0; i < s->notes.len; i++)
+		strv_add(&p->notes, s->notes.items[i]);
 	choose_rung(p);
 	r = p->workspace ? 0 : ward_fail(e, ENOMEM, "out of memory");
 	if (r == 0 && !system)

@@ -69,7 +69,7 @@ struct plan_mount {
 /* What every sandbox on this host sees, whatever its policy: read while the policy still is. */
 struct plan_system {
 	struct plan_mount *mounts;
-	size_t mount_count;
+	size_t mount_count, mount_cap;
 	struct strv strings;
 };
 
@@ -90,7 +90,7 @@ struct plan {
 	const struct plan_system *system;	/* borrowed, or own_system */
 	struct plan_system *own_system;
 	struct plan_mount *mounts;	/* the system's first, then in the order of mounting; texts live in `strings` */
-	size_t mount_count;
+	size_t mount_count, mount_cap;
 	struct guard_root *roots;	/* writable trees: the workspace first */
 	size_t root_count;
 	struct strv env;		/* NAME=VALUE, complete */

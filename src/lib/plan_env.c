@@ -1,6 +1,7 @@
 /*
  * The environment inside: an allow-list. In: the policy's names, the caller's environment. Out: NAME=VALUE lines. Of
- * PATH only directories that exist inside are kept, in the caller's order, with the system's behind them.
+ * PATH only directories that exist inside are kept, in the caller's order, with the system's behind them; a TERM that nothing
+ * inside knows becomes one that it does.
  */
 #include "lib/plan_root.h"
 
@@ -28,7 +29,7 @@ static void add_path(struct plan *p)
 	const char *path = getenv("PATH");
 	auto_buf out = { 0 };
 
-	buf_puts(&out, "PATH=");
+	buf_puts(&out, p->spec->policy.fs_programs.len ? "PATH=" PLAN_PROGRAMS ":" : "PATH=");
 	while (path && *path) {
 		size_t n = strcspn(path, ":");
 		auto_free char *entry = strndup(path, n);
@@ -74,6 +75,39 @@ static void pass_prefix(struct plan *p, const char *prefix, size_t n)
 	}
 }
 
+/* Whether the description of a terminal is in a place that the sandbox sees. */
+static bool has_terminal(const char *term)
+{
+	static const char *const places[] = { "/usr/share/terminfo", "/usr/lib/terminfo", "/lib/terminfo", "/etc/terminfo" };
+	char path[128];
+
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		snprintf(path, sizeof(path), "%s/%c/%s", places[i], *term, term);
+		if (access(path, R_OK) == 0)
+			return true;
+		snprintf(path, sizeof(path), "%s/%02x/%s", places[i], (unsigned char)*term, term);
+		if (access(path, R_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A terminal that only the user's home knows (newer ones bring their own description) would leave every full-screen program helpless: what
+ * takes its place is what such terminals understand. */
+static const char *known_terminal(struct plan *p, const char *term)
+{
+	static const char *const usual[] = { "xterm-256color", "xterm", "vt100" };
+
+	if (!*term || (!strchr(term, '/') && *term != '.' && strlen(term) < 64 && has_terminal(term)))
+		return term;
+	for (size_t i = 0; i < ARRAY_LEN(usual); i++)
+		if (has_terminal(usual[i])) {
+			strv_addf(&p->notes, "TERM is %s inside: the system has no description of yours", usual[i]);
+			return usual[i];
+		}
+	return term;
+}
+
 int plan_make_env(struct plan *p, struct ward_err *e)
 {
 	const struct strv *wanted = &p->spec->policy.proc_env;
@@ -82,6 +116,8 @@ int plan_make_env(struct plan *p, struct ward_err *e)
 		strv_add(&p->env, fixed_env[i]);
 	add_path(p);
 	strv_addf(&p->env, "PWD=%s", p->cwd);
+	for (const char *const *own = p->spec->own_env; own && *own; own++)
+		set_env(p, *own, strcspn(*own, "="), strchr(*own, '=') + 1);
 	for (size_t i = 0; i < wanted->len; i++) {
 		const char *item = wanted->items[i];
 		size_t n = strcspn(item, "=");
@@ -95,6 +131,8 @@ int plan_make_env(struct plan *p, struct ward_err *e)
 			continue;
 		}
 		value = item[n] == '=' ? item + n + 1 : getenv(name);
+		if (value && strcmp(item, "TERM") == 0)
+			value = known_terminal(p, value);
 		if (value)
 			set_env(p, name, n, value);
 	}

@@ -192,6 +192,7 @@ static void print_json(const struct plan *p, const char *const *stages, struct b
 	json_string(&j, "rung", rung_name(p->rung));
 	json_string(&j, "workspace", p->workspace);
 	json_string(&j, "cwd", p->cwd);
+	json_string(&j, "profile", p->spec->profile);
 	json_string(&j, "policy_file", p->spec->policy_file);
 	json_strings(&j, "command", p->spec->argv);
 	json_ids(&j, &p->ids);
@@ -226,6 +227,8 @@ static void text_head(const struct plan *p, struct buf *out)
 	text_line(out, "rung", rung_name(p->rung));
 	text_line(out, "workspace", p->workspace);
 	text_line(out, "directory", p->cwd);
+	if (p->spec->profile)
+		text_line(out, "profile", p->spec->profile);
 	text_line(out, "policy", p->spec->policy_file ? p->spec->policy_file : "no file: defaults and options");
 	if (p->spec->argv) {
 		buf_printf(out, "%-10s", "command");

@@ -53,7 +53,7 @@ static const char *const etc_rows[] = {
 /* Where mounts are added: a plan's list or the system's. */
 struct mount_list {
 	struct plan_mount **mounts;
-	size_t *count;
+	size_t *count, *cap;
 	struct strv *strings;
 };
 
@@ -64,12 +64,12 @@ static struct plan_mount *add_mount(const struct mount_list *list, enum mount_ki
 	size_t n = *list->count;
 	struct plan_mount *m = *list->mounts;
 
-	if (n == 0 || (n & (n - 1)) == 0) {
-		/* full at 0, 1, 2, 4, 8 ...: double */
-		m = reallocarray(*list->mounts, n ? 2 * n : 1, sizeof(*m));
+	if (n == *list->cap) {
+		m = reallocarray(*list->mounts, n ? 2 * n : 8, sizeof(*m));
 		if (!m)
 			return NULL;
 		*list->mounts = m;
+		*list->cap = n ? 2 * n : 8;
 	}
 	m += n;
 	*m = (struct plan_mount){ .kind = kind, .tree_fd = -1 };
@@ -87,7 +87,7 @@ static struct plan_mount *add_mount(const struct mount_list *list, enum mount_ki
 
 static struct mount_list plan_list(struct plan *p)
 {
-	return (struct mount_list){ &p->mounts, &p->mount_count, &p->strings };
+	return (struct mount_list){ &p->mounts, &p->mount_count, &p->mount_cap, &p->strings };
 }
 
 struct plan_mount *plan_add_bind(struct plan *p, const char *source, const char *target)
@@ -95,6 +95,23 @@ struct plan_mount *plan_add_bind(struct plan *p, const char *source, const char 
 	struct mount_list list = plan_list(p);
 
 	return add_mount(&list, MOUNT_BIND, source, target);
+}
+
+int plan_add_link(struct plan *p, const char *to, const char *target)
+{
+	struct mount_list list = plan_list(p);
+
+	return add_mount(&list, MOUNT_LINK, to, target) ? 0 : -ENOMEM;
+}
+
+int plan_add_file(struct plan *p, const char *text, const char *target)
+{
+	struct mount_list list = plan_list(p);
+	struct plan_mount *m = add_mount(&list, MOUNT_FILE, text, target);
+
+	if (m)
+		m->mode = 0644;
+	return m ? 0 : -ENOMEM;
 }
 
 static int add_link(const struct mount_list *list, int dir_fd, const char *name, const char *path)
@@ -215,7 +232,7 @@ int plan_system_read(struct plan_system **ret_system, struct ward_err *e)
 
 	if (!system)
 		return ward_fail(e, ENOMEM, "out of memory");
-	list = (struct mount_list){ &system->mounts, &system->mount_count, &system->strings };
+	list = (struct mount_list){ &system->mounts, &system->mount_count, &system->mount_cap, &system->strings };
 	for (size_t i = 0; i < ARRAY_LEN(root_rows) && r == 0; i++) {
 		const struct root_row *row = &root_rows[i];
 
@@ -276,9 +293,7 @@ int plan_add_private(struct plan *p, struct ward_err *e)
 	return 0;
 }
 
-/* Adds one tree that the user asked for; says what is wrong with it before anything starts. */
-static int add_policy_bind(struct plan *p, const char *source, const char *target, bool writable,
-			   struct ward_err *e)
+int plan_add_policy_bind(struct plan *p, const char *source, const char *target, bool writable, struct ward_err *e)
 {
 	/* the workspace was resolved already */
 	auto_free char *real = source == p->workspace ? strdup(source) : realpath(source, NULL);
@@ -329,7 +344,7 @@ static int add_git_dirs(struct plan *p, bool writable, struct ward_err *e)
 	int r = guard_git_dirs(p->workspace, &dirs, &p->notes, e);
 
 	for (size_t i = 0; i < dirs.len && r >= 0; i++) {
-		r = add_policy_bind(p, dirs.items[i], dirs.items[i], writable, e);
+		r = plan_add_policy_bind(p, dirs.items[i], dirs.items[i], writable, e);
 		if (r >= 0)
 			r = check_git_dir(p, &p->mounts[p->mount_count - 1], dirs.items[i], e);
 	}
@@ -348,7 +363,7 @@ static int add_host_mounts(struct plan *p, struct ward_err *e)
 
 		if (!source || !target)
 			return ward_fail(e, ENOMEM, "out of memory");
-		r = add_policy_bind(p, source, target, pm->writable, e);
+		r = plan_add_policy_bind(p, source, target, pm->writable, e);
 		if (r < 0)
 			return r;
 	}
@@ -358,7 +373,7 @@ static int add_host_mounts(struct plan *p, struct ward_err *e)
 int plan_add_policy_mounts(struct plan *p, struct ward_err *e)
 {
 	bool writable = p->spec->policy.fs_mode == FS_MODE_READ_WRITE;
-	int r = add_policy_bind(p, p->workspace, p->workspace, writable, e);
+	int r = plan_add_policy_bind(p, p->workspace, p->workspace, writable, e);
 
 	if (r == 0)
 		r = add_git_dirs(p, writable, e);
@@ -426,6 +441,7 @@ static int join_system(struct plan *p, const struct plan_system *system)
 	free(p->mounts);
 	p->mounts = all;
 	p->mount_count += system->mount_count;
+	p->mount_cap = p->mount_count;
 	return 0;
 }
 

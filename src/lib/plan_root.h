@@ -14,7 +14,17 @@ must_check int plan_add_volumes(struct plan *p, struct ward_err *e);
 must_check int plan_make_points(struct plan *p, struct ward_err *e);
 /* Appends a bind; texts are copied. Returns it (valid until the next one) or NULL: out of memory. */
 must_check struct plan_mount *plan_add_bind(struct plan *p, const char *source, const char *target);
+/* Adds one tree that the user asked for, read-only or writable, or says what is wrong with it. */
+must_check int plan_add_policy_bind(struct plan *p, const char *source, const char *target, bool writable, struct ward_err *e);
+/* Appends a link or a file of ward's own, which the engine makes. Texts are copied. -ENOMEM. */
+must_check int plan_add_link(struct plan *p, const char *to, const char *target);
+must_check int plan_add_file(struct plan *p, const char *text, const char *target);
+/* Adds what the policy's programs are made of. */
+must_check int plan_add_programs(struct plan *p, struct ward_err *e);
+/* Adds git's configuration. */
+must_check int plan_add_git(struct plan *p, struct ward_err *e);
 #define PLAN_HOME "/home/agent"
+#define PLAN_PROGRAMS "/.ward/bin"	/* links to the policy's programs, in front of PATH */
 /* Whether /home/agent is a volume that outlives the run. */
 bool plan_keeps_home(const struct plan *p);
 /* Puts the mounts in order, the system's first, and says which lie in others. */

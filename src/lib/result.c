@@ -52,6 +52,13 @@ void result_deny(struct result *r, const char *what, const char *why, const char
 	};
 }
 
+void result_explain(struct result *r, const char *what, const char *why, const char *remedy)
+{
+	result_deny(r, what, why, remedy);
+	for (size_t i = 0; i < r->denial_count; i++)
+		r->denials[i].explains |= r->denials[i].what && strcmp(r->denials[i].what, what) == 0;
+}
+
 void result_layer_note(struct result *r, enum layer l, enum layer_state s, const char *note)
 {
 	r->layers[l] = s;
@@ -242,6 +249,17 @@ void result_stopped_text(const struct result *r, const struct plan *p, struct bu
 		}
 		buf_puts(out, "; remedy: ");
 		remedy_option(&t, out);
+		buf_puts(out, "\n");
+	}
+	for (size_t i = 0; r->exit_code && i < r->denial_count; i++) {
+		const struct denial *d = &r->denials[i];
+
+		if (!d->explains || !d->what || !d->why || !d->remedy)
+			continue;
+		buf_puts(out, "ward: ");
+		text_escape(out, d->what);
+		buf_printf(out, ": %s\n  remedy: ", d->why);
+		text_escape(out, d->remedy);
 		buf_puts(out, "\n");
 	}
 }

@@ -1,6 +1,6 @@
 /*
  * The spec. In: a request from the command line. Out: one policy with the origin of each value, the workspace and the
- * directory to start in, or a refusal. The order is that of spec_build(): defaults, file, trust, options, what this build
+ * directory to start in, or a refusal. The order is that of spec_build(): defaults, profile, file, trust, options, what this build
  * does not do, workspace. A policy file is opened once, read once, and the same bytes are hashed and parsed; a file that
  * was only found in the workspace may have been written by an agent, so if it widens the defaults it needs `ward trust`,
  * and on top of any file an option can only narrow unless --widen is given. Runs in `ward` with the user's rights.
@@ -17,6 +17,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "lib/profile.h"
 #include "lib/trust.h"
 
 #define POLICY_BYTES_MAX (1024 * 1024)
@@ -170,19 +171,14 @@ static void join_lines(const struct strv *lines, struct buf *out)
 	}
 }
 
-/* A found file that allows more than the defaults counts only if the user accepted that content. */
-static int check_trust(const struct source *s, const struct policy *p, struct ward_err *e)
+/* A found file that allows more than the defaults and the profile, which is base, counts only if the user accepted that content. */
+static int check_trust(const struct source *s, const struct policy *base, const struct policy *p, struct ward_err *e)
 {
 	auto_strv wider = { 0 };
 	auto_buf list = { 0 }, shown = { 0 };
-	struct policy base;
 	char hex[SHA256_HEX];
-	int r = policy_defaults(&base, e);
+	int r = policy_compare_on(base, p, machine_memory(), &wider);
 
-	if (r < 0)
-		return r;
-	r = policy_compare_on(&base, p, machine_memory(), &wider);
-	policy_clear(&base);
 	if (r < 0)
 		return ward_fail(e, -r, "cannot compare the policy with the defaults");
 	if (r == 0)
@@ -210,8 +206,7 @@ static char *absolute(const char *base, const char *path)
 	return path_join(base, path);
 }
 
-/* Makes the paths of mounts absolute that are not yet. */
-static int resolve_mounts(struct policy *p, const char *base, struct ward_err *e)
+int spec_resolve_mounts(struct policy *p, const char *base, struct ward_err *e)
 {
 	for (size_t i = 0; i < p->fs_host_mounts.len; i++) {
 		struct policy_mount *m = &p->fs_host_mounts.items[i];
@@ -249,7 +244,7 @@ static int resolve_file_paths(struct policy *p, const char *file, struct ward_er
 		free(p->fs_workspace);
 		p->fs_workspace = take_ptr(workspace);
 	}
-	return resolve_mounts(p, dir, e);
+	return spec_resolve_mounts(p, dir, e);
 }
 
 /* The names of the options that set this field, " (--memory)". */
@@ -322,7 +317,7 @@ static int apply_options(const struct spec_request *r, struct spec *s, const cha
 	if (result == 0)
 		result = set_options(r, &s->policy, e);
 	if (result == 0 && here)
-		result = resolve_mounts(&s->policy, here, e);
+		result = spec_resolve_mounts(&s->policy, here, e);
 	if (result == 0 && checked)
 		result = check_narrowing(r, &base, &s->policy, e);
 	policy_clear(&base);
@@ -392,6 +387,20 @@ static int find_workspace(const struct spec_request *r, struct spec *s, const ch
 	return result < 0 ? result : workspace_cwd(s->workspace, here, r->cwd, &s->cwd, e);
 }
 
+/* Reads the file over the defaults and the profile. */
+static int read_over(const struct source *file, struct spec *s, struct policy_errors *errors, struct ward_err *e)
+{
+	struct policy base = { 0 };
+	int result = file->found ? policy_copy(&base, &s->policy, e) : 0;
+
+	if (result == 0)
+		result = source_parse(file, &s->policy, errors, e);
+	if (result == 0 && file->found)
+		result = check_trust(file, &base, &s->policy, e);
+	policy_clear(&base);
+	return result;
+}
+
 /* The policy file: the one named, or the one found where the workspace would be. */
 static int load_file(const struct spec_request *r, struct spec *s, const char *here, struct policy_errors *errors,
 		     struct ward_err *e)
@@ -408,9 +417,7 @@ static int load_file(const struct spec_request *r, struct spec *s, const char *h
 	}
 	if (result < 0 || !file.path)
 		return result;
-	result = source_parse(&file, &s->policy, errors, e);
-	if (result == 0 && file.found)
-		result = check_trust(&file, &s->policy, e);
+	result = read_over(&file, s, errors, e);
 	if (result == 0)
 		result = resolve_file_paths(&s->policy, file.path, e);
 	if (result == 0)
@@ -427,6 +434,8 @@ static int build(const struct spec_request *r, struct spec *s, struct policy_err
 	if (result < 0 && !(r->workspace && *r->workspace == '/'))
 		return result;
 	result = policy_defaults(&s->policy, e);
+	if (result == 0 && r->profile)
+		result = profile_apply(r->profile, s, errors, e);
 	if (result == 0)
 		result = load_file(r, s, here, errors, e);
 	if (result == 0)
@@ -440,7 +449,8 @@ static int build(const struct spec_request *r, struct spec *s, struct policy_err
 
 int spec_build(const struct spec_request *r, struct spec *ret_spec, struct policy_errors *errors, struct ward_err *e)
 {
-	struct spec s = { .argv = r->argv, .progress = r->progress, .starts = r->starts };
+	struct spec s = { .argv = r->argv, .progress = r->progress, .starts = r->starts,
+			  .own_env = r->own_env };
 	int result = build(r, &s, errors, e);
 
 	if (result < 0)
@@ -454,6 +464,7 @@ void spec_clear(struct spec *s)
 {
 	policy_clear(&s->policy);
 	free(s->policy_file);
+	free(s->profile);
 	free(s->workspace);
 	free(s->cwd);
 	strv_free(&s->notes);

@@ -14,6 +14,7 @@ struct spec_option {
 };
 
 struct spec_request {
+	const char *profile;		/* --profile, NULL: none */
 	const char *policy_file;	/* -p, NULL: look for ward.yaml in the workspace */
 	const char *workspace;		/* -w, NULL: the policy's, or the current directory */
 	const char *cwd;		/* -C, NULL: the workspace, or where the caller stands inside it */
@@ -22,15 +23,18 @@ struct spec_request {
 	bool widen;
 	struct progress *progress;	/* of the plan and the sweep; borrowed, NULL: nobody looks */
 	bool starts;			/* it will be run: volumes that it names are made */
+	const char *const *own_env;	/* NAME=VALUE that the caller itself sets inside, NULL-terminated; NULL: nothing */
 	char *const *argv;		/* CMD..., NULL for plan and check */
 };
 
 struct spec {
 	struct policy policy;	/* paths of host mounts are absolute */
 	char *policy_file;	/* absolute; NULL: none in force */
+	char *profile;		/* its name; NULL: none */
 	char *workspace;	/* absolute, links resolved */
 	char *cwd;		/* absolute */
 	bool starts;
+	const char *const *own_env;	/* the request's */
 	char *const *argv;	/* borrowed */
 	struct progress *progress;	/* the request's */
 	struct strv notes;	/* for the plan's */
@@ -41,6 +45,9 @@ struct spec {
 must_check int spec_build(const struct spec_request *r, struct spec *ret_spec,
 			  struct policy_errors *errors, struct ward_err *e);
 void spec_clear(struct spec *s);
+
+/* Makes the paths of host mounts absolute that are not yet: "~/" is the home directory, others are below base. */
+must_check int spec_resolve_mounts(struct policy *p, const char *base, struct ward_err *e);
 
 /* Reads a policy file over *p. -EINVAL: see *errors; others: *e. */
 must_check int spec_read_policy(const char *path, struct policy *p, struct policy_errors *errors,

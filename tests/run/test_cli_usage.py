@@ -4,8 +4,8 @@ import shutil
 import subprocess
 
 VERBS = ["run", "plan", "check", "init", "trust", "doctor", "quarantine", "help", "version"]
-LATER_VERBS = ["shell", "exec", "attach", "ps", "logs", "diff", "apply", "explain", "learn", "audit", "serve", "render"]
-LATER_OPTIONS = [["--profile", "x"], ["--review"], ["--apply-on-exit"], ["--continue", "x"], ["--allow", "h:1"], ["-d"],
+LATER_VERBS = ["exec", "attach", "ps", "logs", "diff", "apply", "explain", "learn", "audit", "serve", "render"]
+LATER_OPTIONS = [["--review"], ["--apply-on-exit"], ["--continue", "x"], ["--allow", "h:1"], ["-d"],
                  ["-t"], ["--name", "x"], ["--hints"], ["--isolation", "vm"], ["--image", "debian:12"], ["--gpus", "all"]]
 
 

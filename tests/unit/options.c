@@ -122,7 +122,7 @@ static void test_refusals(unused_arg void **state)
 
 static void test_later(unused_arg void **state)
 {
-	static const char *const later[] = { "--profile", "--review", "--apply-on-exit", "--continue",
+	static const char *const later[] = { "--review", "--apply-on-exit", "--continue",
 				       "--allow", "-d", "-t", "--name", "--hints" };
 
 	for (size_t i = 0; i < ARRAY_LEN(later); i++)

@@ -256,6 +256,8 @@ static long make_late(struct native_child *c, const struct plan_mount *m, const 
 		return attach_bind(c, m);
 	if (m->kind == MOUNT_LINK)
 		return make_link(c->base_fd, target, m->source);
+	if (m->kind == MOUNT_FILE)
+		return create_file(c->base_fd, target, m->source, raw_strlen(m->source), m->mode);
 	r = native_make_point(c->base_fd, target, false);
 	return r < 0 ? r : mount_tmpfs(c, target, m->noexec ? MS_NOEXEC : 0, options);
 }

@@ -1,0 +1,196 @@
+"""--profile: where profiles come from, what goes over what, the programs they show, and ward shell."""
+import json
+import os
+import stat
+
+from harness import needs
+
+BUILT_IN = ["claude", "codex", "gemini", "generic", "python"]
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../profiles")
+
+
+def own_profile(t, name, text):
+    """Puts a profile into the user's own directory."""
+    t.write(t.home, {f".config/ward/profiles/{name}.yaml": text})
+
+
+def program(t, path, text="#!/bin/sh\necho ran $0 \"$@\"\n"):
+    """Makes an executable script."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as f:
+        f.write(text)
+    os.chmod(path, 0o755)
+    return path
+
+
+def path_with(*dirs):
+    """An environment whose PATH begins with these directories."""
+    return {"PATH": ":".join((*dirs, "/usr/local/bin:/usr/bin:/bin"))}
+
+
+def test_the_built_in_ones(t):
+    """Every file of profiles/ is built in, loads, plans, and runs a command."""
+    t.equal(sorted(f[:-5] for f in os.listdir(SOURCE)), BUILT_IN, "files")
+    listed = json.loads(t.ward("profile", "ls", "--json").out)["profiles"]
+    t.equal([p["name"] for p in listed], BUILT_IN, "names")
+    t.check(all(p["about"] and p["file"] is None for p in listed), f"descriptions: {listed}")
+    ws = t.workspace()
+    for name in BUILT_IN:
+        t.equal(t.ward("profile", "show", name).out, t.read(SOURCE, f"{name}.yaml"), name)
+        t.equal(json.loads(t.ward("plan", "--json", "--profile", name, cwd=ws).out)["profile"], name)
+        r = t.ward("run", "--profile", name, "--", "sh", "-c", "echo $HOME; touch ~/x ~/.npm/x ~/.cache/pip/x", cwd=ws, report=True)
+        t.equal((r.rc, r.out), (0, "/home/agent\n"), name)
+        note = [n for n in r.report["notes"] if n.startswith("no network: ")]
+        t.equal(len(note), 0 if name == "generic" else 1, f"notes of {name}: {r.report['notes']}")
+    for text in (t.ward("profile", "ls").out, t.ward("plan", "--profile", "claude", cwd=ws).out):
+        t.contains(text, "claude")
+
+
+def test_an_unknown_one(t):
+    ws = t.workspace()
+    for name in ("claud", "../claude", "", "no/such", "-x"):
+        r = t.ward("run", f"--profile={name}", "--", "true", cwd=ws)
+        t.equal(r.rc, 125, name)
+    t.contains(t.ward("run", "--profile", "claud", "--", "true", cwd=ws).err, "did you mean claude?")
+    t.equal(t.ward("profile", "show", "claud").rc, 125)
+    t.equal(t.ward("profile").rc, 2)
+    t.equal(t.ward("profile", "show").rc, 2)
+
+
+def test_ones_own_goes_first(t):
+    own_profile(t, "claude", "# Mine.\nversion: 1\nresources: {pids_limit: 17}\n")
+    own_profile(t, "team", "version: 1\nresources: {pids_limit: 18}\n")
+    ws = t.workspace()
+    for name, pids in (("claude", 17), ("team", 18)):
+        plan = json.loads(t.ward("plan", "--json", "--profile", name, cwd=ws).out)
+        t.equal(plan["limits"]["pids"]["value"], pids, name)
+    listed = {p["name"]: p for p in json.loads(t.ward("profile", "ls", "--json").out)["profiles"]}
+    t.equal((listed["claude"]["about"], listed["team"]["file"]), ("Mine.", f"{t.home}/.config/ward/profiles/team.yaml"))
+    moved = t.fresh_dir("config")
+    t.write(moved, {"ward/profiles/moved.yaml": "version: 1\n"})
+    t.equal(t.ward("plan", "--profile", "moved", cwd=ws, env={"XDG_CONFIG_HOME": moved}).rc, 0)
+    own_profile(t, "broken", "version: 1\nfilesytem: {mode: x}\nresources: {pids_limit: lots}\n")
+    r = t.ward("run", "--profile", "broken", "--", "true", cwd=ws)
+    t.equal(r.rc, 125)
+    t.contains(r.err, "broken.yaml:2:1")
+    t.contains(r.err, "broken.yaml:3:")
+
+
+def test_precedence(t):
+    """Defaults < profile < file < options; a profile widens without trust, a found file on top of it does not."""
+    own_profile(t, "p", "version: 1\nprocess: {syscalls: build}\nresources: {pids_limit: 2000, timeout_seconds: 100}\n")
+    ws = t.workspace({"ward.yaml": "version: 1\nresources: {timeout_seconds: 50}\n"})
+
+    def planned(*options, **more):
+        r = t.ward("plan", "--json", *options, cwd=ws, **more)
+        return [json.loads(r.out)["limits"][k]["value"] for k in ("pids", "timeout")] if r.rc == 0 else r.err
+    t.equal(planned(), [1024, 50000])
+    t.equal(planned("--profile", "p"), [2000, 50000])
+    t.equal(planned("--profile", "p", "--pids", "7"), [7, 50000])
+    t.contains(planned("--profile", "p", "--pids", "2001"), "can only narrow")
+    t.write(ws, {"ward.yaml": "version: 1\nresources: {pids_limit: 2000}\n"})
+    t.contains(planned(), "widens the defaults")
+    t.equal(planned("--profile", "p"), [2000, 100000], "the file grants what the profile does")
+    t.write(ws, {"ward.yaml": "version: 1\nresources: {pids_limit: 3000}\n"})
+    t.contains(planned("--profile", "p"), "ward trust")
+
+
+def test_what_this_build_cannot_do_is_refused_unless_it_narrows(t):
+    ws = t.workspace()
+    own_profile(t, "net", "version: 1\nnetwork: {mode: open, egress_allowlist: [a.example], ingress: [80]}\n")
+    r = t.ward("run", "--profile", "net", "--", "sh", "-c", "! grep -q : /proc/net/route; tail -n +3 /proc/net/dev", cwd=ws, report=True)
+    t.equal(r.rc, 0)
+    t.contains(" ".join(r.report["notes"]), "a.example")
+    t.equal([line.split(":")[0].strip() for line in r.out.splitlines()], ["lo"], "interfaces")
+    own_profile(t, "gpu", "version: 1\nresources: {gpus: all}\n")
+    t.contains(t.ward("run", "--profile", "gpu", "--", "true", cwd=ws).err, "not yet supported")
+    # the same in a file is the user's own demand
+    t.write(ws, {"p.yaml": "version: 1\nnetwork: {mode: open}\n"})
+    t.equal(t.ward("run", "-p", "p.yaml", "--", "true", cwd=ws).rc, 125)
+
+
+def test_programs_are_shown_with_their_packages_only(t):
+    """npm's layout, a virtual environment, a single file: each runs, and nothing beside it is in view."""
+    ws, top = t.workspace(), t.fresh_dir("prefix")
+    modules = os.path.join(top, "npm/lib/node_modules")
+    program(t, f"{modules}/@scope/agent/bin/run", '#!/bin/sh\ncat "$(dirname "$(readlink -f "$0")")/../data"\n')
+    program(t, f"{modules}/plain/cli")
+    program(t, f"{modules}/other/secret")
+    t.write(top, {"npm/lib/node_modules/@scope/agent/data": "data\n", "venv/pyvenv.cfg": f"home = {top}/base/bin\nversion = 3\n",
+                  "venv/lib/module": "module\n", "base/lib/x": "base\n", "other": "secret\n"})
+    program(t, f"{top}/base/bin/python", '#!/bin/sh\nexec sh "$@"\n')
+    program(t, f"{top}/venv/bin/tool", f"#!{top}/base/bin/python\ncat {top}/venv/lib/module {top}/base/lib/x\n")
+    program(t, f"{top}/native/versions/1.0/agent")
+    program(t, f"{top}/native/versions/1.0/beside")
+    os.makedirs(f"{top}/npm/bin")
+    os.makedirs(f"{top}/bin")
+    for link, to in ((f"{top}/npm/bin/agent", "../lib/node_modules/@scope/agent/bin/run"), (f"{top}/npm/bin/plain", "../lib/node_modules/plain/cli"),
+                     (f"{top}/bin/native", f"{top}/native/versions/1.0/agent")):
+        os.symlink(to, link)
+    env = path_with(f"{top}/npm/bin", f"{top}/venv/bin", f"{top}/bin")
+    options = ("--set", "filesystem.programs=[agent, plain, tool, native, missing, ls]")
+
+    def inside(script):
+        return t.ward("run", *options, "--", "sh", "-c", script, cwd=ws, env=env)
+    t.equal(inside("agent; tool").out, "data\nmodule\nbase\n")
+    t.contains(inside("plain a").out, "ran /.ward/bin/plain a")
+    t.contains(inside("native b").out, "ran /.ward/bin/native b")
+    t.equal(inside("command -v ls").out.strip() in ("/usr/bin/ls", "/bin/ls"), True, "what /usr has stays")
+    r = inside(f"cd {top}; find . -type f | sort; touch {modules}/plain/x {top}/x 2>&1")
+    t.equal([line for line in r.out.splitlines() if line.startswith("./")],
+            ["./base/bin/python", "./base/lib/x", "./native/versions/1.0/agent", "./npm/lib/node_modules/@scope/agent/bin/run",
+             "./npm/lib/node_modules/@scope/agent/data", "./npm/lib/node_modules/plain/cli", "./venv/bin/tool", "./venv/lib/module",
+             "./venv/pyvenv.cfg"], "files in view")
+    t.check(r.rc != 0 and not os.path.exists(f"{top}/x"), "the programs' directories can be written")
+    t.equal(inside("missing").rc, 127)
+    t.equal(t.ward("run", *options, "--", "agent", cwd=ws, env=env).out, "data\n", "as the command itself")
+
+
+def test_programs_never_show_a_home(t):
+    """A virtual environment that is the home directory itself would show all of it."""
+    ws = t.workspace()
+    t.write(t.home, {"pyvenv.cfg": "home = /usr/bin\n", ".netrc": "secret\n"})
+    program(t, f"{t.home}/bin/tool")
+    r = t.ward("run", "--set", "filesystem.programs=[tool]", "--", "cat", f"{t.home}/.netrc", cwd=ws, env=path_with(f"{t.home}/bin"))
+    t.equal((r.rc, r.out), (125, ""))
+    t.contains(r.err, "holds the home directory")
+
+
+def test_a_found_policy_that_names_programs_needs_trust(t):
+    ws = t.workspace({"ward.yaml": "version: 1\nfilesystem: {programs: [tool]}\n"})
+    r = t.ward("run", "--", "true", cwd=ws)
+    t.equal(r.rc, 125)
+    t.contains(r.err, "filesystem.programs")
+
+
+def test_an_agents_keys_stay_outside(t):
+    """A profile passes no credential of the host's: not by variable, not by file."""
+    ws = t.workspace()
+    keys = {"ANTHROPIC_API_KEY": "k1", "OPENAI_API_KEY": "k2", "GEMINI_API_KEY": "k3", "GOOGLE_API_KEY": "k4"}
+    t.write(t.home, {".claude/.credentials.json": "k5", ".codex/auth.json": "k6", ".gemini/oauth_creds.json": "k7"})
+    for name in BUILT_IN:
+        r = t.ward("run", "--profile", name, "--", "sh", "-c", f"env; ls -A ~; cat ~/.claude/* ~/.codex/* ~/.gemini/* {t.home}/.c*/*", cwd=ws, env=keys)
+        t.check(not any(k in r.out for k in ("k1", "k2", "k3", "k4", "k5", "k6", "k7", "API_KEY")), f"{name}: {r.out}")
+    r = t.ward("run", "--profile", "claude", "--env", "ANTHROPIC_API_KEY", "--", "sh", "-c", "echo $ANTHROPIC_API_KEY", cwd=ws, env=keys)
+    t.equal(r.out, "k1\n", "asked for")
+
+
+def test_shell(t):
+    ws = t.workspace({"ward.yaml": "version: 1\n"})
+    r = t.ward("shell", "--timeout", "20", "--", "-c", 'echo "$SHELL" "$0" "$#"; [ -d "$HOME" ]; exit 7', cwd=ws)
+    t.equal(r.rc, 7)
+    t.contains(r.out, "/bin/bash" if os.path.exists("/usr/bin/bash") else "/bin/sh")
+    r = t.ward("shell", cwd=ws, input="pwd\necho $WARD\nexit 3\n")
+    t.equal((r.rc, r.out), (3, f"{ws}\n1\n"))
+    t.equal(t.ward("shell", "--no-such", cwd=ws).rc, 125)
+    t.contains(t.ward("shell", "--help").out, "--profile")
+
+
+@needs("git")
+def test_git_works_under_every_profile(t):
+    for name in BUILT_IN:
+        ws = t.git_repo()
+        r = t.ward("run", "--profile", name, "--env", "GIT_AUTHOR_NAME=a", "--env", "GIT_AUTHOR_EMAIL=a@b", "--env", "GIT_COMMITTER_NAME=a", "--env",
+                   "GIT_COMMITTER_EMAIL=a@b", "--", "sh", "-ec", "echo x > x; git add x; git commit -qm inside; git log --oneline | wc -l", cwd=ws)
+        t.equal((r.rc, r.out.strip()), (0, "2"), name)
+        t.equal(stat.S_IMODE(os.stat(f"{t.state_dir}/caches").st_mode), 0o700)
