@@ -3,13 +3,13 @@
 _ward_options() {
 	case $1 in
 	run)
-		options="--policy --profile --workspace --chdir --ro --rw --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --widen --verbose --json --report --help -p -w -C -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --widen --tty --verbose --json --report --help -p -w -C -t -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
 		other="--profile --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set"
 		;;
 	shell)
-		options="--policy --profile --workspace --chdir --ro --rw --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --widen --verbose --json --report --help -p -w -C -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --widen --tty --verbose --json --report --help -p -w -C -t -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
 		other="--profile --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set"

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < one.len; i++) {
 		unsigned char c = (unsigned char)one.data[i];
 
-		if (c < 0x20 && c != 0x1b && c != '\n' && c != '\r' && c != '\t' && c != '\b' && c != '\a')
+		if (c < 0x20 && !memchr("\n\r\t\b\a\v\f\x0e\x0f\x1b", c, 10))
 			abort();
 		if (c == 0x1b && i + 1 < one.len && strchr("]PX^_cZ", one.data[i + 1]))
 			abort();

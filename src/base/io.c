@@ -6,8 +6,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 
 int io_write_all(int fd, const void *bytes, size_t n)
@@ -25,6 +29,31 @@ int io_write_all(int fd, const void *bytes, size_t n)
 		n -= (size_t)done;
 	}
 	return 0;
+}
+
+/* A kernel before 6.4 cannot write to a pipe without waiting; there a page goes where poll promises room for one. */
+static ssize_t write_to_pipe(int fd, const char *bytes, size_t n)
+{
+	struct iovec data;
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	ssize_t r;
+
+	memcpy(&data.iov_base, &bytes, sizeof(bytes));
+	data.iov_len = n;
+	r = pwritev2(fd, &data, 1, -1, RWF_NOWAIT);
+	if (r >= 0 || errno != EOPNOTSUPP)
+		return r;
+	if (poll(&p, 1, 0) > 0)
+		return write(fd, bytes, n < PIPE_BUF ? n : PIPE_BUF);
+	errno = EAGAIN;
+	return -1;
+}
+
+ssize_t io_write_some(int fd, unsigned type, const char *bytes, size_t n)
+{
+	if (S_ISSOCK(type))
+		return send(fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+	return S_ISFIFO(type) ? write_to_pipe(fd, bytes, n) : write(fd, bytes, n);
 }
 
 int io_read_all(int fd, size_t max, struct buf *b)
@@ -98,7 +127,7 @@ ssize_t io_recv_fds(int sock_fd, void *bytes, size_t n, int *fds, size_t max_fds
 {
 	union {
 		struct cmsghdr align;
-		char space[CMSG_SPACE(8 * sizeof(int))];
+		char space[CMSG_SPACE(10 * sizeof(int))];
 	} control;
 	struct iovec iov = { .iov_base = bytes, .iov_len = n };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1,

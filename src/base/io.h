@@ -9,6 +9,9 @@
 
 /* Writes all n bytes; EINTR and short writes are handled. Returns 0 or -errno. */
 must_check int io_write_all(int fd, const void *bytes, size_t n);
+/* Writes what there is room for, without waiting and without changing the descriptor's flags, which others share. type is its
+ * kind as in st_mode. Returns as write(2) does; EAGAIN: no room. */
+must_check ssize_t io_write_some(int fd, unsigned type, const char *bytes, size_t n);
 /* Reads to the end into b, at most max bytes (more is -EFBIG). Returns 0 or -errno. */
 must_check int io_read_all(int fd, size_t max, struct buf *b);
 /* Reads the file dir_fd/path to the end, at most max bytes. Returns 0 or -errno. */

@@ -15,6 +15,8 @@
  * pipe that the supervisor holds, 4 the sandbox's pidfd, 5 ward's binary. One byte means that all is well and it ends.
  * The pipe closing without one means that the supervisor was killed: it makes sure that the sandbox is dead and
  * becomes `ward recover`, which cleans up what the kernel does not.
+ *
+ * As "ward-keeper" it sits beside whoever has put the operator's terminal into raw mode: see keeper.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +28,7 @@
 
 #include "base/raw.h"
 #include "guest/protocol.h"
+#include "guest/session.h"
 
 #define SIGNAL_SET_BYTES 8
 #define SIGNAL_BIT(n) (1UL << ((n)-1))
@@ -141,7 +144,7 @@ static long start_command(char **argv, size_t argc, char **envp, unsigned long o
 
 	if (pid != 0)
 		return pid;
-	raw_call(SYS_setsid);
+	guest_session();
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &old_mask, 0, SIGNAL_SET_BYTES);
 	err = rung ? enter_inner_domain() : 0;
 	err = err < 0 ? -err : exec_command(argv, argc, envp);
@@ -261,10 +264,12 @@ _Noreturn void guest_main(long *stack)
 
 	if (argc < 1)
 		guest_exit(125);
-	/* "ward-init", "ward-rung" or "ward-guardian": the sixth letter tells */
+	/* "ward-init", "ward-rung", "ward-guardian" or "ward-keeper": the sixth letter tells */
 	char role = raw_strlen(argv[0]) > 5 ? argv[0][5] : 'i';
 
 	if (role == 'g')
 		run_guardian(argv + 1, envp);
+	if (role == 'k')
+		guest_keeper();
 	run_init(argv + 1, argc - 1, envp, role == 'r');
 }

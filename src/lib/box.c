@@ -20,7 +20,7 @@
 static void block_signals(struct box_early *early)
 {
 	static const int passed_on[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGPIPE,
-					  SIGXFSZ };
+					  SIGXFSZ, SIGTSTP, SIGCONT, SIGTTIN, SIGTTOU };
 	sigset_t set;
 
 	sigemptyset(&set);
@@ -74,7 +74,7 @@ static int begin_watching(struct box *b, struct ward_err *e)
 static int start(struct box *b, struct ward_err *e)
 {
 	uint64_t began = timing_now(b->run.timing);
-	int r = streams_prepare(&b->streams, b->plan, e);
+	int r = streams_prepare(&b->streams, b->plan, b->engine->terminals, e);
 
 	if (r == 0 && b->signal_fd < 0)
 		r = ward_fail(e, EMFILE, "cannot receive signals: no descriptor is left (ulimit -n)");
@@ -92,13 +92,19 @@ static int start(struct box *b, struct ward_err *e)
 	if (r == 0)
 		r = b->engine->release(b->plan, &b->run, b->result, e);
 	timing_end(b->run.timing, "wait until it is built", began);
+	if (b->streams.no_terminal)
+		strv_add(&b->result->notes, "no terminal inside, only pipes: this engine has none");
+	if (r == 0 && b->run.master_fd >= 0)
+		r = streams_open_terminal(&b->streams, b->plan, take_fd(&b->run.master_fd),
+					  take_fd(&b->run.slave_fd), e);
 	return r < 0 ? r : begin_watching(b, e);
 }
 
 void box_begin(struct box_early *early, const struct engine *engine, struct timing *timing)
 {
 	*early = (struct box_early){ .engine = engine, .signal_fd = -1,
-		.run = { .pid_fd = -1, .control_fd = -1, .notify_fd = -1, .proc_fd = -1, .timing = timing } };
+		.run = { .pid_fd = -1, .control_fd = -1, .notify_fd = -1, .proc_fd = -1, .master_fd = -1, .slave_fd = -1,
+			 .timing = timing } };
 	timing->origin_ns = timing_now(timing);
 	block_signals(early);
 	if (engine->prelaunch)

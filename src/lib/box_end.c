@@ -154,7 +154,7 @@ void box_finish(struct box *b)
 	cgroup_destroy(b->run.cgroup);
 	sweep(b);
 	store_end(b->record);
-	guardian_dismiss(&b->guardian);
+	aside_dismiss(&b->guardian);
 	for (size_t i = 0; i < b->disk_count; i++)
 		close(b->disk_fds[i]);
 	for (size_t i = 0; i < b->run.tmpfs_count; i++)

@@ -21,12 +21,13 @@ struct box {
 	struct watch *watch;
 	struct notify *notify;
 	struct guard_watch *guard_watch;
-	struct guardian guardian;
+	struct aside guardian;
 	int signal_fd;
 	int disk_fds[BOX_DISK_ROOTS_MAX];
 	size_t disk_count;
 	uint64_t started_ms, deadline_ms, kill_at_ms, tick_at_ms, notify_at_ms;
 	bool tried_guardian, dead, exited, failed, paused;
+	bool stopped;			/* the command was, on its terminal */
 	int status;			/* of the command, when exited */
 	int failed_errno, failed_code;	/* when exec failed */
 	int forwarded;			/* last signal passed on */

@@ -63,6 +63,8 @@ void box_on_control(struct box *b)
 	if (m.op == GUEST_EXITED) {
 		b->exited = true;
 		b->status = m.a;
+	} else if (m.op == GUEST_STOPPED) {
+		b->stopped = true;
 	} else if (m.op == GUEST_FAILED) {
 		b->failed = true;
 		b->failed_errno = m.a;
@@ -75,24 +77,55 @@ bool box_ends_run(uint32_t signal)
 	return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
+/* Stops with the whole sandbox, as the operator's shell expects it of a job: nothing goes on without limits meanwhile. */
+static void suspend(struct box *b, int signal, bool group)
+{
+	box_stop_all(b, true);
+	console_suspend(b->streams.console, signal, group);
+	box_stop_all(b, false);
+	if (b->paused)
+		box_tell_init(b, GUEST_STOP, 0);
+	box_tell_init(b, GUEST_SIGNAL, SIGCONT);
+}
+
+/* Signals that are about jobs and terminals. A terminal inside tells its own processes of its size. */
+static bool on_job_signal(struct box *b, int signal)
+{
+	if (signal == SIGTSTP || signal == SIGTTIN)
+		suspend(b, signal, false);
+	else if (signal == SIGCONT && b->streams.console)
+		console_resume(b->streams.console);
+	else if (signal == SIGWINCH && b->streams.console)
+		console_resize(b->streams.console);
+	else
+		return signal == SIGCONT;
+	return true;
+}
+
+static void pass_signal(struct box *b, int signal, uint64_t now)
+{
+	box_tell_init(b, GUEST_SIGNAL, signal);
+	if (box_ends_run((uint32_t)signal)) {
+		b->forwarded = signal;
+		if (signal != SIGINT)	/* an interrupt may be the command's own business */
+			b->kill_at_ms = now + GRACE_MS;
+	}
+}
+
 static void on_signal(struct box *b, uint64_t now)
 {
 	struct signalfd_siginfo info;
 
 	if (read(b->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return;
-	if (info.ssi_signo == SIGPIPE || info.ssi_signo == SIGXFSZ)
+	if (info.ssi_signo == SIGPIPE || info.ssi_signo == SIGXFSZ || info.ssi_signo == SIGTTOU)
 		return;	/* of our own writing, which has failed and says so */
-	if (b->forwarded && info.ssi_signo != SIGWINCH && info.ssi_signo != SIGCONT) {
-		box_kill(b);	/* asked twice */
+	if (on_job_signal(b, (int)info.ssi_signo))
 		return;
-	}
-	box_tell_init(b, GUEST_SIGNAL, (int)info.ssi_signo);
-	if (box_ends_run(info.ssi_signo)) {
-		b->forwarded = (int)info.ssi_signo;
-		if (info.ssi_signo != SIGINT)	/* an interrupt may be the command's own business */
-			b->kill_at_ms = now + GRACE_MS;
-	}
+	if (b->forwarded && info.ssi_signo != SIGWINCH)
+		box_kill(b);	/* asked twice */
+	else
+		pass_signal(b, (int)info.ssi_signo, now);
 }
 
 static void look_at_limits(struct box *b)
@@ -154,6 +187,16 @@ static void on_replaced(struct box *b)
 	box_stop_all(b, false);
 }
 
+/* The command was stopped and nobody inside could continue it: so do we. The operator's terminal is gone: so is the run. */
+static void look_at_console(struct box *b, uint64_t now)
+{
+	if (b->stopped && console_in_front(b->streams.console))
+		suspend(b, SIGTSTP, true);
+	b->stopped = false;
+	if (console_hung_up(b->streams.console))
+		pass_signal(b, SIGHUP, now);
+}
+
 static void on_time(struct box *b, uint64_t now)
 {
 	if (b->deadline_ms && now >= b->deadline_ms && !b->limited)
@@ -178,7 +221,8 @@ static int next_timeout(const struct box *b, uint64_t now)
 {
 	const uint64_t times[] = { b->deadline_ms, b->kill_at_ms, b->tick_at_ms, b->notify_at_ms,
 				   b->tried_guardian ? 0 : b->started_ms + GUARDIAN_AFTER_MS };
-	uint64_t first = UINT64_MAX;
+	int console_ms = b->streams.console ? console_wait_ms(b->streams.console) : -1;
+	uint64_t first = console_ms >= 0 ? now + (uint64_t)console_ms : UINT64_MAX;
 
 	for (size_t i = 0; i < ARRAY_LEN(times); i++)
 		if (times[i] && times[i] < first)
@@ -194,7 +238,7 @@ enum { POLL_CONTROL, POLL_SIGNAL, POLL_PID, POLL_NOTIFY, POLL_GUARD, POLL_CGROUP
 
 void box_watch_once(struct box *b)
 {
-	struct pollfd polled[POLL_STDIO + 3] = {
+	struct pollfd polled[POLL_STDIO + STREAMS_POLLS] = {
 		[POLL_CONTROL] = { .fd = b->run.control_fd, .events = POLLIN },
 		[POLL_SIGNAL] = { .fd = b->signal_fd, .events = POLLIN },
 		[POLL_PID] = { .fd = b->run.pid_fd, .events = POLLIN },
@@ -231,6 +275,8 @@ void box_watch_once(struct box *b)
 	look_at_output(b);
 	if (polled[POLL_CONTROL].revents)
 		box_on_control(b);
+	if (b->streams.console)
+		look_at_console(b, now);
 	if (polled[POLL_PID].revents)
 		b->dead = true;
 	on_time(b, now);

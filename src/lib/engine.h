@@ -14,6 +14,7 @@ struct running {
 	int control_fd;		/* SOCK_SEQPACKET to ward-init: guest/protocol.h; closing it ends the sandbox */
 	int notify_fd;		/* seccomp listener, -1: none */
 	int proc_fd;		/* the sandbox's /proc, -1: none */
+	int master_fd, slave_fd;	/* of the terminal inside, -1: none */
 	int tmpfs_fds[6];	/* under the watch: /tmp, /home/agent, /dev/shm, /run */
 	size_t tmpfs_count;
 	struct cgroup *cgroup;	/* NULL: none */
@@ -24,11 +25,13 @@ struct running {
 
 struct engine {
 	const char *name;
+	bool terminals;		/* it can make a terminal inside */
 	/* Begins what no policy changes, while the policy is being read; *ret_system is what it has read of the host for that.
 	 * What goes wrong is said by start. NULL: nothing to begin. */
 	void (*prelaunch)(struct running *run, struct plan_system **ret_system);
-	/* Begins: everything up to the point where only the word is missing. stdio_fds become 0-2 inside, borrowed. The
-	 * sandbox may still be building itself when this returns. */
+	/* Begins: everything up to the point where only the word is missing. stdio_fds become 0-2 inside, borrowed;
+	 * -1: the terminal inside, where the engine has terminals. The sandbox may still be building itself when this
+	 * returns. */
 	int (*start)(const struct plan *p, const int stdio_fds[3], struct running *run,
 		     struct ward_err *e);
 	/* Gives the word, when the supervisor is ready to answer for the run. Fills the layers of *r. */

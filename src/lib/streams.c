@@ -8,8 +8,8 @@
  * command's reading or writing ended. That pipe is the agent's, so that /dev/stdin and /dev/stdout can be opened inside.
  * Out of a pipe, which cannot be given back to, it takes only what the command has read: tee(2) shows the command one page,
  * and the page is taken out when it is read. Into a pipe it writes only what there is room for: a reader that does not read
- * must not keep the supervisor from its limits. A terminal never goes inside either; what goes to it passes the terminal
- * filter. A directory is a way out (`< /`) and a device is a device: both are refused before anything starts. Runs in the
+ * must not keep the supervisor from its limits. A terminal never goes inside either: the
+ * command gets one of the sandbox's own (lib/console.c), or pipes; what goes to the operator's passes the terminal filter. A directory is a way out (`< /`) and a device is a device: both are refused before anything starts. Runs in the
  * supervisor; ward itself never reads standard input but to pass it on.
  */
 #include "lib/streams.h"
@@ -77,34 +77,70 @@ static int give_relay(struct streams *s, const struct plan *p, int i, const stru
 	}
 	*r = (struct relay){ .from_fd = input ? i : own, .to_fd = input ? own : i,
 			     .own_from = !input, .own_to = input, .from_file = input && file,
-			     .to_file = !input && file, .to_socket = !input && S_ISSOCK(st->st_mode),
-			     .to_pipe = !input && S_ISFIFO(st->st_mode),
+			     .to_file = !input && file, .to_type = input ? 0 : st->st_mode & S_IFMT,
 			     .from_pipe = pipe && s->unread_fd >= 0, .copied = !file };
 	if (!input && S_ISCHR(st->st_mode)) {
-		r->clean = true;
+		r->clean = p->spec->policy.proc_terminal != TERMINAL_RAW;
+		r->terminal.no_input = true;	/* what it types goes to whoever reads it next */
+		r->terminal.bytes_only = !console_knows_utf8(i);
 		use_own_terminal(r, i);
 	}
 	s->relay_count++;
 	return 0;
 }
 
-static int prepare_one(struct streams *s, const struct plan *p, int i, struct ward_err *e)
+static bool is_null(const struct stat *st)
+{
+	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3);
+}
+
+/* What 0-2 may be. */
+static int check_one(int i, struct stat *st, struct ward_err *e)
 {
 	int mode = fcntl(i, F_GETFL) & O_ACCMODE;
-	struct stat st;
 
-	if (fstat(i, &st) < 0)
+	if (fstat(i, st) < 0)
 		return ward_fail_errno(e, "%s is not open", stream_names[i]);
-	if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3))
-		return give_itself(s, i, e);
-	if (S_ISREG(st.st_mode) && mode == (i == 0 ? O_WRONLY : O_RDONLY))
+	if (S_ISREG(st->st_mode) && mode == (i == 0 ? O_WRONLY : O_RDONLY))
 		return ward_fail(e, EBADF, "%s is not open for %s", stream_names[i], i ? "writing" : "reading");
-	if (S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) ||
-	    (S_ISCHR(st.st_mode) && isatty(i)))
-		return give_relay(s, p, i, &st, e);
+	if (S_ISREG(st->st_mode) || S_ISFIFO(st->st_mode) || S_ISSOCK(st->st_mode) || is_null(st) ||
+	    (S_ISCHR(st->st_mode) && isatty(i)))
+		return 0;
 	ward_fail(e, EINVAL, "%s is a %s, which would be a way out of the sandbox", stream_names[i],
-		  S_ISDIR(st.st_mode) ? "directory" : "device");
+		  S_ISDIR(st->st_mode) ? "directory" : "device");
 	return ward_remedy(e, "give a file, a pipe, a terminal or /dev/null");
+}
+
+static int prepare_one(struct streams *s, const struct plan *p, int i, struct ward_err *e)
+{
+	struct stat st;
+	int r = check_one(i, &st, e);
+
+	if (r < 0)
+		return r;
+	return is_null(&st) ? give_itself(s, i, e) : give_relay(s, p, i, &st, e);
+}
+
+/* Which of 0-2 are the terminal inside: those that are the operator's, if he sits at both ends or asks for it with -t; all where
+ * he asks and has none. */
+static int choose_terminal(struct streams *s, const struct plan *p, bool terminals, unsigned *ret_mask,
+			   struct ward_err *e)
+{
+	unsigned mask = console_terminals();
+	bool wanted = p->spec->tty || (mask & 3) == 3;
+
+	*ret_mask = 0;
+	if (!wanted)
+		return 0;
+	if (!terminals && p->spec->tty) {
+		ward_fail(e, ENOTSUP, "-t: there are no terminals inside without namespaces");
+		return ward_remedy(e, "leave out -t: what goes to a terminal is shown, but the command has pipes; or see ward doctor");
+	}
+	s->terminal = terminals;
+	s->no_terminal = !terminals;
+	if (terminals)
+		*ret_mask = mask ? mask : 7;
+	return 0;
 }
 
 /* Newer kernels (6.10) tell without kcmp, which an outer sandbox denies, with an event. */
@@ -123,20 +159,33 @@ static bool shares_output(const struct streams *s)
 	       is_one_file(STDOUT_FILENO, STDERR_FILENO);
 }
 
-int streams_prepare(struct streams *s, const struct plan *p, struct ward_err *e)
+int streams_prepare(struct streams *s, const struct plan *p, bool terminals, struct ward_err *e)
 {
-	int r = 0;
+	unsigned mask;
+	struct stat st;
+	int r;
 
 	*s = (struct streams){ .inside = { -1, -1, -1 }, .unread_fd = -1 };
+	r = choose_terminal(s, p, terminals, &mask, e);
 	for (int i = 0; i < 3 && r == 0; i++) {
-		if (i == STDERR_FILENO && shares_output(s))
+		if (mask & 1U << i)
+			r = check_one(i, &st, e);
+		else if (i == STDERR_FILENO && shares_output(s))
 			s->inside[i] = fcntl(s->inside[STDOUT_FILENO], F_DUPFD_CLOEXEC, 10);
 		else
 			r = prepare_one(s, p, i, e);
+		if (r == 0 && s->inside[i] < 0 && !(mask & 1U << i))
+			r = ward_fail_errno(e, "cannot pass %s on", stream_names[i]);
 	}
-	if (r == 0 && s->inside[STDERR_FILENO] < 0)
-		r = ward_fail_errno(e, "cannot pass %s on", stream_names[STDERR_FILENO]);
 	return r;
+}
+
+int streams_open_terminal(struct streams *s, const struct plan *p, int master_fd, int slave_fd, struct ward_err *e)
+{
+	const struct console_config config = { .master_fd = master_fd, .slave_fd = slave_fd,
+					       .unfiltered = p->spec->policy.proc_terminal == TERMINAL_RAW };
+
+	return console_create(&config, &s->console, e);
 }
 
 void streams_started(struct streams *s)
@@ -154,8 +203,21 @@ static void close_side(int *fd, bool own)
 	*fd = -1;
 }
 
+/* Whatever the command left on the operator's screen ends with it. */
+static void undo_terminal(struct relay *r)
+{
+	auto_buf undo = { 0 };
+
+	if (!r->clean || r->to_fd < 0)
+		return;
+	terminal_undo(&r->terminal, false, &undo);
+	if (undo.len)
+		(void)!write(r->to_fd, undo.data, undo.len);
+}
+
 static void close_relay(struct relay *r)
 {
+	undo_terminal(r);
 	close_side(&r->from_fd, r->own_from);
 	close_side(&r->to_fd, r->own_to);
 	buf_free(&r->pending);
@@ -172,7 +234,10 @@ size_t streams_poll(struct streams *s, struct pollfd *polled)
 		else
 			polled[i] = (struct pollfd){ .fd = r->from_fd, .events = POLLIN };
 	}
-	return s->relay_count;
+	if (!s->console)
+		return s->relay_count;
+	console_poll(s->console, polled + s->relay_count);
+	return s->relay_count + CONSOLE_POLLS;
 }
 
 /* The kernel moves the bytes; false where it cannot (a file opened for appending, an odd file system). */
@@ -246,29 +311,9 @@ static void relay_read(struct streams *s, struct relay *r)
 		close_relay(r);
 }
 
-/* Writes what there is room for. The pipe's own O_NONBLOCK is shared with others and not ours to set; a kernel before 6.4
- * cannot do it for one write, and there a page goes where poll promises room for one. */
-static ssize_t write_to_pipe(int fd, char *at, size_t n)
-{
-	struct iovec data = { at, n };
-	ssize_t r = pwritev2(fd, &data, 1, -1, RWF_NOWAIT);
-	struct pollfd p = { .fd = fd, .events = POLLOUT };
-
-	if (r >= 0 || errno != EOPNOTSUPP)
-		return r;
-	if (poll(&p, 1, 0) > 0)
-		return write(fd, at, n < PAGE_BYTES ? n : PAGE_BYTES);
-	errno = EAGAIN;
-	return -1;
-}
-
 static void relay_write(struct relay *r)
 {
-	char *at = r->pending.data + r->done;
-	size_t left = r->pending.len - r->done;
-	ssize_t n = r->to_socket ? send(r->to_fd, at, left, MSG_NOSIGNAL | MSG_DONTWAIT)
-		    : r->to_pipe ? write_to_pipe(r->to_fd, at, left)
-				 : write(r->to_fd, at, left);
+	ssize_t n = io_write_some(r->to_fd, r->to_type, r->pending.data + r->done, r->pending.len - r->done);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -278,9 +323,19 @@ static void relay_write(struct relay *r)
 		r->done += (size_t)n;
 }
 
+static void move_console(struct streams *s, const struct pollfd *polled)
+{
+	uint64_t before = console_out_bytes(s->console);
+
+	console_move(s->console, polled);
+	s->out_bytes += console_out_bytes(s->console) - before;
+}
+
 void streams_move(struct streams *s, const struct pollfd *polled, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
+	if (s->console && count > s->relay_count)
+		move_console(s, polled + s->relay_count);
+	for (size_t i = 0; i < count && i < s->relay_count; i++) {
 		struct relay *r = &s->relays[i];
 
 		if (!polled[i].revents || r->to_fd < 0)
@@ -303,14 +358,16 @@ void streams_move(struct streams *s, const struct pollfd *polled, size_t count)
 
 int streams_drain(struct streams *s, uint64_t until_ms, int stop_fd)
 {
+	if (s->console)
+		console_end(s->console);
 	for (;;) {
-		struct pollfd polled[4];
+		struct pollfd polled[STREAMS_POLLS + 1];
 		size_t count = streams_poll(s, polled), open = 0;
 		uint64_t now = io_now_ms();
 		int n;
 
 		for (size_t i = 0; i < count; i++) {
-			if (!s->relays[i].own_from)
+			if (i < s->relay_count && !s->relays[i].own_from)
 				polled[i].fd = -1;	/* input has nobody to go to */
 			open += polled[i].fd >= 0;
 		}
@@ -355,6 +412,8 @@ static void give_back(struct streams *s)
 void streams_finish(struct streams *s)
 {
 	streams_started(s);
+	console_destroy(s->console);
+	s->console = NULL;
 	give_back(s);
 	for (size_t i = 0; i < s->relay_count; i++)
 		close_relay(&s->relays[i]);

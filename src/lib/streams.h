@@ -5,7 +5,10 @@
 #include <poll.h>
 
 #include "base/terminal.h"
+#include "lib/console.h"
 #include "lib/plan.h"
+
+#define STREAMS_POLLS (3 + CONSOLE_POLLS)
 
 struct relay {
 	int from_fd, to_fd;	/* -1: closed */
@@ -13,7 +16,7 @@ struct relay {
 	bool from_file, to_file;	/* a regular file: always ready, and the kernel can move the bytes itself */
 	bool from_pipe;		/* standard input: only what the command has read is taken out of it */
 	size_t ahead;		/* from_pipe: bytes that the command has before it and that are still in the pipe */
-	bool to_socket, to_pipe;
+	unsigned to_type;	/* output: what to_fd is, as in st_mode */
 	uint64_t moved;		/* bytes taken from from_fd */
 	bool copied;		/* the kernel would not: through pending */
 	bool clean;		/* to the operator's terminal: only what may pass */
@@ -23,18 +26,25 @@ struct relay {
 };
 
 struct streams {
-	int inside[3];		/* for the engine; ours until streams_started() */
+	int inside[3];		/* for the engine; ours until streams_started(); -1: the terminal inside */
+	bool terminal;		/* there is one */
+	bool no_terminal;	/* there would be one if the engine had any */
+	struct console *console;	/* NULL: none, or not yet */
 	int unread_fd;		/* the pipe that standard input is relayed into, to see what was not read; -1: none */
 	struct relay relays[3];
 	size_t relay_count;
-	uint64_t out_bytes;	/* that went through output relays */
+	uint64_t out_bytes;	/* that went through output relays, or were shown */
 };
 
-/* Looks at 0-2 and prepares them. -EINVAL for a directory, a device, or whatever could be a way out. */
-must_check int streams_prepare(struct streams *s, const struct plan *p, struct ward_err *e);
+/* Looks at 0-2 and prepares them. -EINVAL for a directory, a device, or whatever could be a way out. terminals: the engine
+ * can make a terminal inside. */
+must_check int streams_prepare(struct streams *s, const struct plan *p, bool terminals, struct ward_err *e);
+/* The terminal inside is there: takes both ends. */
+must_check int streams_open_terminal(struct streams *s, const struct plan *p, int master_fd, int slave_fd,
+				     struct ward_err *e);
 /* The sandbox has its copies: closes ours. */
 void streams_started(struct streams *s);
-/* Fills poll entries for what can be done now (at most 3); moves bytes for what poll said. */
+/* Fills poll entries for what can be done now (at most STREAMS_POLLS); moves bytes for what poll said. */
 size_t streams_poll(struct streams *s, struct pollfd *polled);
 void streams_move(struct streams *s, const struct pollfd *polled, size_t count);
 /* After the end: moves what is left in the pipes until until_ms (io_now_ms; UINT64_MAX: as long as it takes). 1: stop_fd

@@ -17,11 +17,9 @@ def attack(a):
             modes[1] &= ~termios.OPOST
             termios.tcsetattr(fd, termios.TCSANOW, modes)
         attempt(change)
-    print("one\ntwo")
 
 
 def escaped(s, r):
-    # without output processing a line feed stays alone
-    return b"one\ntwo" in r.out_bytes
+    return r.modes_after != r.modes_before
 
 

@@ -220,11 +220,12 @@ class Test:
     def tty(self, *argv, input=b"", after=b"", env=None, cwd=None, timeout=30, root=False):
         """Runs a program on a new terminal of its own (controlling terminal, 0-2). input is typed once the terminal has
         shown `after`. Returns a Result whose out is all that the terminal showed; .typed is what a program that reads
-        this terminal next would be given."""
+        this terminal next would be given, .modes_before and .modes_after are its modes."""
         main, line = os.openpty()
         attributes = termios.tcgetattr(line)
         attributes[3] &= ~termios.ECHO
         termios.tcsetattr(line, termios.TCSANOW, attributes)
+        before = termios.tcgetattr(line)
         started = time.monotonic()
 
         def prepare():
@@ -252,6 +253,7 @@ class Test:
             except OSError:
                 break
         attributes = termios.tcgetattr(line)
+        after_modes = termios.tcgetattr(line)
         attributes[3] &= ~termios.ICANON
         attributes[6][termios.VMIN] = 0
         attributes[6][termios.VTIME] = 0
@@ -261,6 +263,7 @@ class Test:
         os.close(line)
         result = Result(process.returncode, bytes(shown), b"", time.monotonic() - started)
         result.typed = typed
+        result.modes_before, result.modes_after = before, after_modes
         self.note(argv, result.rc, result.out_bytes, b"", result.seconds)
         return result
 

@@ -130,10 +130,13 @@ def test_terminal_in_and_out(t):
 
 
 def test_terminal_of_the_caller_is_not_inside(t):
-    r = t.ward_tty("run", "--", "/bin/sh", "-c", "for i in 0 1 2; do readlink /proc/self/fd/$i; done; cat /dev/tty",
+    """The command has a terminal of the sandbox's own, on a devpts of its own, and it is the controlling one."""
+    r = t.ward_tty("run", "--", "/bin/sh", "-c", "ls /dev/pts; stat -Lc 'on %d' /dev/stdin /dev/stdout /dev/stderr; echo shown >/dev/tty",
                    cwd=t.workspace())
-    t.check("/dev/pts/" not in r.out, f"the caller's terminal is inside: {r.out}")
-    t.check(r.rc != 0, "/dev/tty opened")
+    t.equal(r.rc, 0)
+    t.equal(r.out.split("on")[0].split(), ["0", "ptmx"], "terminals in view")
+    t.contains(r.out, "shown")
+    t.check(f"on {os.stat('/dev/pts').st_dev}" not in r.out, f"the caller's terminal is inside: {r.out}")
 
 
 def test_output_after_the_end_is_complete(t):

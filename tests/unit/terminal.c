@@ -36,7 +36,7 @@ static void test_text_passes(void **state)
 	expect("a\xff" "b", "a\xef\xbf\xbd" "b");
 	expect("\xc2\x9b" "6n", "\xef\xbf\xbd\xef\xbf\xbd" "6n");	/* CSI as one character */
 	expect("\x9b" "6n", "\xef\xbf\xbd" "6n");
-	expect("nul\x01\x0e\x0f\x7f!", "nul!");
+	expect("nul\x01\x02\x11\x13\x7f!", "nul!");
 }
 
 static void test_rows_pass(void **state)
@@ -52,9 +52,9 @@ static void test_attacks_do_not(void **state)
 {
 	static const char *const attacks[] = {
 		"\x1b]52;c;ZXZpbA==\a", "\x1b]52;c;x\x1b\\", "\x1b]0;title\a", "\x1b]4;1;?\a", "\x1b[6n", "\x1b[c",
-		"\x1b[>c", "\x1b[=c", "\x1b[21t", "\x1b[5i", "\x1b[?1000h", "\x1b[?2004h", "\x1b[?25;1000h", "\x1b[>1u", "\x1b[?u", "\x1b[=1u",
+		"\x1b[>c", "\x1b[=c", "\x1b[21t", "\x1b[5i", "\x1b[?1001h", "\x1b[?1005h", "\x1b[?25;1001h", "\x1b[>1u", "\x1b[?u", "\x1b[=1u",
 		"\x1bP$q\"p\x1b\\", "\x1bP+q544e\x1b\\", "\x1b_apc\x1b\\", "\x1b^pm\x1b\\", "\x1bXsos\x1b\\", "\x1bZ", "\033c",
-		"\x1b(0", "\x1b#8", "\x1b[4h", "\x1b[20h", "\x1b[!p", "\x1b[1\"q", "\x1b[?69h", "\x1b[?5W", "\x1b[0x", "\x1b[?6n",
+		"\x1b(K", "\x1b#8", "\x1b[4;20h", "\x1b[20h", "\x1b[1\"q", "\x1b[?69h", "\x1b[?5W", "\x1b[0x", "\x1b[?6n",
 		"\x05", "\x1b]8;;http://x\x1b\\", "\x1b[?1;2$p", "\x1b%G",
 	};
 

@@ -87,6 +87,7 @@ long native_word(struct native_child *c)
 			    .msg_controllen = sizeof(control.space) };
 	const struct cmsghdr *header = &control.align;
 	const int *fds;
+	size_t count;
 	long r;
 
 	do
@@ -94,10 +95,18 @@ long native_word(struct native_child *c)
 	while (r == -EINTR);
 	if (r != 1)
 		return r < 0 ? r : -ECONNRESET;
+	count = c->cgroup_count + c->tree_count;
+	for (int i = 0; i < 3; i++)
+		count += c->stdio_fds[i] >= 0;
+	if (count == 0)
+		return 0;
 	if (m.msg_flags & MSG_CTRUNC || m.msg_controllen < sizeof(*header) ||
-	    header->cmsg_len != CMSG_LEN((3 + c->cgroup_count + c->tree_count) * sizeof(int)))
+	    header->cmsg_len != CMSG_LEN(count * sizeof(int)))
 		return -EMFILE;
-	fds = take((const int *)(const void *)CMSG_DATA(header), c->stdio_fds, 3);
+	fds = (const int *)(const void *)CMSG_DATA(header);
+	for (int i = 0; i < 3; i++)
+		if (c->stdio_fds[i] >= 0)
+			fds = take(fds, c->stdio_fds + i, 1);
 	fds = take(fds, c->cgroup_fds, c->cgroup_count);
 	take(fds, c->tree_fds, c->tree_count);
 	return 0;
@@ -126,7 +135,7 @@ static long hello(struct native_child *c)
 {
 	union {
 		struct cmsghdr align;
-		char space[CMSG_SPACE(8 * sizeof(int))];
+		char space[CMSG_SPACE(10 * sizeof(int))];
 	} control = { 0 };
 	char word = 'h';
 	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
@@ -138,6 +147,10 @@ static long hello(struct native_child *c)
 	fds[count++] = c->proc_fd;
 	if (c->listener_fd >= 0)
 		fds[count++] = c->listener_fd;
+	if (c->master_fd >= 0) {
+		fds[count++] = c->master_fd;
+		fds[count++] = c->slave_fd;
+	}
 	for (size_t i = 0; i < c->tmpfs_count; i++)
 		fds[count++] = c->tmpfs_fds[i];
 	m.msg_controllen = CMSG_SPACE(count * sizeof(int));
@@ -147,7 +160,7 @@ static long hello(struct native_child *c)
 	return raw_call(SYS_sendmsg, c->control_fd, &m, MSG_NOSIGNAL) == 1 ? 0 : -ECONNRESET;
 }
 
-/* /dev/null was passed as it is. To the host's uid 0 that is a file of its own, whose mode it could change: the one inside,
+/* /dev/null was passed as it is (a terminal is the sandbox's own). To the host's uid 0 that is a file of its own, whose mode it could change: the one inside,
  * which is on a read-only mount, takes its place. */
 static long own_null(struct native_child *c)
 {
@@ -155,7 +168,7 @@ static long own_null(struct native_child *c)
 		struct stat st;
 		long fd = raw_call(SYS_fstat, c->stdio_fds[i], &st);
 
-		if (fd == 0 && !S_ISCHR(st.st_mode))
+		if (fd == 0 && (!S_ISCHR(st.st_mode) || c->stdio_fds[i] == c->slave_fd))
 			continue;
 		if (fd == 0)
 			fd = raw_call(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);

@@ -1,10 +1,12 @@
 /*
- * /dev: six nodes bound from the host, an own instance of devpts, shared memory of limited size, and nothing else.
+ * /dev: six nodes bound from the host, an own instance of devpts, shared memory of limited size, and nothing else; and
+ * the command's terminal in that devpts.
  * Runs in the child before pivot_root. The directory and the nodes end read-only and noexec: devices can be written all
  * the same, but where the agent is their owner, the host's uid 0, it cannot change their modes and times.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 
 #include "base/raw.h"
@@ -64,5 +66,30 @@ long native_dev(struct native_child *c)
 	c->failed_path = "/dev/pts";
 	/* /dev/shm is mounted when its size is known */
 	return r < 0 ? r : raw_call(SYS_mount, "ward", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
-				    "newinstance,ptmxmode=0666,mode=0620");
+				    c->pts_options);
+}
+
+/* The command's terminal, where it gets one. The supervisor takes both ends; the command has only the inner one. */
+long native_terminal(struct native_child *c)
+{
+	int unlock = 0;
+	long master, slave;
+
+	if (c->stdio_fds[0] >= 0 && c->stdio_fds[1] >= 0 && c->stdio_fds[2] >= 0)
+		return 0;
+	c->failed_path = "/dev/pts/ptmx";
+	master = raw_call(SYS_openat, AT_FDCWD, c->failed_path, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (master < 0)
+		return master;
+	c->master_fd = (int)master;
+	slave = raw_call(SYS_ioctl, master, TIOCSPTLCK, &unlock);
+	if (slave == 0)
+		slave = raw_call(SYS_ioctl, master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (slave < 0)
+		return slave;
+	c->slave_fd = (int)slave;
+	for (int i = 0; i < 3; i++)
+		if (c->stdio_fds[i] < 0)
+			c->stdio_fds[i] = c->slave_fd;
+	return 0;
 }

@@ -97,9 +97,12 @@ static void fill_child(struct native_child *c, const struct plan_ids *ids, const
 	c->ids = *ids;
 	if (sched_getaffinity(0, sizeof(c->cpus), &c->cpus) == 0)
 		c->cpu_count = CPU_COUNT(&c->cpus);
-	c->base_fd = c->net_fd = c->proc_fd = c->listener_fd = -1;
+	c->base_fd = c->net_fd = c->proc_fd = c->listener_fd = c->master_fd = c->slave_fd = -1;
 	snprintf(c->root_options, sizeof(c->root_options), "mode=0755,size=4m,nr_inodes=4096,uid=%u,gid=%u",
 		 ids->inside_uid, ids->inside_gid);
+	snprintf(c->pts_options, sizeof(c->pts_options),
+		 "newinstance,ptmxmode=0666,mode=0620,max=%d,uid=%u,gid=%u", NATIVE_PTYS_MAX, ids->inside_uid,
+		 ids->inside_gid);
 	if (ids->mode == IDS_MAPPED || ids->mode == IDS_OWNER)
 		return;
 	snprintf(c->uid_map, sizeof(c->uid_map), "%u %u 1\n", ids->inside_uid, ids->host_uid);

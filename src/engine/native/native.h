@@ -14,6 +14,7 @@ extern const struct engine engine_native;
 #define NATIVE_FILTER_MAX 1024
 #define NATIVE_PATHS_MAX 64
 #define NATIVE_TREES_MAX 64
+#define NATIVE_PTYS_MAX 256	/* of the host's 4096 */
 #define NATIVE_STAGES_MAX 32
 
 /*
@@ -29,7 +30,7 @@ struct native_child {
 	const char *base;		/* the new root is built over it; no source may lie beneath */
 	struct plan_ids ids;		/* mode and ids that the maps are made from */
 	char uid_map[32], gid_map[32];	/* what the child writes itself; "": the supervisor does */
-	char root_options[96];
+	char root_options[96], pts_options[96];
 	bool timed;			/* the child says when each stage ended */
 	cpu_set_t cpus;			/* the caller's processors */
 	int cpu_count;			/* 0: not known */
@@ -37,7 +38,7 @@ struct native_child {
 	/* known from the word on */
 	const struct plan *plan;
 	uint64_t signal_mask;		/* the caller's, for the command */
-	int stdio_fds[3];		/* these three sorts of descriptors come with the word */
+	int stdio_fds[3];		/* these three sorts of descriptors come with the word; -1: the terminal */
 	int cgroup_fds[4];		/* v1: the child writes itself into them */
 	int tree_fds[NATIVE_TREES_MAX];	/* of the plan's mounts that have one, in their order */
 	size_t cgroup_count, tree_count;
@@ -58,6 +59,7 @@ struct native_child {
 	uint32_t net_done;		/* a futex */
 	int base_fd;
 	int proc_fd;			/* the sandbox's /proc, for the supervisor */
+	int master_fd, slave_fd;	/* of the terminal inside, for the supervisor; -1: none */
 	bool proc_bound;		/* it is the outer one */
 	int tmpfs_fds[6];		/* under the watch, for the supervisor */
 	size_t tmpfs_count;
@@ -116,6 +118,7 @@ long native_root(struct native_child *c);
 long native_system(struct native_child *c);
 long native_proc(struct native_child *c);
 long native_dev(struct native_child *c);
+long native_terminal(struct native_child *c);
 long native_late_mounts(struct native_child *c);
 long native_guards(struct native_child *c);
 long native_pivot(struct native_child *c);

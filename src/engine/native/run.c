@@ -69,19 +69,22 @@ static int give_word(const struct plan *p, const struct native_child *c, const s
 		struct cmsghdr align;
 		char space[CMSG_SPACE((3 + 4 + NATIVE_TREES_MAX) * sizeof(int))];
 	} control = { 0 };
-	size_t count = 3 + c->cgroup_count;
+	size_t count = 0;
 	int fds[3 + 4 + NATIVE_TREES_MAX];
 	char word = 'w';
 	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space };
 	struct cmsghdr *header = &control.align;
 
-	memcpy(fds, stdio_fds, 3 * sizeof(int));
-	memcpy(fds + 3, c->cgroup_fds, c->cgroup_count * sizeof(int));
+	for (int i = 0; i < 3; i++)
+		if (stdio_fds[i] >= 0)
+			fds[count++] = stdio_fds[i];
+	memcpy(fds + count, c->cgroup_fds, c->cgroup_count * sizeof(int));
+	count += c->cgroup_count;
 	for (size_t i = 0; i < p->mount_count; i++)
 		if (p->mounts[i].tree_fd >= 0)
 			fds[count++] = p->mounts[i].tree_fd;
-	m.msg_controllen = CMSG_SPACE(count * sizeof(int));
+	m.msg_controllen = count ? CMSG_SPACE(count * sizeof(int)) : 0;
 	header->cmsg_level = SOL_SOCKET;
 	header->cmsg_type = SCM_RIGHTS;
 	header->cmsg_len = CMSG_LEN(count * sizeof(int));
@@ -112,6 +115,7 @@ static int native_start(const struct plan *p, const int stdio_fds[3], struct run
 		native_give_system(run, p->system);
 	}
 	m = run->child;
+	memcpy(m->child.stdio_fds, stdio_fds, sizeof(m->child.stdio_fds));	/* the numbers: which of them come */
 	memcpy(&m->child.signal_mask, &run->caller_mask, sizeof(m->child.signal_mask));
 	if (run->cgroup)
 		m->child.cgroup_count = cgroup_self_fds(run->cgroup, m->child.cgroup_fds,
@@ -131,7 +135,7 @@ static bool native_last_words(const struct running *run, struct ward_err *e)
 static int native_release(const struct plan *p, struct running *run, struct result *r, struct ward_err *e)
 {
 	struct native_child *c = &((struct native_memory *)run->child)->child;
-	int fds[8];
+	int fds[10];
 	size_t count, next = 0;
 	char word;
 
@@ -147,6 +151,10 @@ static int native_release(const struct plan *p, struct running *run, struct resu
 		run->proc_fd = fds[next++];
 	if (c->listener_fd >= 0 && next < count)
 		run->notify_fd = fds[next++];
+	if (c->master_fd >= 0 && next + 1 < count) {
+		run->master_fd = fds[next++];
+		run->slave_fd = fds[next++];
+	}
 	while (next < count && run->tmpfs_count < ARRAY_LEN(run->tmpfs_fds))
 		run->tmpfs_fds[run->tmpfs_count++] = fds[next++];
 	c->layers[LAYER_PID] = c->layers[LAYER_IPC] = LAYER_IN_FORCE;
@@ -165,6 +173,7 @@ static void native_finish(struct running *run)
 
 const struct engine engine_native = {
 	.name = "native",
+	.terminals = true,
 	.prelaunch = native_prelaunch,
 	.start = native_start,
 	.release = native_release,

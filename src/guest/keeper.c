@@ -1,0 +1,56 @@
+/*
+ * The keeper of the operator's terminal. In: descriptor 3, a pipe from the process that has put the terminal into raw mode
+ * (lib/console.c), and descriptor 4, that terminal. Out: nothing, unless the pipe ends without a word: then that process was
+ * killed, and the terminal gets back the modes and the screen that it was told of last. Runs in a session of its own with the
+ * caller's rights; it reads nothing but the pipe.
+ *
+ * A word is a struct guest_terminal; one with keep 0 means that there is nothing to put back now.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+
+#include "base/raw.h"
+#include "guest/protocol.h"
+#include "guest/session.h"
+
+#define PIPE_FD 3
+#define TERMINAL_FD 4
+#define TCSETS_NUMBER 0x5402
+#define TCFLSH_NUMBER 0x540b
+
+static _Noreturn void leave(void)
+{
+	for (;;)
+		raw_call(SYS_exit_group, 0);
+}
+
+_Noreturn void guest_keeper(void)
+{
+	struct guest_terminal words[2], *last = &words[0], *next = &words[1];
+	unsigned long all = ~0UL;
+	long n;
+
+	last->keep = 0;
+	raw_call(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, 0, 8);
+	raw_call(SYS_setsid);
+	raw_call(SYS_chdir, "/");
+	for (;;) {
+		n = raw_call(SYS_read, PIPE_FD, next, sizeof(*next));	/* words are written whole */
+		if (n == -EINTR)
+			continue;
+		if (n == 1)
+			leave();	/* all is well */
+		if (n != (long)sizeof(*next))
+			break;
+		next = last;
+		last = next == &words[0] ? &words[1] : &words[0];
+	}
+	if (!last->keep)
+		leave();
+	raw_call(SYS_ioctl, TERMINAL_FD, TCFLSH_NUMBER, 0 /* TCIFLUSH: answers and mouse reports that nobody waits for */);
+	raw_call(SYS_ioctl, TERMINAL_FD, TCSETS_NUMBER, last->modes);
+	if (last->reset_len <= sizeof(last->reset))
+		raw_call(SYS_write, TERMINAL_FD, last->reset, last->reset_len);
+	leave();
+}
