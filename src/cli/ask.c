@@ -46,11 +46,8 @@ int ask_plan(const struct options *o, const struct plan_system *system, struct s
 		.widen = o->widen,
 		.progress = progress,
 		.starts = o->verb != VERB_PLAN,
-<<<<<<< HEAD
 		.own_env = o->own_env,
-=======
 		.tty = o->tty,
->>>>>>> afe1e80 (lib: a terminal inside the sandbox for the command)
 		.argv = o->word_count ? o->words : NULL,
 	};
 	struct policy_errors errors = { 0 };

@@ -29,13 +29,8 @@ enum verb_set {
 /* The command line of one verb, read. Strings are argv's own unless `made` holds them. */
 struct options {
 	enum verb verb;
-<<<<<<< HEAD
 	const char *profile, *policy_file, *workspace, *cwd, *report_file, *to;
-	bool widen, verbose, json, force, help;
-=======
-	const char *policy_file, *workspace, *cwd, *report_file, *to;
 	bool widen, tty, verbose, json, force, help;
->>>>>>> afe1e80 (lib: a terminal inside the sandbox for the command)
 	struct spec_option *fields;	/* owned */
 	size_t field_count, field_cap;
 	const char *const *own_env;	/* what the verb itself sets inside, NAME=VALUE, NULL-terminated; NULL: nothing */

@@ -449,12 +449,8 @@ static int build(const struct spec_request *r, struct spec *s, struct policy_err
 
 int spec_build(const struct spec_request *r, struct spec *ret_spec, struct policy_errors *errors, struct ward_err *e)
 {
-<<<<<<< HEAD
-	struct spec s = { .argv = r->argv, .progress = r->progress, .starts = r->starts,
-			  .own_env = r->own_env };
-=======
-	struct spec s = { .argv = r->argv, .progress = r->progress, .starts = r->starts, .tty = r->tty };
->>>>>>> afe1e80 (lib: a terminal inside the sandbox for the command)
+	struct spec s = { .argv = r->argv, .progress = r->progress, .starts = r->starts, .own_env = r->own_env,
+			  .tty = r->tty };
 	int result = build(r, &s, errors, e);
 
 	if (result < 0)

@@ -23,11 +23,8 @@ struct spec_request {
 	bool widen;
 	struct progress *progress;	/* of the plan and the sweep; borrowed, NULL: nobody looks */
 	bool starts;			/* it will be run: volumes that it names are made */
-<<<<<<< HEAD
 	const char *const *own_env;	/* NAME=VALUE that the caller itself sets inside, NULL-terminated; NULL: nothing */
-=======
 	bool tty;			/* -t: a terminal inside, whatever 0-2 are */
->>>>>>> afe1e80 (lib: a terminal inside the sandbox for the command)
 	char *const *argv;		/* CMD..., NULL for plan and check */
 };
 

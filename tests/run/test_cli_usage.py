@@ -4,15 +4,9 @@ import shutil
 import subprocess
 
 VERBS = ["run", "plan", "check", "init", "trust", "doctor", "quarantine", "help", "version"]
-<<<<<<< HEAD
 LATER_VERBS = ["exec", "attach", "ps", "logs", "diff", "apply", "explain", "learn", "audit", "serve", "render"]
 LATER_OPTIONS = [["--review"], ["--apply-on-exit"], ["--continue", "x"], ["--allow", "h:1"], ["-d"],
-                 ["-t"], ["--name", "x"], ["--hints"], ["--isolation", "vm"], ["--image", "debian:12"], ["--gpus", "all"]]
-=======
-LATER_VERBS = ["shell", "exec", "attach", "ps", "logs", "diff", "apply", "explain", "learn", "audit", "serve", "render"]
-LATER_OPTIONS = [["--profile", "x"], ["--review"], ["--apply-on-exit"], ["--continue", "x"], ["--allow", "h:1"], ["-d"],
                  ["--name", "x"], ["--hints"], ["--isolation", "vm"], ["--image", "debian:12"], ["--gpus", "all"]]
->>>>>>> afe1e80 (lib: a terminal inside the sandbox for the command)
 
 
 def test_help(t):

@@ -122,13 +122,8 @@ static void test_refusals(unused_arg void **state)
 
 static void test_later(unused_arg void **state)
 {
-<<<<<<< HEAD
 	static const char *const later[] = { "--review", "--apply-on-exit", "--continue",
-				       "--allow", "-d", "-t", "--name", "--hints" };
-=======
-	static const char *const later[] = { "--profile", "--review", "--apply-on-exit", "--continue",
 				       "--allow", "-d", "--name", "--hints" };
->>>>>>> afe1e80 (lib: a terminal inside the sandbox for the command)
 
 	for (size_t i = 0; i < ARRAY_LEN(later); i++)
 		check_refusal(READ(VERB_RUN, later[i], "x", "c"), "not yet supported by this build", "");
