@@ -36,14 +36,17 @@ fuzzers:
 
 deps:
 	@tools/deps.sh install build test
+	@tools/deps.sh install start || true
 
 run:
 	@tools/deps.sh install build
+	@tools/deps.sh install start || true
 	@$(MAKE) --no-print-directory all
 	@examples/run.sh
 
 test:
 	@tools/deps.sh install build test
+	@tools/deps.sh install start || true
 	@$(MAKE) --no-print-directory all asan
 	@tools/test.sh $(BUILD) $(BUILD_ASAN)
 
@@ -54,6 +57,7 @@ install: all
 
 bench:
 	@tools/deps.sh install build bench
+	@tools/deps.sh install start || true
 	@$(MAKE) --no-print-directory all
 	@bench/run.py
 
@@ -74,6 +78,7 @@ test-vm:
 
 soak:
 	@tools/deps.sh install build test
+	@tools/deps.sh install start || true
 	@$(MAKE) --no-print-directory all
 	@tests/soak/run.py
 
