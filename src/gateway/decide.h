@@ -24,7 +24,7 @@
 #include "gateway/rules.h"
 
 enum verdict_reason {
-#define REASON(id, remedy, text) REASON_##id,
+#define REASON(id, ...) REASON_##id,
 #include "egress.def"
 #undef REASON
 	VERDICT_REASONS

@@ -1,10 +1,11 @@
 /*
- * The egress rules, compiled. In: struct policy (or a line of `ward net`). Out: struct rules, which the matcher reads; one
- * allocation, constant once made, handed to the gateway's processes in its serialised form over a descriptor.
+ * The egress rules, compiled. In: struct policy (or a line of `ward net`). Out: struct rules, which the matcher reads: constant
+ * once made, handed to the gateway's processes in its serialised form over a descriptor. A change makes a new one with the
+ * next generation; a rule keeps its index over all generations, so that what was counted for it stays its.
  *
  * Precedence. Rules allow; which one decides matters for its mode, its limits and `private`. For a name and port: of the rules
  * whose ports have the port, the most specific host wins: the name itself, then the longest *.suffix, then *. For an address:
- * the longest prefix. Of equal ones the first in the policy. A rule for another port hides nothing. A deny rule (`ward net
+ * the longest prefix. Of equal ones the first in the policy, and before it the one that `ward net` added last. A rule for another port hides nothing. A deny rule (`ward net
  * deny`) wins over every allow rule. *.suffix does not match the suffix itself; wildcards never match addresses, and address
  * rules never match names, whatever those resolve to.
  *
@@ -42,6 +43,8 @@ struct rule_limits {
 struct rule {
 	uint8_t kind;			/* enum rule_kind */
 	bool deny;
+	bool added;			/* by rules_change() */
+	bool dead;			/* taken back: matches nothing, keeps its index */
 	bool private;			/* private addresses count too */
 	bool moded;			/* mode is said; else it goes by port */
 	uint8_t mode;			/* enum rule_mode */
@@ -74,16 +77,16 @@ struct rules {
 	uint32_t n_buckets;		/* a power of two */
 	uint32_t *buckets, *chain;	/* index + 1 of rules by host; within a chain in the policy's order */
 	uint32_t n_blocks, *blocks;	/* BLOCK rules, longest prefix first */
-	uint32_t *any, n_any;		/* ANY rules in order */
+	uint32_t n_any, *any;		/* ANY rules in order */
 };
 
 /* Compiles what the policy says about egress. Refuses, with place and remedy: mode inspect and what needs it (this build has
  * none), splice or http for a CIDR block, too many rules. *ret is the caller's, for rules_free(). */
 must_check int rules_compile(const struct policy *p, uint64_t generation, struct rules **ret, struct ward_err *e);
 
-/* A copy of old with one more rule in front of all others and the next generation: line is "host[:port]" or a rule map as in
- * egress_allowlist; "host" alone denies every port (deny) or allows 443. An allow takes out the deny rules with the same host
- * and port, and the other way round. */
+/* A copy of old with one more rule and the next generation: line is "host[:port]" or a rule map as in egress_allowlist; "host"
+ * alone denies every port (deny) or allows 443. An allow takes back deny rules for the same host that have one of its ports; an
+ * added rule for the same host and ports is replaced. */
 must_check int rules_change(const struct rules *old, const char *line, bool deny, struct rules **ret, struct ward_err *e);
 
 void rules_free(struct rules *r);

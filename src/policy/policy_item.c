@@ -115,11 +115,29 @@ static void write_member(struct reader *r, const char *path, const struct schema
 	} else if (item->type == TYPE_SECONDS) {
 		if (value_number(r, path, item->type, item->values, n, &value) && !is_default(item, value))
 			write_seconds(item, value, j);
+	} else if (item->type == TYPE_UINT || item->type == TYPE_SIZE) {
+		if (value_number(r, path, item->type, item->values, n, &value) && !is_default(item, value))
+			json_uint(j, item->name, value);
 	} else if (value_string(r, path, item->values, n, &text)) {
 		if (strcmp(item->values, "host") == 0 && !host_parse(text, false, host, &index))
 			text = host;	/* its canonical form */
 		json_string(j, item->name, text);
 	}
+}
+
+/* Without a name there is no SNI to compare with; a block has not even an address. */
+static void check_rule_host(struct reader *r, const char *path, const struct node *map, const struct node *mode)
+{
+	const struct node *n = node_get(map, "host");
+	char host[256];
+	unsigned port;
+
+	if (!n || !n->text || host_parse(n->text, false, host, &port) || strcmp(mode->text, "tcp") == 0)
+		return;
+	if (strchr(host, '/') || (strcmp(mode->text, "splice") == 0 && strspn(host, "0123456789.") == strlen(host)) ||
+	    (strcmp(mode->text, "splice") == 0 && strchr(host, ':')))
+		reader_error(r, (struct place){ mode->line, mode->column }, "leave mode away: addresses are tcp",
+			     "%s.mode: %s works with names only", path, mode->text);
 }
 
 /* HTTP knowledge needs inspect; so says the mode, or nothing does. */
@@ -128,6 +146,8 @@ static void check_rule(struct reader *r, const char *path, const struct node *ma
 	static const char *const keys[] = { "methods", "paths", "waf" };
 	const struct node *mode = node_get(map, "mode");
 
+	if (mode && mode->text)
+		check_rule_host(r, path, map, mode);
 	if (!mode || !mode->text || strcmp(mode->text, "inspect") == 0)
 		return;
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {

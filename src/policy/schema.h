@@ -27,7 +27,7 @@ struct schema_row {
 struct schema_item {
 	enum schema_type type;
 	bool required;
-	char object[12], name[12], values[28];
+	char object[12], name[20], values[28];
 	char fallback[12];	/* "": none */
 };
 

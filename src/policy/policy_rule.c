@@ -1,0 +1,124 @@
+/*
+ * Egress rules, taken apart. In: a rule as struct policy holds it (one line of canonical JSON, made by policy_item.c), or as a
+ * person writes it. Out: struct policy_rule, all of it bounded. Nothing is decided here. Pure functions; run by the supervisor
+ * before the rules are compiled.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "policy/policy_rule.h"
+#include "policy/policy_value.h"
+#include "policy/units.h"
+
+static int read_ports(const struct node *list, struct policy_rule *ret, struct ward_err *e)
+{
+	for (const struct node *n = list ? list->first : NULL; n; n = n->next) {
+		uint64_t port;
+
+		if (ret->n_ports == POLICY_RULE_PORTS) {
+			ward_fail(e, EINVAL, "%s: more than %d ports in one rule", ret->host, POLICY_RULE_PORTS);
+			return ward_remedy(e, "write the rule twice, with some of the ports each");
+		}
+		if (!n->text || units_parse_uint(n->text, &port) < 0 || port < 1 || port > 65535)
+			return ward_fail(e, EINVAL, "%s: not a port", ret->host);
+		ret->ports[ret->n_ports++] = (uint16_t)port;
+	}
+	return ret->n_ports ? 0 : ward_fail(e, EINVAL, "%s: a rule without ports", ret->host);
+}
+
+static int read_mode(const struct node *n, struct policy_rule *ret, struct ward_err *e)
+{
+	unsigned index = POLICY_RULE_BY_PORT;
+
+	if (n && (!n->text || !schema_word("splice|inspect|http|tcp", n->text, strlen(n->text), &index)))
+		return ward_fail(e, EINVAL, "%s: not a mode", ret->host);
+	ret->mode = (enum policy_rule_mode)index;
+	return 0;
+}
+
+static int read_limits(const struct node *map, struct policy_rule *ret, struct ward_err *e)
+{
+	static const char *const names[] = { "connection_limit", "connection_rate", "receive_limit", "send_limit",
+					     "bandwidth_limit" };
+	uint64_t *const values[] = { &ret->connections, &ret->connection_rate, &ret->receive, &ret->send, &ret->bandwidth };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		const struct node *n = node_get(map, names[i]);
+
+		*values[i] = POLICY_NONE;
+		if (n && (!n->text || units_parse_uint(n->text, values[i]) < 0))
+			return ward_fail(e, EINVAL, "%s: %s is not a number", ret->host, names[i]);
+	}
+	return 0;
+}
+
+static bool needs_inspection(const struct node *map)
+{
+	const struct node *waf = node_get(map, "waf");
+
+	return node_get(map, "methods") || node_get(map, "paths") || (waf && waf->text && strcmp(waf->text, "off") != 0);
+}
+
+int policy_rule_read(const char *line, struct policy_rule *ret, struct ward_err *e)
+{
+	struct reader reader = { .name = "rule", .e = e };
+	auto_node map = json_read(&reader, (const uint8_t *)line, strlen(line));
+	const struct node *host = map && map->kind == NODE_MAP ? node_get(map, "host") : NULL;
+	const struct node *private = host ? node_get(map, "private") : NULL;
+	const char *wrong;
+	unsigned port;
+	int r;
+
+	memset(ret, 0, sizeof(*ret));
+	if (reader.count)
+		return -e->code;
+	if (!host || !host->text)
+		return ward_fail(e, EINVAL, "a rule without a host");
+	wrong = host_parse(host->text, false, ret->host, &port);
+	if (wrong)
+		return ward_fail(e, EINVAL, "expected %s", wrong);
+	ret->private = private && private->text && strcmp(private->text, "true") == 0;
+	ret->inspect = needs_inspection(map);
+	r = read_mode(node_get(map, "mode"), ret, e);
+	if (r == 0)
+		r = read_ports(node_get(map, "ports"), ret, e);
+	return r < 0 ? r : read_limits(map, ret, e);
+}
+
+int policy_rule_parse(const char *text, struct policy_rule *ret, bool *ret_port_said, struct ward_err *e)
+{
+	struct policy p = { 0 };
+	char host[256];
+	unsigned port = 0;
+	int r = policy_defaults(&p, e);
+
+	*ret_port_said = text[strspn(text, " \t")] == '{' ? strstr(text, "ports") != NULL
+							  : !host_parse(text, true, host, &port) && port;
+	if (r == 0)
+		r = policy_set(&p, "network.egress_allowlist", text, true, POLICY_CLI, e);
+	if (r == 0 && p.net_egress.len != 1)
+		r = ward_fail(e, EINVAL, "%s: expected one rule", text);
+	if (r == 0)
+		r = policy_rule_read(p.net_egress.items[0], ret, e);
+	policy_clear(&p);
+	return r;
+}
+
+int policy_service_read(const char *text, char ret_name[64], struct policy_rule *ret, struct ward_err *e)
+{
+	const char *expected, *hint;
+	size_t n = strcspn(text, "=");
+	unsigned port;
+
+	memset(ret, 0, sizeof(*ret));
+	if (!value_has_shape("service", text, &expected, &hint) || n > 63)
+		return ward_fail(e, EINVAL, "expected NAME=ADDRESS:PORT such as postgres=127.0.0.1:5432");
+	memcpy(ret_name, text, n);
+	ret_name[n] = '\0';
+	expected = host_parse(text + n + 1, true, ret->host, &port);
+	if (expected)
+		return ward_fail(e, EINVAL, "expected %s", expected);
+	ret->ports[0] = (uint16_t)port;
+	ret->n_ports = 1;
+	return 0;
+}

@@ -1,0 +1,285 @@
+/* Rules: compiling, matching, precedence, changes, the serialised form. */
+#include <errno.h>
+
+#include "gateway_help.h"
+
+static void check(const struct rules *r, const char *host, uint16_t port, int rule)
+{
+	struct host h = host_of(host);
+	struct rules_match m = rules_match(r, &h, port);
+
+	if (m.rule != rule)
+		fail_msg("%s:%u is decided by rule %d, not %d", host, port, m.rule, rule);
+}
+
+static void test_match(void **state)
+{
+	auto_rules r = rules_of("{mode: restricted, egress_allowlist: ["
+				"'api.example.com', '*.example.com', '*.deep.example.com:443', 'example.org:22', "
+				"{host: '*.example.net', ports: [80, 443, 8080]}, 'Example.EDU.', '192.0.2.0/24:443', '192.0.2.7:443', "
+				"'[2001:db8::1]:443', '2001:db8::/32']}");
+
+	(void)state;
+	check(r, "api.example.com", 443, 0);
+	check(r, "API.Example.Com.", 443, 0);
+	check(r, "www.example.com", 443, 1);
+	check(r, "a.b.example.com", 443, 1);
+	check(r, "a.deep.example.com", 443, 2);
+	check(r, "deep.example.com", 443, 1);
+	check(r, "example.com", 443, -1);		/* *.suffix is not the suffix */
+	check(r, "notexample.com", 443, -1);
+	check(r, "api.example.com.evil.test", 443, -1);
+	check(r, "xapi.example.com", 443, 1);
+	check(r, "api.example.com", 80, -1);
+	check(r, "example.org", 22, 3);
+	check(r, "example.org", 443, -1);
+	check(r, "x.example.net", 8080, 4);
+	check(r, "x.example.net", 80, 4);
+	check(r, "x.example.net", 81, -1);
+	check(r, "example.edu", 443, 5);
+	check(r, "192.0.2.7", 443, 7);			/* the longest prefix */
+	check(r, "192.0.2.8", 443, 6);
+	check(r, "192.0.3.8", 443, -1);
+	check(r, "2001:db8::1", 443, 8);
+	check(r, "2001:db8::2", 443, 9);
+	check(r, "2001:db9::2", 443, -1);
+	check(r, "com", 443, -1);
+	check(r, "example.org", 0, 3);			/* a DNS question: any port */
+	check(r, "other.test", 0, -1);
+}
+
+static void test_any(void **state)
+{
+	auto_rules r = rules_of("{mode: restricted, egress_allowlist: ['*', 'a.example:443', '*.example:80']}");
+
+	(void)state;
+	check(r, "whatever.test", 443, 0);
+	check(r, "a.example", 443, 1);
+	check(r, "a.example", 80, 2);		/* a rule for another port hides nothing */
+	check(r, "192.0.2.1", 443, -1);		/* names only */
+}
+
+static void test_first_of_equals(void **state)
+{
+	auto_rules r = rules_of("{mode: restricted, egress_allowlist: [{host: a.example, mode: tcp}, 'a.example', 'a.example:22']}");
+	struct host h = host_of("a.example");
+
+	(void)state;
+	check(r, "a.example", 443, 0);
+	check(r, "a.example", 22, 2);
+	assert_true(rules_match(r, &h, 23).other_port);
+	assert_false(rules_match(r, &h, 22).other_port);
+}
+
+static void test_modes(void **state)
+{
+	auto_rules r = rules_of("{mode: restricted, egress_allowlist: [{host: a.example, ports: [22, 80, 443, 8443]}, "
+				"{host: b.example, ports: [443, 80], mode: tcp}, {host: c.example, ports: [8443], mode: splice}, "
+				"'192.0.2.1:443', {host: d.example, ports: 8080, mode: http}]}");
+
+	(void)state;
+	assert_int_equal(rules_mode(r, 0, 443), RULE_SPLICE);
+	assert_int_equal(rules_mode(r, 0, 80), RULE_HTTP);
+	assert_int_equal(rules_mode(r, 0, 22), RULE_TCP);
+	assert_int_equal(rules_mode(r, 0, 8443), RULE_TCP);
+	assert_int_equal(rules_mode(r, 1, 443), RULE_TCP);
+	assert_int_equal(rules_mode(r, 2, 8443), RULE_SPLICE);
+	assert_int_equal(rules_mode(r, 3, 443), RULE_TCP);
+	assert_int_equal(rules_mode(r, 4, 8080), RULE_HTTP);
+	assert_int_equal(rules_mode(r, -1, 443), RULE_TCP);
+}
+
+static void test_limits(void **state)
+{
+	auto_rules r = rules_of("{mode: restricted, connection_limit: 9, bandwidth_limit: 1Mi, egress_allowlist: ["
+				"{host: a.example, connection_limit: 4, connection_rate: 2, receive_limit: 1Gi, send_limit: 1Mi, bandwidth_limit: 64Ki}, b.example]}");
+
+	(void)state;
+	assert_int_equal(r->limits.connections, 9);
+	assert_int_equal(r->limits.bandwidth, 1 << 20);
+	assert_true(r->limits.send_bytes == RULE_NONE);
+	assert_int_equal(r->items[0].limits.connections, 4);
+	assert_int_equal(r->items[0].limits.connection_rate, 2);
+	assert_int_equal(r->items[0].limits.receive_bytes, 1 << 30);
+	assert_int_equal(r->items[0].limits.send_bytes, 1 << 20);
+	assert_int_equal(r->items[0].limits.bandwidth, 64 << 10);
+	assert_true(r->items[1].limits.connections == RULE_NONE);
+}
+
+static int compile_error(const char *network, struct ward_err *e)
+{
+	auto_buf text = { 0 };
+	struct policy_errors errors = { 0 };
+	struct policy p = { 0 };
+	struct rules *r = NULL;
+	int result;
+
+	buf_printf(&text, "network: %s\n", network);
+	assert_int_equal(policy_defaults(&p, e), 0);
+	assert_int_equal(policy_read(&p, "test", (const uint8_t *)text.data, text.len, POLICY_FILE, &errors), 0);
+	result = rules_compile(&p, 1, &r, e);
+	policy_clear(&p);
+	rules_free(r);
+	return result;
+}
+
+static void test_refused(void **state)
+{
+	struct ward_err e = { 0 };
+
+	(void)state;
+	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, mode: inspect}]}", &e), -EOPNOTSUPP);
+	assert_non_null(strstr(e.what, "egress_allowlist[0]"));
+	assert_true(*e.remedy);
+	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, methods: [GET]}]}", &e), -EOPNOTSUPP);
+	assert_int_equal(compile_error("{host_services: ['a=db.corp:1']}", &e), -EINVAL);
+	assert_int_equal(compile_error("{host_services: ['a=169.254.169.254:80']}", &e), -EINVAL);
+	assert_int_equal(compile_error("{host_services: ['a=224.0.0.1:80']}", &e), -EINVAL);
+	assert_int_equal(compile_error("{host_services: ['1=127.0.0.1:80']}", &e), -EINVAL);
+	assert_int_equal(compile_error("{host_services: ['a=127.0.0.1:80', 'b=localhost:81']}", &e), 0);
+}
+
+static void test_services(void **state)
+{
+	auto_rules r = rules_of("{mode: restricted, host_services: ['postgres=127.0.0.1:5432', 'db=localhost:1']}");
+	struct host pg = host_of("Postgres."), db = host_of("db"), other = host_of("postgres.evil.test");
+
+	(void)state;
+	assert_int_equal(rules_service(r, &pg, 5432), 0);
+	assert_int_equal(rules_service(r, &pg, 0), 0);
+	assert_int_equal(rules_service(r, &pg, 5433), -1);
+	assert_int_equal(rules_service(r, &db, 1), 1);
+	assert_int_equal(rules_service(r, &other, 5432), -1);
+}
+
+static struct rules *change(struct rules *r, const char *line, bool deny)
+{
+	struct ward_err e = { 0 };
+	struct rules *next = NULL;
+
+	if (rules_change(r, line, deny, &next, &e) < 0)
+		fail_msg("%s: %s", line, e.why);
+	assert_int_equal(next->generation, r->generation + 1);
+	rules_free(r);
+	return next;
+}
+
+static void test_change(void **state)
+{
+	struct rules *r = rules_of("{mode: restricted, egress_allowlist: ['*.example.com', 'a.example.com:22']}");
+	struct host host = host_of("a.example.com");
+	struct ward_err e = { 0 };
+	struct rules *none = NULL;
+	uint32_t n;
+
+	(void)state;
+	r = change(r, "new.example", false);
+	check(r, "new.example", 443, 2);
+	r = change(r, "a.example.com", true);	/* every port, and over the wildcard */
+	assert_true(rules_match(r, &host, 443).denied);
+	assert_true(rules_match(r, &host, 22).denied);
+	assert_true(rules_match(r, &host, 0).denied);
+	check(r, "b.example.com", 443, 0);
+	r = change(r, "a.example.com", false);	/* taken back, and allowed by itself */
+	check(r, "a.example.com", 443, 4);
+	check(r, "a.example.com", 22, 1);
+	r = change(r, "*.example.com:443", true);
+	assert_true(rules_match(r, &host, 443).denied);	/* deny wins over the more specific allow */
+	check(r, "a.example.com", 22, 1);
+	check(r, "a.example.com", 0, 4);
+	r = change(r, "{host: new.example, mode: tcp}", false);
+	assert_int_equal(rules_mode(r, rules_match(r, (struct host[]){ host_of("new.example") }, 443).rule, 443), RULE_TCP);
+	n = r->n_items;
+	for (unsigned i = 0; i < 20; i++) {	/* to and fro needs no more room */
+		r = change(r, "flip.example", i % 2);
+		check(r, "flip.example", 443, (int)n + (int)(i % 2));
+	}
+	assert_int_equal(r->n_items, n + 2);
+	assert_int_equal(rules_change(r, "http://x", false, &none, &e), -EINVAL);
+	assert_int_equal(rules_change(r, "a.example, b.example", false, &none, &e), -EINVAL);
+	assert_null(none);
+	rules_free(r);
+}
+
+static void test_codec(void **state)
+{
+	auto_rules r = rules_of("{mode: open, connection_rate: 7, host_services: ['pg=127.0.0.1:5432'], egress_allowlist: ['*', "
+				"'*.example.com:8443', {host: a.example, ports: [443, 22, 80, 22], private: true, send_limit: 1Ki}, '10.0.0.0/8:1', '::/0']}");
+	auto_rules back = NULL;
+	auto_buf one = { 0 }, two = { 0 };
+
+	(void)state;
+	r->generation = 77;
+	r->items[1].deny = true;
+	assert_int_equal(rules_encode(r, &one), 0);
+	assert_int_equal(rules_decode((const uint8_t *)one.data, one.len, &back), 0);
+	assert_int_equal(rules_encode(back, &two), 0);
+	assert_int_equal(one.len, two.len);
+	assert_memory_equal(one.data, two.data, one.len);
+	assert_int_equal(back->generation, 77);
+	assert_int_equal(back->network, RULES_OPEN);
+	check(back, "a.example", 22, 2);
+	assert_true(back->items[2].private);
+	assert_int_equal(back->items[2].n_ports, 3);
+	assert_int_equal(rules_service(back, (struct host[]){ host_of("pg") }, 5432), 0);
+	/* every cut, and every bit turned around, is refused or harmless */
+	for (size_t n = 0; n < one.len; n++) {
+		struct rules *bad = NULL;
+
+		assert_int_equal(rules_decode((const uint8_t *)one.data, n, &bad), -EINVAL);
+	}
+	for (size_t bit = 0; bit < one.len * 8; bit++) {
+		struct rules *bad = NULL;
+		struct host h = host_of("x.example.com");
+
+		one.data[bit / 8] = (char)(one.data[bit / 8] ^ (1 << bit % 8));
+		if (rules_decode((const uint8_t *)one.data, one.len, &bad) == 0)
+			(void)rules_match(bad, &h, 443);
+		rules_free(bad);
+		one.data[bit / 8] = (char)(one.data[bit / 8] ^ (1 << bit % 8));
+	}
+}
+
+static void test_many(void **state)
+{
+	auto_buf text = { 0 };
+	auto_rules r = NULL;
+	char name[64];
+
+	(void)state;
+	buf_puts(&text, "{mode: restricted, egress_allowlist: [");
+	for (unsigned i = 0; i < RULES_MAX; i++)
+		buf_printf(&text, "%sh%u.example", i ? ", " : "", i);
+	buf_puts(&text, "]}");
+	r = rules_of(text.data);
+	for (unsigned i = 0; i < RULES_MAX; i++) {
+		snprintf(name, sizeof(name), "h%u.example", i);
+		check(r, name, 443, (int)i);
+	}
+}
+
+static void test_text(void **state)
+{
+	static const char *const texts[] = { "*:443", "*.example.com:80,443", "[2001:db8::]/32:443", "192.0.2.1:22" };
+	auto_rules r = rules_of("{egress_allowlist: ['*', {host: '*.example.com', ports: [443, 80]}, '2001:db8::/32', '192.0.2.1:22']}");
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_LEN(texts); i++) {
+		auto_buf out = { 0 };
+
+		rules_text(r, (int32_t)i, &out);
+		assert_string_equal(buf_text(&out), texts[i]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_match),  cmocka_unit_test(test_any),	cmocka_unit_test(test_first_of_equals),
+		cmocka_unit_test(test_modes),  cmocka_unit_test(test_limits),	cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_services), cmocka_unit_test(test_change), cmocka_unit_test(test_codec),
+		cmocka_unit_test(test_many),   cmocka_unit_test(test_text),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
