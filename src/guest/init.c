@@ -5,7 +5,9 @@
  * Landlock, seccomp) and descriptor 3 on the supervisor. It starts the command given behind its own name, reaps
  * whatever becomes an orphan, passes signals on, and says how the command ended. When the supervisor is gone, or the
  * command has ended, it exits, and the kernel kills everything else in the pid namespace. It is not dumpable: the
- * command, which has the same uid, can neither trace it nor reach its descriptors.
+ * command, which has the same uid, can neither trace it nor reach its descriptors. At the supervisor's word it starts
+ * further commands, whose descriptors come with that word (exec.c); they live under everything that the first one does.
+ * Without a command it is an idle sandbox that ends when it is told to.
  *
  * As "ward-rung" it does the same where there is no pid namespace (the Landlock rung). It is no pid 1 there, so the
  * kernel would not kill what it leaves behind; but its Landlock domain scopes signals, and kill(-1) reaches exactly
@@ -27,7 +29,7 @@
 #include <sys/wait.h>
 
 #include "base/raw.h"
-#include "guest/protocol.h"
+#include "guest/guest.h"
 #include "guest/session.h"
 
 #define SIGNAL_SET_BYTES 8
@@ -43,84 +45,17 @@ __asm__(".globl _start\n"
 	"	call guest_main\n"
 	"	hlt\n");
 
-static _Noreturn void guest_exit(int code)
+_Noreturn void guest_exit(int code)
 {
 	for (;;)
 		raw_call(SYS_exit_group, code);
 }
 
-static void say(uint32_t op, int32_t a, int32_t b)
+void guest_say(uint32_t op, int32_t a, int32_t b, uint32_t tag)
 {
-	struct guest_message m = { op, a, b };
+	struct guest_message m = { op, a, b, tag };
 
 	raw_call(SYS_write, GUEST_CONTROL_FD, &m, sizeof(m));
-}
-
-static const char *find_env(char **envp, const char *name)
-{
-	size_t n = raw_strlen(name);
-
-	for (; *envp; envp++) {
-		size_t i = 0;
-
-		while (i < n && (*envp)[i] == name[i])
-			i++;
-		if (i == n && (*envp)[n] == '=')
-			return *envp + n + 1;
-	}
-	return "";
-}
-
-/* A file without a format that the kernel knows is a shell script, as every shell and execvp(3) treat it. */
-static long exec_one(const char *path, char **argv, size_t argc, char **envp)
-{
-	long err = raw_call(SYS_execve, path, argv, envp);
-
-	if (err == -ENOEXEC && argc < 4096) {
-		const char *shell[4099];	/* argc + sh + NULL */
-
-		shell[0] = "/bin/sh";
-		shell[1] = path;
-		for (size_t i = 1; i <= argc; i++)
-			shell[i + 1] = argv[i];
-		err = raw_call(SYS_execve, shell[0], shell, envp);
-	}
-	return err;
-}
-
-/* Tries the directories of PATH; a name with a slash is taken as it is. Returns the errno to report. */
-static long exec_command(char **argv, size_t argc, char **envp)
-{
-	const char *dirs = find_env(envp, "PATH"), *name = argv[0];
-	long result = ENOENT;
-	char path[4096];
-	size_t len = raw_strlen(name);
-
-	for (size_t i = 0; i < len; i++)
-		if (name[i] == '/')
-			return -exec_one(name, argv, argc, envp);
-	if (len == 0 || len >= 256)
-		return ENOENT;
-	while (*dirs) {
-		size_t n = 0;
-		long err;
-
-		for (; *dirs && *dirs != ':'; dirs++)
-			if (n < sizeof(path) - 258)
-				path[n++] = *dirs;
-		dirs += *dirs == ':';
-		if (n == 0 || path[0] != '/')
-			continue;	/* an empty or relative entry would mean the workspace */
-		path[n++] = '/';
-		for (size_t i = 0; i <= len; i++)
-			path[n + i] = name[i];
-		err = -exec_one(path, argv, argc, envp);
-		if (err != ENOENT && err != ENOTDIR)
-			result = err;
-		if (err != ENOENT && err != ENOTDIR && err != EACCES)
-			break;
-	}
-	return result;
 }
 
 /* A domain for the command inside our own: it cannot signal or trace us any more. */
@@ -137,51 +72,109 @@ static long enter_inner_domain(void)
 	return err;
 }
 
-static long start_command(char **argv, size_t argc, char **envp, unsigned long old_mask, bool rung)
+static long start_command(const struct guest *g, struct guest_start *start)
 {
 	long pid = raw_call(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	long err;
+	int code;
 
 	if (pid != 0)
 		return pid;
-	guest_session();
-	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &old_mask, 0, SIGNAL_SET_BYTES);
-	err = rung ? enter_inner_domain() : 0;
-	err = err < 0 ? -err : exec_command(argv, argc, envp);
-	say(GUEST_FAILED, (int32_t)err, err == ENOENT || err == ENOTDIR ? 127 : 126);
-	guest_exit(err == ENOENT || err == ENOTDIR ? 127 : 126);
+	err = guest_take_stdio(start);
+	guest_session(start->tag);
+	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &g->command_mask, 0, SIGNAL_SET_BYTES);
+	if (err == 0 && g->rung)
+		err = enter_inner_domain();
+	code = 125;
+	if (err == 0 && start->cwd[0])
+		err = raw_call(SYS_chdir, start->cwd);
+	if (err == 0) {
+		err = -guest_exec(start, g->envp);
+		code = err == -ENOENT || err == -ENOTDIR ? 127 : 126;
+	}
+	guest_say(GUEST_FAILED, (int32_t)-err, code, start->tag);
+	guest_exit(code);
+}
+
+/* One of the commands that were started later has ended. */
+static void note_end(struct guest *g, long pid, int status)
+{
+	for (size_t i = 0; i < GUEST_EXECS_MAX; i++)
+		if (g->execs[i].pid == pid) {
+			g->execs[i].pid = 0;
+			guest_say(GUEST_EXITED, status, 0, g->execs[i].tag);
+			return;
+		}
 }
 
 /* Collects the dead; true when the command is among them. */
-static bool reap(long command)
+static bool reap(struct guest *g)
 {
 	int status = 0;
 	long pid;
 
-	while ((pid = raw_call(SYS_wait4, -1, &status, WNOHANG, 0)) > 0)
-		if (pid == command) {
-			say(GUEST_EXITED, status, 0);
+	while ((pid = raw_call(SYS_wait4, -1, &status, WNOHANG, 0)) > 0) {
+		if (pid == g->command) {
+			guest_say(GUEST_EXITED, status, 0, 0);
 			return true;
 		}
-	return pid == -ECHILD;
+		note_end(g, pid, status);
+	}
+	return g->command && pid == -ECHILD;
+}
+
+/* The process that a tag stands for; 0: none, or it has ended. */
+static long find_pid(const struct guest *g, uint32_t tag)
+{
+	for (size_t i = 0; tag && i < GUEST_EXECS_MAX; i++)
+		if (g->execs[i].pid && g->execs[i].tag == tag)
+			return g->execs[i].pid;
+	return tag ? 0 : g->command;
+}
+
+static void start_another(struct guest *g, const struct guest_message *m, size_t len, const int *fds)
+{
+	struct guest_start start = { .tag = m->tag, .from_packet = true };
+	size_t slot = 0;
+	long pid = -EINVAL;
+
+	while (slot < GUEST_EXECS_MAX && g->execs[slot].pid)
+		slot++;
+	if (slot == GUEST_EXECS_MAX)
+		pid = -EAGAIN;
+	else if (guest_read_start(m, len, fds, &start))
+		pid = start_command(g, &start);
+	if (pid < 0) {
+		guest_say(GUEST_FAILED, (int32_t)-pid, 125, m->tag);
+		return;
+	}
+	g->execs[slot] = (struct guest_exec){ .pid = pid, .tag = m->tag };
+	guest_say(GUEST_READY, (int32_t)pid, 0, m->tag);
 }
 
 /* Does what the supervisor says; false when it is gone. */
-static bool obey(long command)
+static bool obey(struct guest *g)
 {
-	struct guest_message m = { 0 };
-	long n = raw_call(SYS_read, GUEST_CONTROL_FD, &m, sizeof(m));
+	int fds[3] = { -1, -1, -1 };
+	struct guest_message *m = NULL;
+	long n = guest_receive(g, &m, fds), pid;
 
-	if (n != (long)sizeof(m))
+	if (n < (long)sizeof(*m))
 		return n == -EINTR;
-	if (m.op == GUEST_SIGNAL) {
-		if (raw_call(SYS_kill, -command, m.a) < 0)	/* it has not made its group yet */
-			raw_call(SYS_kill, command, m.a);
-	} else if (m.op == GUEST_STOP)
+	pid = find_pid(g, m->tag);
+	if (m->op == GUEST_SIGNAL && pid > 0) {
+		if (raw_call(SYS_kill, -pid, m->a) < 0)	/* it has not made its group yet */
+			raw_call(SYS_kill, pid, m->a);
+	} else if (m->op == GUEST_STOP)
 		raw_call(SYS_kill, -1, SIGSTOP);
-	else if (m.op == GUEST_CONTINUE)
+	else if (m->op == GUEST_CONTINUE)
 		raw_call(SYS_kill, -1, SIGCONT);
-	return m.op != GUEST_END;
+	else if (m->op == GUEST_EXEC)
+		start_another(g, m, (size_t)n, fds);
+	for (int i = 0; i < 3; i++)
+		if (fds[i] >= 0)
+			raw_call(SYS_close, fds[i]);
+	return m->op != GUEST_END;
 }
 
 /* The end of everything: as pid 1 by leaving, on the rung by hand. */
@@ -196,29 +189,46 @@ static _Noreturn void end_all(bool rung)
 	guest_exit(0);
 }
 
-static _Noreturn void run_init(char **argv, size_t argc, char **envp, bool rung)
+/* kill(-1) is ours only where the engine has confined us: there is a filter, the last thing that it puts on, and the
+ * supervisor is out of reach. */
+static bool is_confined(long supervisor)
 {
-	unsigned long all = ~0UL, old_mask = 0, child = SIGNAL_BIT(SIGCHLD);
-	long command, signal_fd, supervisor = raw_call(SYS_getppid);
+	return raw_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == 2 && raw_call(SYS_kill, supervisor, 0) == -EPERM &&
+	       raw_call(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) >= 0;
+}
 
-	raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
-	raw_call(SYS_fcntl, GUEST_CONTROL_FD, F_SETFD, FD_CLOEXEC);
-	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old_mask, SIGNAL_SET_BYTES);
-	signal_fd = raw_call(SYS_signalfd4, -1, &child, SIGNAL_SET_BYTES, O_CLOEXEC | O_NONBLOCK);
-	if (argc < 1 || signal_fd < 0)
-		guest_exit(125);
-	/* kill(-1) is ours only where the engine has confined us: there is a filter, the last thing that it puts on, and
-	 * the supervisor is out of reach */
-	if (rung && (raw_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) != 2 ||
-		     raw_call(SYS_kill, supervisor, 0) != -EPERM ||
-		     raw_call(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0))
-		guest_exit(125);
-	command = start_command(argv, argc, envp, old_mask, rung);
-	if (command < 0) {
-		say(GUEST_FAILED, (int32_t)-command, 126);
+static void start_first(struct guest *g, char **argv, size_t argc)
+{
+	struct guest_start start = { .argv = argv, .argc = argc, .envp = g->envp, .cwd = "", .fds = { 0, 1, 2 } };
+
+	if (argc > 0)
+		g->command = start_command(g, &start);
+	if (g->command < 0) {
+		guest_say(GUEST_FAILED, (int32_t)-g->command, 126, 0);
 		guest_exit(126);
 	}
-	say(GUEST_READY, (int32_t)command, 0);
+	guest_say(GUEST_READY, (int32_t)g->command, 0, 0);
+}
+
+static _Noreturn void run_init(char **argv, size_t argc, char **envp, bool rung)
+{
+	unsigned long all = ~0UL, child = SIGNAL_BIT(SIGCHLD);
+	long signal_fd, supervisor = raw_call(SYS_getppid);
+	struct guest g;
+
+	g.command = 0;
+	g.envp = envp;
+	g.packet = 0;
+	g.rung = rung;
+	for (size_t i = 0; i < GUEST_EXECS_MAX; i++)
+		g.execs[i].pid = 0;
+	raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+	raw_call(SYS_fcntl, GUEST_CONTROL_FD, F_SETFD, FD_CLOEXEC);
+	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &g.command_mask, SIGNAL_SET_BYTES);
+	signal_fd = raw_call(SYS_signalfd4, -1, &child, SIGNAL_SET_BYTES, O_CLOEXEC | O_NONBLOCK);
+	if (signal_fd < 0 || (rung && !is_confined(supervisor)))
+		guest_exit(125);
+	start_first(&g, argv, argc);
 	for (;;) {
 		struct pollfd polled[2] = { { GUEST_CONTROL_FD, POLLIN, 0 }, { (int)signal_fd, POLLIN, 0 } };
 		char drain[512];
@@ -226,10 +236,10 @@ static _Noreturn void run_init(char **argv, size_t argc, char **envp, bool rung)
 		raw_call(SYS_poll, polled, 2, -1);
 		if (polled[1].revents) {
 			raw_call(SYS_read, signal_fd, drain, sizeof(drain));
-			if (reap(command))
+			if (reap(&g))
 				end_all(rung);
 		}
-		if (polled[0].revents && !obey(command))
+		if (polled[0].revents && !obey(&g))
 			end_all(rung);
 	}
 }

@@ -46,12 +46,12 @@ static bool is_lasting(long command, int signal)
 	return raw_call(SYS_wait4, command, &status, WNOHANG | WCONTINUED, 0) == 0;
 }
 
-static void look_at(long command)
+static void look_at(long command, uint32_t tag)
 {
 	int status = 0;
 
 	while (raw_call(SYS_wait4, command, &status, WNOHANG | WUNTRACED, 0) == command) {
-		struct guest_message m = { .op = GUEST_STOPPED, .a = WSTOPSIG(status) };
+		struct guest_message m = { .op = GUEST_STOPPED, .a = WSTOPSIG(status), .tag = tag };
 
 		if (!WIFSTOPPED(status))
 			end_like(status);
@@ -60,7 +60,7 @@ static void look_at(long command)
 	}
 }
 
-static _Noreturn void lead(long command)
+static _Noreturn void lead(long command, uint32_t tag)
 {
 	unsigned long all = ~0UL;
 
@@ -68,13 +68,13 @@ static _Noreturn void lead(long command)
 		long signal = raw_call(SYS_rt_sigtimedwait, &all, 0, 0, SIGNAL_SET_BYTES);
 
 		if (signal == SIGCHLD)
-			look_at(command);
+			look_at(command, tag);
 		else if (signal > 0 && raw_call(SYS_kill, -command, signal) < 0)
 			raw_call(SYS_kill, command, signal);	/* it has not made its group yet */
 	}
 }
 
-void guest_session(void)
+void guest_session(uint32_t tag)
 {
 	int terminal = 0, group;
 	long pid;
@@ -86,7 +86,7 @@ void guest_session(void)
 		return;
 	pid = raw_call(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (pid > 0)
-		lead(pid);
+		lead(pid, tag);
 	if (pid < 0)
 		return;	/* it runs as the leader itself: only Ctrl-Z does not work */
 	raw_call(SYS_setpgid, 0, 0);

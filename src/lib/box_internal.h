@@ -26,8 +26,12 @@ struct box {
 	int disk_fds[BOX_DISK_ROOTS_MAX];
 	size_t disk_count;
 	uint64_t started_ms, deadline_ms, kill_at_ms, tick_at_ms, notify_at_ms;
-	bool tried_guardian, dead, exited, failed, paused;
+	bool tried_guardian, dead, exited, failed;
+	bool paused;			/* by the cpu limit */
 	bool stopped;			/* the command was, on its terminal */
+	bool held;			/* by the operator */
+	bool ending;			/* it was asked to */
+	struct serve *serve;		/* of a detached run; NULL: none */
 	int status;			/* of the command, when exited */
 	int failed_errno, failed_code;	/* when exec failed */
 	int forwarded;			/* last signal passed on */
@@ -47,6 +51,23 @@ bool box_ends_run(uint32_t signal);
 void box_on_control(struct box *b);
 /* Waits for something to happen, and sees to it. */
 void box_watch_once(struct box *b);
+
+/* Detached runs (box_control.c). Whether there is no command of the sandbox's own: */
+bool box_is_idle(const struct box *b);
+/* A signal for the command of that tag, 0 for the sandbox's own. */
+void box_signal(struct box *b, int signal, uint32_t tag);
+/* Stops or continues every process at the operator's word. */
+int box_hold(struct box *b, bool hold);
+/* Asks the commands to end; after grace_ms they are killed. */
+void box_stop(struct box *b, uint64_t grace_ms);
+/* A command that a client started has ended. */
+void box_ended_one(struct box *b);
+/* Something was started: limits are looked at again. */
+void box_look_again(struct box *b);
+/* Counts what the sandbox uses now. */
+void box_look_now(struct box *b);
+/* Whether nothing lives inside but ward-init: nothing can begin there without our knowing. */
+bool box_is_empty(const struct box *b);
 
 /* The end: what the sandbox used is counted, */
 void box_bury(struct box *b);

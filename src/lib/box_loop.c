@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 
 #include "base/io.h"
+#include "lib/serve.h"
 
 #define GRACE_MS 5000		/* between a forwarded signal and the end by force */
 #define GUARDIAN_AFTER_MS 15	/* short commands need none: the next start finishes what they would leave */
@@ -32,6 +33,9 @@ void box_kill(struct box *b)
 	else if (b->run.pid_fd >= 0 && syscall(SYS_pidfd_send_signal, b->run.pid_fd, SIGKILL, NULL, 0) < 0 &&
 		 errno != ESRCH)
 		kill(b->run.init_pid, SIGKILL);	/* an outer filter; the pid is ours until bury() */
+	if (b->held && b->run.cgroup)
+		(void)!cgroup_freeze(b->run.cgroup, false);	/* what is frozen does not die */
+	b->ending = true;
 }
 
 void box_stop_all(struct box *b, bool stop)
@@ -60,7 +64,10 @@ void box_on_control(struct box *b)
 		b->dead = true;
 		return;
 	}
-	if (m.op == GUEST_EXITED) {
+	if (m.tag) {
+		if (b->serve)
+			serve_guest(b->serve, &m);
+	} else if (m.op == GUEST_EXITED) {
 		b->exited = true;
 		b->status = m.a;
 	} else if (m.op == GUEST_STOPPED) {
@@ -124,6 +131,8 @@ static void on_signal(struct box *b, uint64_t now)
 		return;
 	if (b->forwarded && info.ssi_signo != SIGWINCH)
 		box_kill(b);	/* asked twice */
+	else if (b->serve && box_ends_run(info.ssi_signo))
+		box_stop(b, GRACE_MS);
 	else
 		pass_signal(b, (int)info.ssi_signo, now);
 }
@@ -135,6 +144,8 @@ static void look_at_limits(struct box *b)
 
 	if (b->run.cgroup)
 		cgroup_usage(b->run.cgroup, u);
+	if (b->held)
+		return;		/* nothing moves, and nothing must make it move */
 	if (b->watch && watch_tick(b->watch, u)) {
 		box_stop_all(b, true);
 		watch_confirm(b->watch, u);
@@ -207,7 +218,7 @@ static void on_time(struct box *b, uint64_t now)
 	}
 	if (b->tick_at_ms && now >= b->tick_at_ms && !b->limited) {
 		look_at_limits(b);
-		b->tick_at_ms = now + WATCH_TICK_MS;
+		b->tick_at_ms = box_is_empty(b) ? 0 : now + WATCH_TICK_MS;
 	}
 	if (!b->tried_guardian && now >= b->started_ms + GUARDIAN_AFTER_MS) {
 		b->tried_guardian = true;
@@ -220,7 +231,8 @@ static void on_time(struct box *b, uint64_t now)
 static int next_timeout(const struct box *b, uint64_t now)
 {
 	const uint64_t times[] = { b->deadline_ms, b->kill_at_ms, b->tick_at_ms, b->notify_at_ms,
-				   b->tried_guardian ? 0 : b->started_ms + GUARDIAN_AFTER_MS };
+				   b->tried_guardian ? 0 : b->started_ms + GUARDIAN_AFTER_MS,
+				   b->serve ? serve_due_ms(b->serve) : 0 };
 	int console_ms = b->streams.console ? console_wait_ms(b->streams.console) : -1;
 	uint64_t first = console_ms >= 0 ? now + (uint64_t)console_ms : UINT64_MAX;
 
@@ -238,7 +250,7 @@ enum { POLL_CONTROL, POLL_SIGNAL, POLL_PID, POLL_NOTIFY, POLL_GUARD, POLL_CGROUP
 
 void box_watch_once(struct box *b)
 {
-	struct pollfd polled[POLL_STDIO + STREAMS_POLLS] = {
+	struct pollfd polled[POLL_STDIO + STREAMS_POLLS + SERVE_POLL_MAX] = {
 		[POLL_CONTROL] = { .fd = b->run.control_fd, .events = POLLIN },
 		[POLL_SIGNAL] = { .fd = b->signal_fd, .events = POLLIN },
 		[POLL_PID] = { .fd = b->run.pid_fd, .events = POLLIN },
@@ -248,9 +260,11 @@ void box_watch_once(struct box *b)
 				  .events = POLLIN | POLLPRI },
 	};
 	size_t relays = streams_poll(&b->streams, polled + POLL_STDIO);
+	struct pollfd *clients = polled + POLL_STDIO + relays;
+	size_t client_count = b->serve ? serve_poll(b->serve, clients) : 0;
 	uint64_t now = io_now_ms();
 
-	if (poll(polled, POLL_STDIO + relays, next_timeout(b, now)) < 0)
+	if (poll(polled, POLL_STDIO + relays + client_count, next_timeout(b, now)) < 0)
 		memset(polled, 0, sizeof(polled));	/* EINTR: nothing is known */
 	now = io_now_ms();
 	if (b->notify_at_ms && now >= b->notify_at_ms)
@@ -272,6 +286,8 @@ void box_watch_once(struct box *b)
 		look_at_limits(b);
 	}
 	streams_move(&b->streams, polled + POLL_STDIO, relays);
+	if (b->serve)
+		serve_handle(b->serve, clients, client_count, now);
 	look_at_output(b);
 	if (polled[POLL_CONTROL].revents)
 		box_on_control(b);

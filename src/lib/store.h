@@ -32,6 +32,9 @@ void store_end(struct store_run *r);
 /* Finishes what dead runs (their records are unlocked) left: processes, cgroup directories, sweep, record. Returns how many. */
 must_check int store_recover(struct ward_err *e);
 
+/* When a process was started, in ticks since boot: no other one of its number has the same. 0: there is none. */
+uint64_t store_process_start(pid_t pid);
+
 /* One thing in the quarantine. */
 struct store_item {
 	char *run;		/* id of the run that it was moved after */

@@ -133,8 +133,7 @@ int store_begin(const char *run_id, const char *workspace, const struct guard_ro
 	return 0;
 }
 
-/* When a process was started, in ticks since boot; 0: there is none. */
-static uint64_t start_time(pid_t pid)
+uint64_t store_process_start(pid_t pid)
 {
 	auto_buf stat = { 0 };
 	uint64_t ticks = 0;
@@ -169,7 +168,7 @@ int store_started(struct store_run *r, pid_t init_pid, struct ward_err *e)
 	int status;
 
 	read_boot_id(&boot);
-	buf_printf(&line, "init %d %" PRIu64 " %s\n", init_pid, start_time(init_pid), buf_text(&boot));
+	buf_printf(&line, "init %d %" PRIu64 " %s\n", init_pid, store_process_start(init_pid), buf_text(&boot));
 	status = line.failed ? -ENOMEM : io_write_all(r->record_fd, line.data, line.len);
 	return status < 0 ? ward_fail(e, -status, "cannot write the run's record: %s", strerror(-status)) : 0;
 }
@@ -340,7 +339,7 @@ static int wait_dead(const struct dead_run *d, struct ward_err *e)
 	if (d->init_pid <= 1 || strcmp(buf_text(&boot), d->init_boot) != 0)
 		return 0;
 	fd = (int)syscall(SYS_pidfd_open, d->init_pid, 0);
-	if (fd < 0 || start_time(d->init_pid) != d->init_start)
+	if (fd < 0 || store_process_start(d->init_pid) != d->init_start)
 		return 0;
 	p.fd = fd;
 	if (poll(&p, 1, DYING_MS / 2) > 0)

@@ -1,0 +1,82 @@
+/*
+ * What the control socket (serve.c) does with a sandbox: signals, holding still, the end. In: struct box of a detached run. Out:
+ * marks in it and words to ward-init. Runs in ward-box's loop; nothing here waits.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/io.h"
+#include "lib/box_internal.h"
+#include "lib/serve.h"
+
+bool box_is_idle(const struct box *b)
+{
+	return !b->plan->spec->argv || !b->plan->spec->argv[0];
+}
+
+void box_signal(struct box *b, int signal, uint32_t tag)
+{
+	struct guest_message m = { .op = GUEST_SIGNAL, .a = signal, .tag = tag };
+
+	(void)!send(b->run.control_fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+int box_hold(struct box *b, bool hold)
+{
+	if (b->held == hold)
+		return 0;
+	box_stop_all(b, hold);
+	b->held = hold;
+	b->paused = false;
+	return 0;
+}
+
+void box_ended_one(struct box *b)
+{
+	if (!b->ending || !box_is_idle(b) || serve_is_busy(b->serve))
+		return;
+	b->exited = true;	/* nothing was left to do: that is a good end */
+	b->status = 0;
+	box_kill(b);
+}
+
+void box_stop(struct box *b, uint64_t grace_ms)
+{
+	box_hold(b, false);	/* who stands still cannot end */
+	b->ending = true;
+	b->forwarded = SIGTERM;
+	b->kill_at_ms = io_now_ms() + grace_ms;
+	if (box_is_idle(b))
+		box_ended_one(b);
+	else
+		box_signal(b, SIGTERM, 0);
+}
+
+void box_look_again(struct box *b)
+{
+	if (!b->tick_at_ms && (b->watch || b->run.cgroup))
+		b->tick_at_ms = io_now_ms() + WATCH_TICK_MS;
+}
+
+void box_look_now(struct box *b)
+{
+	if (b->run.cgroup)
+		cgroup_usage(b->run.cgroup, &b->result->usage);
+	if (b->watch && !b->held)
+		b->tick_at_ms = io_now_ms();
+}
+
+bool box_is_empty(const struct box *b)
+{
+	char path[64], byte;
+	auto_fd fd = -1;
+
+	if (!b->serve || !box_is_idle(b) || serve_is_busy(b->serve))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", b->run.init_pid, b->run.init_pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && read(fd, &byte, 1) == 0;
+}

@@ -1,0 +1,17 @@
+/* Shared by the register's own files. */
+#ifndef WARD_LIB_BOXES_INTERNAL_H
+#define WARD_LIB_BOXES_INTERNAL_H
+
+#include "lib/boxes.h"
+
+#define BOXES_DIR "boxes"
+#define BOXES_HEADER "ward-box 1 "	/* the state's letter stands behind it */
+#define BOXES_STATE_AT (sizeof(BOXES_HEADER) - 1)
+
+/* Open the register's two directories, making them where they are missing. */
+must_check int boxes_open_state(struct ward_err *e);
+must_check int boxes_open_runtime(struct ward_err *e);
+/* Removes the entry's directory in the runtime, with the socket. */
+void boxes_remove_runtime(const char *id);
+
+#endif

@@ -1,0 +1,139 @@
+/*
+ * The codec of the control socket. In: bytes of a peer that has the user's rights, or says so. Out: messages. Pure functions over
+ * (pointer, length): no I/O, no clock, nothing is believed that is not checked. A request that passed control_check_request()
+ * has the strings that its counts promise, each ended within the packet.
+ */
+#include "lib/control.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define WORDS_MAX 65536
+
+/* How many strings stand in n bytes; -EINVAL if the last is not ended. */
+static ssize_t count_strings(const char *text, size_t n)
+{
+	ssize_t count = 0;
+
+	if (n && text[n - 1])
+		return -EINVAL;
+	for (const char *at = text; at < text + n; at += strlen(at) + 1)
+		count++;
+	return count;
+}
+
+static int check_exec(const struct control_message *m, const char *text, size_t n)
+{
+	const char *at = text;
+
+	if (m->a < 1 || m->a > WORDS_MAX || m->b < 0 || m->b > WORDS_MAX ||
+	    count_strings(text, n) != 1 + (ssize_t)m->a + (ssize_t)m->b)
+		return -EINVAL;
+	for (int32_t i = 0; i < 1 + m->a + m->b; i++) {
+		if (i == 1 && !*at)
+			return -EINVAL;	/* the command has no name */
+		if (i > m->a && (*at == '=' || !strchr(at, '=')))
+			return -EINVAL;
+		at += strlen(at) + 1;
+	}
+	return 0;
+}
+
+int control_check_request(const void *bytes, size_t n)
+{
+	struct control_message m;
+
+	if (n < sizeof(m) || n > CONTROL_MAX)
+		return -EINVAL;
+	memcpy(&m, bytes, sizeof(m));
+	if (m.magic != CONTROL_MAGIC || m.op < CONTROL_STATS || m.op >= CONTROL_REQUESTS)
+		return -EINVAL;
+	if (m.op == CONTROL_EXEC)
+		return check_exec(&m, (const char *)bytes + sizeof(m), n - sizeof(m));
+	if (m.op == CONTROL_SIGNAL && (m.a < 1 || m.a > 64))
+		return -EINVAL;
+	if (m.op == CONTROL_STOP && m.a < 0)
+		return -EINVAL;
+	if (m.op == CONTROL_SIZE && (m.a < 0 || m.a > 0xffff || m.b < 0 || m.b > 0xffff))
+		return -EINVAL;
+	return n == sizeof(m) ? 0 : -EINVAL;
+}
+
+int control_check_answer(const void *bytes, size_t n)
+{
+	struct control_message m;
+
+	if (n < sizeof(m) || n > CONTROL_MAX)
+		return -EINVAL;
+	memcpy(&m, bytes, sizeof(m));
+	if (m.magic != CONTROL_MAGIC)
+		return -EINVAL;
+	switch (m.op) {
+	case CONTROL_OK:
+	case CONTROL_STARTED:
+	case CONTROL_EXITED:
+	case CONTROL_FAILED:
+		return n == sizeof(m) ? 0 : -EINVAL;
+	case CONTROL_USAGE:
+		return n == sizeof(m) + sizeof(struct control_usage) ? 0 : -EINVAL;
+	case CONTROL_ERROR:
+		return m.a > 0 && count_strings((const char *)bytes + sizeof(m), n - sizeof(m)) == 3 ? 0 : -EINVAL;
+	default:
+		return -EINVAL;
+	}
+}
+
+static int add_strings(char *const *list, struct buf *out, int32_t *ret_count)
+{
+	int32_t count = 0;
+
+	for (; list && *list; list++, count++) {
+		if (count >= WORDS_MAX || out->len > CONTROL_MAX)
+			return -E2BIG;
+		buf_add(out, *list, strlen(*list) + 1);
+	}
+	*ret_count = count;
+	return out->failed ? -ENOMEM : out->len > CONTROL_MAX ? -E2BIG : 0;
+}
+
+int control_write_exec(const struct control_exec *x, struct buf *out)
+{
+	struct control_message m = { .magic = CONTROL_MAGIC, .op = CONTROL_EXEC, .flags = (uint16_t)x->flags };
+	size_t at = out->len;
+	int r;
+
+	buf_add(out, &m, sizeof(m));
+	buf_add(out, x->cwd, strlen(x->cwd) + 1);
+	r = add_strings(x->argv, out, &m.a);
+	if (r == 0)
+		r = add_strings(x->env, out, &m.b);
+	if (r < 0)
+		return r;
+	memcpy(out->data + at, &m, sizeof(m));
+	return control_check_request(out->data + at, out->len - at);
+}
+
+void control_write_error(const struct ward_err *e, struct buf *out)
+{
+	struct control_message m = { .magic = CONTROL_MAGIC, .op = CONTROL_ERROR, .a = e->code > 0 ? e->code : EIO };
+
+	buf_add(out, &m, sizeof(m));
+	buf_add(out, e->what, strlen(e->what) + 1);
+	buf_add(out, e->why, strlen(e->why) + 1);
+	buf_add(out, e->remedy, strlen(e->remedy) + 1);
+}
+
+void control_read_error(const void *bytes, size_t n, struct ward_err *ret_error)
+{
+	const char *what = (const char *)bytes + sizeof(struct control_message);
+	const char *why = what + strlen(what) + 1;
+	const char *remedy = why + strlen(why) + 1;
+	struct control_message m;
+
+	(void)n;
+	memcpy(&m, bytes, sizeof(m));
+	ret_error->code = m.a;
+	snprintf(ret_error->what, sizeof(ret_error->what), "%s", what);
+	snprintf(ret_error->why, sizeof(ret_error->why), "%s", why);
+	snprintf(ret_error->remedy, sizeof(ret_error->remedy), "%s", remedy);
+}

@@ -1,0 +1,71 @@
+/* What the verbs and ward-box say to each other over a control socket: one packet a message. Pure functions. */
+#ifndef WARD_LIB_CONTROL_H
+#define WARD_LIB_CONTROL_H
+
+#include "lib/limits.h"
+
+#define CONTROL_MAGIC 0x7764	/* "dw": and the protocol's first version */
+#define CONTROL_MAX 131072	/* a message with what stands behind it */
+#define CONTROL_FDS_MAX 4
+
+enum control_op {
+	/* to ward-box */
+	CONTROL_STATS = 1,	/* -> CONTROL_USAGE */
+	CONTROL_EXEC,		/* a words, b variables; behind it directory, words, variables, each ended by NUL.
+				 * -> CONTROL_STARTED, later CONTROL_EXITED or CONTROL_FAILED; the end of the connection is a
+				 * hang-up for the command */
+	CONTROL_SIGNAL,		/* a: signal, to the command of this connection, else to the sandbox's own -> CONTROL_OK */
+	CONTROL_KILL,		/* every process at once -> CONTROL_OK */
+	CONTROL_STOP,		/* a: milliseconds between SIGTERM and force -> CONTROL_OK */
+	CONTROL_PAUSE,		/* -> CONTROL_OK when every process stands still */
+	CONTROL_RESUME,		/* -> CONTROL_OK */
+	CONTROL_WAIT,		/* -> CONTROL_OK; the connection ends when the sandbox has, and its result is kept */
+	CONTROL_ATTACH,		/* flags -> CONTROL_STARTED with one descriptor: output out of it, input into it */
+	CONTROL_SIZE,		/* of an attached terminal: a rows, b columns; no answer */
+	CONTROL_REQUESTS,
+	/* from ward-box */
+	CONTROL_OK = 128,
+	CONTROL_ERROR,		/* a: errno; behind it what, why, remedy, each ended by NUL */
+	CONTROL_STARTED,	/* with descriptors: of an exec the outer ends of 0 (with CONTROL_INPUT), 1, 2; of a terminal one */
+	CONTROL_EXITED,		/* a: exit code, b: signal or 0 */
+	CONTROL_FAILED,		/* it could not be executed; a: errno, b: 125, 126 or 127 */
+	CONTROL_USAGE		/* behind it struct control_usage */
+};
+
+enum control_flag {
+	CONTROL_INPUT = 1,	/* EXEC: the command's standard input is wanted */
+	CONTROL_TERMINAL = 2,	/* EXEC: on a terminal of its own */
+	CONTROL_READ_ONLY = 4,	/* ATTACH: look only */
+	CONTROL_EXCLUSIVE = 8	/* ATTACH: nobody else's input counts until this one leaves */
+};
+
+struct control_message {
+	uint16_t magic, flags;
+	uint32_t op;
+	int32_t a, b;
+};
+
+struct control_usage {
+	uint64_t memory_bytes, memory_peak_bytes, cpu_ms, pids, disk_bytes, uptime_ms, output_bytes, clients;
+};
+
+/* What an EXEC asks for. Strings are borrowed. */
+struct control_exec {
+	unsigned flags;		/* enum control_flag */
+	const char *cwd;	/* "": the sandbox's own */
+	char *const *argv;	/* NULL-terminated */
+	char *const *env;	/* NAME=VALUE, NULL-terminated; NULL: none */
+};
+
+/* Whether a packet of n bytes is a request, or an answer, of a form that is known. -EINVAL: not. */
+must_check int control_check_request(const void *bytes, size_t n);
+must_check int control_check_answer(const void *bytes, size_t n);
+
+/* Appends an EXEC. -E2BIG: it does not fit into a message; -EINVAL: no command, or a variable that is none. */
+must_check int control_write_exec(const struct control_exec *x, struct buf *out);
+/* Appends an ERROR. */
+void control_write_error(const struct ward_err *e, struct buf *out);
+/* Reads an ERROR that control_check_answer() has passed. */
+void control_read_error(const void *bytes, size_t n, struct ward_err *ret_error);
+
+#endif

@@ -1,0 +1,431 @@
+/*
+ * ward-box's side of the control socket. In: requests of the user's own processes (control.h), one packet each. Out: answers,
+ * descriptors of commands that run inside. Part of the supervisor's one loop: nothing here waits. A peer must have the same
+ * uid, or be root, and must live in the same user namespace: what runs in a sandbox of the same user is none of ours, even
+ * where it can see the socket. A client that says nothing, or does not read, is dropped; there is a fixed number of them.
+ *
+ * Descriptors of an exec are pipes made here: the inner ends go to ward-init, the outer ends to the client, and no byte
+ * of them passes through this process. Nothing that the client has open goes inside.
+ */
+#include "lib/serve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "base/io.h"
+#include "lib/box_internal.h"
+#include "lib/serve_internal.h"
+
+#define SILENT_MS 5000		/* a client that asks nothing */
+#define REQUEST_SMALL 2048
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+_Static_assert(sizeof(struct guest_message) == sizeof(struct control_message), "one is written over the other");
+_Static_assert(GUEST_PACKET_MAX >= CONTROL_MAX, "what a client may say must fit through to ward-init");
+
+/* ---- answers ---- */
+
+bool serve_send(struct serve_client *c, const void *bytes, size_t n, const int *fds, size_t fd_count)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(CONTROL_FDS_MAX * sizeof(int))];
+	} control = { 0 };
+	union {
+		const void *in;
+		void *out;
+	} data = { .in = bytes };
+	struct iovec iov = { .iov_base = data.out, .iov_len = n };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (fd_count) {
+		m.msg_control = control.space;
+		m.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
+		control.align.cmsg_level = SOL_SOCKET;
+		control.align.cmsg_type = SCM_RIGHTS;
+		control.align.cmsg_len = CMSG_LEN(fd_count * sizeof(int));
+		memcpy(CMSG_DATA(&control.align), fds, fd_count * sizeof(int));
+	}
+	c->gone |= sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)n;
+	return !c->gone;
+}
+
+void serve_answer(struct serve_client *c, enum control_op op, int32_t a, int32_t b)
+{
+	struct control_message m = { .magic = CONTROL_MAGIC, .op = op, .a = a, .b = b };
+
+	serve_send(c, &m, sizeof(m), NULL, 0);
+}
+
+void serve_refuse(struct serve_client *c, const struct ward_err *e)
+{
+	auto_buf out = { 0 };
+
+	control_write_error(e, &out);
+	if (out.failed || !serve_send(c, out.data, out.len, NULL, 0))
+		c->gone = true;
+}
+
+/* ---- requests ---- */
+
+static void answer_usage(struct serve *s, struct serve_client *c)
+{
+	struct box *b = s->box;
+	struct {
+		struct control_message m;
+		struct control_usage u;
+	} answer = { .m = { .magic = CONTROL_MAGIC, .op = CONTROL_USAGE } };
+	const struct usage *u = &b->result->usage;
+
+	box_look_now(b);
+	answer.u = (struct control_usage){
+		.memory_bytes = u->memory_bytes, .memory_peak_bytes = u->memory_peak_bytes, .cpu_ms = u->cpu_ms,
+		.pids = u->pids, .disk_bytes = u->disk_bytes, .uptime_ms = io_now_ms() - b->started_ms,
+		.output_bytes = b->streams.out_bytes, .clients = s->client_count,
+	};
+	serve_send(c, &answer, sizeof(answer), NULL, 0);
+}
+
+static void do_signal(struct serve *s, struct serve_client *c, int signal)
+{
+	struct ward_err e = { 0 };
+
+	if (!c->tag && box_is_idle(s->box)) {
+		ward_fail(&e, ESRCH, "the sandbox is idle: it has no command that could get a signal");
+		ward_remedy(&e, "to end it: ward stop %s", s->entry->id);
+		serve_refuse(c, &e);
+		return;
+	}
+	box_signal(s->box, signal, c->tag);
+	serve_answer(c, CONTROL_OK, 0, 0);
+}
+
+static void do_pause(struct serve *s, struct serve_client *c, bool pause)
+{
+	struct ward_err e = { 0 };
+	int r = box_hold(s->box, pause);
+
+	if (r < 0) {
+		ward_fail(&e, -r, "cannot %s every process: %s", pause ? "stop" : "continue", strerror(-r));
+		serve_refuse(c, &e);
+		return;
+	}
+	boxes_set_state(s->entry, pause ? BOX_PAUSED : BOX_RUNNING);
+	serve_answer(c, CONTROL_OK, 0, 0);
+}
+
+static void do_stop(struct serve *s, struct serve_client *c, int grace_ms)
+{
+	serve_answer(c, CONTROL_OK, 0, 0);
+	for (size_t i = 0; i < s->client_count; i++)
+		if (s->clients[i].tag)
+			box_signal(s->box, SIGTERM, s->clients[i].tag);
+	box_stop(s->box, (uint64_t)grace_ms);
+}
+
+static void obey(struct serve *s, struct serve_client *c, char *bytes, size_t n)
+{
+	struct control_message m;
+	struct ward_err e = { 0 };
+
+	memcpy(&m, bytes, sizeof(m));
+	switch ((enum control_op)m.op) {
+	case CONTROL_STATS:
+		answer_usage(s, c);
+		break;
+	case CONTROL_EXEC:
+		serve_exec(s, c, bytes, n);
+		break;
+	case CONTROL_SIGNAL:
+		do_signal(s, c, m.a);
+		break;
+	case CONTROL_KILL:
+		serve_answer(c, CONTROL_OK, 0, 0);
+		box_kill(s->box);
+		break;
+	case CONTROL_STOP:
+		do_stop(s, c, m.a);
+		break;
+	case CONTROL_PAUSE:
+	case CONTROL_RESUME:
+		do_pause(s, c, m.op == CONTROL_PAUSE);
+		break;
+	case CONTROL_WAIT:
+		c->waits = true;
+		serve_answer(c, CONTROL_OK, 0, 0);
+		break;
+	case CONTROL_ATTACH:
+	case CONTROL_SIZE:
+	case CONTROL_REQUESTS:
+	case CONTROL_OK:
+	case CONTROL_ERROR:
+	case CONTROL_STARTED:
+	case CONTROL_EXITED:
+	case CONTROL_FAILED:
+	case CONTROL_USAGE:
+		ward_fail(&e, ENOTSUP, "this sandbox does not know the request %u", m.op);
+		serve_refuse(c, &e);
+		break;
+	}
+}
+
+static void read_request(struct serve *s, struct serve_client *c)
+{
+	char small[REQUEST_SMALL];
+	auto_free char *big = NULL;
+	ssize_t n = recv(c->fd, NULL, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+	char *at = small;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n > (ssize_t)sizeof(small) && n <= CONTROL_MAX)
+		at = big = malloc((size_t)n);
+	if (n <= 0 || n > CONTROL_MAX || !at || recv(c->fd, at, (size_t)n, MSG_DONTWAIT) != n ||
+	    control_check_request(at, (size_t)n) < 0) {
+		c->gone = true;
+		return;
+	}
+	c->deadline_ms = c->deadline_ms ? io_now_ms() + SILENT_MS : 0;
+	obey(s, c, at, (size_t)n);
+}
+
+/* ---- clients ---- */
+
+static bool has_our_user_namespace(int fd, pid_t pid, bool *ret_known)
+{
+	char path[64];
+	struct stat own, other;
+	int pidfd = -1;
+	socklen_t len = sizeof(pidfd);
+	bool same;
+
+	/* as long as we hold it, the number is this process's and nobody else's */
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) < 0)
+		pidfd = -1;
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+	*ret_known = stat("/proc/self/ns/user", &own) == 0 && stat(path, &other) == 0;
+	same = *ret_known && own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+	if (pidfd >= 0) {
+		struct pollfd dead = { .fd = pidfd, .events = POLLIN };
+
+		same = same && poll(&dead, 1, 0) == 0;
+		close(pidfd);
+	}
+	return same;
+}
+
+/* A process of the same user outside of every sandbox, or root. */
+static bool may_ask(int fd)
+{
+	struct ucred peer = { .uid = (uid_t)-1 };
+	socklen_t len = sizeof(peer);
+	bool known = false;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || (peer.uid != geteuid() && peer.uid != 0))
+		return false;
+	return has_our_user_namespace(fd, peer.pid, &known) || (!known && peer.uid == 0 && geteuid() != 0);
+}
+
+static void take_client(struct serve *s, uint64_t now)
+{
+	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct serve_client c = { .fd = fd, .deadline_ms = now + SILENT_MS };
+	struct ward_err e = { 0 };
+
+	if (fd < 0)
+		return;
+	if (!may_ask(fd)) {
+		close(fd);
+		return;
+	}
+	if (s->client_count == SERVE_CLIENTS_MAX) {
+		ward_fail(&e, EAGAIN, "the sandbox has %d connections already", SERVE_CLIENTS_MAX);
+		serve_refuse(&c, &e);
+		close(fd);
+		return;
+	}
+	s->clients[s->client_count++] = c;
+}
+
+/* Whose command still runs: it learns that nobody is there any more, as from a terminal that was closed. */
+static void drop_client(struct serve *s, size_t i)
+{
+	struct serve_client *c = &s->clients[i];
+
+	if (c->tag) {
+		box_signal(s->box, SIGHUP, c->tag);
+		box_signal(s->box, SIGCONT, c->tag);
+	}
+	close(c->fd);
+	s->clients[i] = s->clients[--s->client_count];
+}
+
+static void drop_gone(struct serve *s, uint64_t now)
+{
+	for (size_t i = s->client_count; i-- > 0;) {
+		struct serve_client *c = &s->clients[i];
+
+		if (c->gone || (c->deadline_ms && !c->tag && !c->waits && now >= c->deadline_ms))
+			drop_client(s, i);
+	}
+}
+
+uint64_t serve_due_ms(const struct serve *s)
+{
+	uint64_t due = 0;
+
+	for (size_t i = 0; i < s->client_count; i++) {
+		const struct serve_client *c = &s->clients[i];
+
+		if (!c->tag && !c->waits && (!due || c->deadline_ms < due))
+			due = c->deadline_ms;
+	}
+	return due;
+}
+
+size_t serve_poll(struct serve *s, struct pollfd *polled)
+{
+	polled[0] = (struct pollfd){ .fd = s->listen_fd, .events = POLLIN };
+	polled[1] = (struct pollfd){ .fd = s->output_fd, .events = POLLIN };
+	for (size_t i = 0; i < s->client_count; i++)
+		polled[2 + i] = (struct pollfd){ .fd = s->clients[i].fd, .events = POLLIN };
+	return 2 + s->client_count;
+}
+
+/* One read of the command's output. */
+static bool take_output(struct serve *s)
+{
+	char data[4096];
+	ssize_t n = read(s->output_fd, data, sizeof(data));
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n <= 0) {
+		close(s->output_fd);
+		s->output_fd = -1;
+		return false;
+	}
+	s->box->streams.out_bytes += (size_t)n;
+	log_add(&s->log, data, (size_t)n);
+	return true;
+}
+
+void serve_handle(struct serve *s, const struct pollfd *polled, size_t count, uint64_t now)
+{
+	if (polled[1].revents)
+		take_output(s);
+	for (size_t i = 0; i + 2 < count; i++)
+		if (polled[2 + i].revents)
+			read_request(s, &s->clients[i]);
+	drop_gone(s, now);
+	if (polled[0].revents)
+		take_client(s, now);
+}
+
+void serve_drain(struct serve *s)
+{
+	while (s->output_fd >= 0 && take_output(s))
+		;
+}
+
+bool serve_is_busy(const struct serve *s)
+{
+	for (size_t i = 0; i < s->client_count; i++)
+		if (s->clients[i].tag)
+			return true;
+	return false;
+}
+
+/* ---- beginning and end ---- */
+
+static int listen_in(int dir_fd, struct ward_err *e)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	auto_fd fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	/* through the descriptor: the path itself may be longer than a socket's address */
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/control", dir_fd);
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 128) < 0)
+		return ward_fail_errno(e, "cannot make the sandbox's control socket");
+	return take_fd(&fd);
+}
+
+/* Standard input is at its end, output and error are one pipe: their lines stay in order. */
+static int make_output(struct serve *s, int inside_fds[3], struct ward_err *e)
+{
+	const struct plan *p = s->box->plan;
+	int in[2] = { -1, -1 }, out[2] = { -1, -1 };
+
+	if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0) {
+		own_close_fd(&in[0]);
+		own_close_fd(&in[1]);
+		return ward_fail_errno(e, "cannot make a pipe for the command's output");
+	}
+	close(in[1]);
+	inside_fds[0] = in[0];
+	inside_fds[1] = out[1];
+	inside_fds[2] = fcntl(out[1], F_DUPFD_CLOEXEC, 10);
+	s->output_fd = out[0];
+	if (p->ids.host_uid != geteuid()) {	/* without it only the names in /dev do not work */
+		(void)!fchown(in[0], p->ids.host_uid, p->ids.host_gid);
+		(void)!fchown(out[0], p->ids.host_uid, p->ids.host_gid);
+	}
+	if (inside_fds[2] < 0 || fcntl(s->output_fd, F_SETFL, O_NONBLOCK) < 0)
+		return ward_fail_errno(e, "cannot make a pipe for the command's output");
+	return 0;
+}
+
+int serve_create(struct box *b, struct box_entry *entry, struct serve **ret_serve, int inside_fds[3],
+		 struct ward_err *e)
+{
+	struct serve *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return ward_fail(e, ENOMEM, "out of memory");
+	s->box = b;
+	s->entry = entry;
+	s->output_fd = s->log.fd = -1;
+	r = s->listen_fd = listen_in(entry->run_fd, e);
+	if (r >= 0)
+		r = log_open(&s->log, entry->dir_fd, e);
+	if (r >= 0)
+		r = make_output(s, inside_fds, e);
+	if (r < 0) {
+		serve_destroy(s);
+		return r;
+	}
+	*ret_serve = s;
+	return 0;
+}
+
+void serve_close(struct serve *s)
+{
+	own_close_fd(&s->listen_fd);
+	s->listen_fd = -1;
+	for (size_t i = s->client_count; i-- > 0;)
+		if (!s->clients[i].waits && !s->clients[i].tag) {
+			close(s->clients[i].fd);
+			s->clients[i] = s->clients[--s->client_count];
+		}
+}
+
+void serve_destroy(struct serve *s)
+{
+	if (!s)
+		return;
+	own_close_fd(&s->listen_fd);
+	own_close_fd(&s->output_fd);
+	log_close(&s->log);
+	for (size_t i = 0; i < s->client_count; i++)
+		close(s->clients[i].fd);
+	free(s);
+}

@@ -1,0 +1,152 @@
+/*
+ * Commands in a sandbox that runs. In: an EXEC of a client (checked). Out: a word to ward-init with the inner ends of three pipes, an
+ * answer to the client with the outer ends; later how it ended. ward-init starts the command, so that every layer of the
+ * sandbox holds for it by inheritance. What ward-init says is untrusted: a tag that no client has is nobody's, and a status is
+ * a number that is passed on.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "lib/box_internal.h"
+#include "lib/serve_internal.h"
+
+struct exec_fds {
+	int inside[3], outside[3];
+	size_t outside_count;
+};
+
+static void close_fds(struct exec_fds *f)
+{
+	for (int i = 0; i < 3; i++) {
+		own_close_fd(&f->inside[i]);
+		own_close_fd(&f->outside[i]);
+	}
+}
+
+/* Pipes for 0-2; without `input` the command's standard input is at its end. */
+static int make_pipes(const struct plan *p, bool input, struct exec_fds *f)
+{
+	for (int i = 0; i < 3; i++) {
+		int fds[2];
+
+		if (pipe2(fds, O_CLOEXEC) < 0)
+			return -errno;
+		if (p->ids.host_uid != geteuid())	/* without it only the names in /dev do not work */
+			(void)!fchown(fds[0], p->ids.host_uid, p->ids.host_gid);
+		f->inside[i] = fds[i ? 1 : 0];
+		if (i || input)
+			f->outside[f->outside_count++] = fds[i ? 0 : 1];
+		else
+			close(fds[1]);
+	}
+	return 0;
+}
+
+static int tell_init(struct serve *s, void *bytes, size_t n, const int fds[3])
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(3 * sizeof(int))];
+	} control = { 0 };
+	struct iovec iov = { .iov_base = bytes, .iov_len = n };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space,
+			    .msg_controllen = sizeof(control.space) };
+
+	control.align.cmsg_level = SOL_SOCKET;
+	control.align.cmsg_type = SCM_RIGHTS;
+	control.align.cmsg_len = CMSG_LEN(3 * sizeof(int));
+	memcpy(CMSG_DATA(&control.align), fds, 3 * sizeof(int));
+	return sendmsg(s->box->run.control_fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n ? 0 : -errno;
+}
+
+static size_t running(const struct serve *s)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < s->client_count; i++)
+		count += s->clients[i].tag != 0;
+	return count;
+}
+
+/* Whether a command can be started now at all. */
+static bool can_start(const struct serve *s, const struct serve_client *c, struct ward_err *e)
+{
+	if (s->box->held) {
+		ward_fail(e, EBUSY, "the sandbox is paused");
+		ward_remedy(e, "ward resume %s", s->entry->id);
+	} else if (s->box->ending) {
+		ward_fail(e, EBUSY, "the sandbox is being ended");
+	} else if (c->tag) {
+		ward_fail(e, EBUSY, "this connection has a command already");
+	} else if (running(s) >= GUEST_EXECS_MAX) {
+		ward_fail(e, EAGAIN, "%d commands run in the sandbox already, and no more are possible at one time",
+			  GUEST_EXECS_MAX);
+	} else {
+		return true;
+	}
+	return false;
+}
+
+static int start(struct serve *s, struct serve_client *c, char *bytes, size_t n, struct exec_fds *f)
+{
+	struct guest_message word = { .op = GUEST_EXEC, .tag = ++s->last_tag ? s->last_tag : ++s->last_tag };
+	struct control_message m;
+	int r;
+
+	memcpy(&m, bytes, sizeof(m));
+	word.a = m.a;
+	word.b = m.b;
+	memcpy(bytes, &word, sizeof(word));
+	r = make_pipes(s->box->plan, m.flags & CONTROL_INPUT, f);
+	if (r == 0)
+		r = tell_init(s, bytes, n, f->inside);
+	if (r == 0)
+		c->tag = word.tag;
+	return r;
+}
+
+void serve_exec(struct serve *s, struct serve_client *c, char *bytes, size_t n)
+{
+	struct exec_fds f = { .inside = { -1, -1, -1 }, .outside = { -1, -1, -1 } };
+	struct control_message answer = { .magic = CONTROL_MAGIC, .op = CONTROL_STARTED };
+	struct ward_err e = { 0 };
+	int r;
+
+	if (!can_start(s, c, &e)) {
+		serve_refuse(c, &e);
+		return;
+	}
+	r = start(s, c, bytes, n, &f);
+	if (r < 0) {
+		ward_fail(&e, -r, "cannot hand the command to the sandbox: %s", strerror(-r));
+		serve_refuse(c, &e);
+	} else {
+		box_look_again(s->box);
+		serve_send(c, &answer, sizeof(answer), f.outside, f.outside_count);
+	}
+	close_fds(&f);
+}
+
+void serve_guest(struct serve *s, const struct guest_message *m)
+{
+	for (size_t i = 0; i < s->client_count; i++) {
+		struct serve_client *c = &s->clients[i];
+
+		if (!m->tag || c->tag != m->tag)
+			continue;
+		if (m->op == GUEST_EXITED)
+			serve_answer(c, CONTROL_EXITED, WIFEXITED(m->a) ? WEXITSTATUS(m->a) : 128 + WTERMSIG(m->a),
+				     WIFSIGNALED(m->a) ? WTERMSIG(m->a) : 0);
+		else if (m->op == GUEST_FAILED)
+			serve_answer(c, CONTROL_FAILED, m->a, m->b);
+		else
+			return;
+		c->tag = 0;
+		c->deadline_ms = 1;	/* it has what it came for */
+		box_ended_one(s->box);
+		return;
+	}
+}
