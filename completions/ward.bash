@@ -3,16 +3,16 @@
 _ward_options() {
 	case $1 in
 	run)
-		options="--policy --profile --workspace --chdir --ro --rw --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --widen --tty --verbose --json --report --help -p -w -C -t -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --detach --name --widen --tty --verbose --json --report --help -p -w -C -d -t -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
-		other="--profile --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set"
+		other="--profile --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --name"
 		;;
 	shell)
-		options="--policy --profile --workspace --chdir --ro --rw --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --widen --tty --verbose --json --report --help -p -w -C -t -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --detach --name --widen --tty --verbose --json --report --help -p -w -C -d -t -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
-		other="--profile --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set"
+		other="--profile --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --name"
 		;;
 	plan)
 		options="--policy --profile --workspace --chdir --ro --rw --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --widen --json --help -p -w -C -h"
@@ -68,6 +68,54 @@ _ward_options() {
 		directory=""
 		other=""
 		;;
+	exec)
+		options="--interactive --env --chdir --json --help -i -C -h"
+		file=""
+		directory="--chdir -C"
+		other="--env"
+		;;
+	ps)
+		options="--all --json --help -a -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	wait)
+		options="--json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	pause)
+		options="--all --json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	resume)
+		options="--all --json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	stop)
+		options="--all --timeout --json --help -h"
+		file=""
+		directory=""
+		other="--timeout"
+		;;
+	kill)
+		options="--all --signal --json --help -s -h"
+		file=""
+		directory=""
+		other="--signal -s"
+		;;
+	rm)
+		options="--all --force --json --help -f -h"
+		file=""
+		directory=""
+		other=""
+		;;
 	help)
 		options="--help -h"
 		file=""
@@ -107,12 +155,12 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume help version --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps wait pause resume stop kill rm help version --help --version" -- "$word")
 		return
 	fi
 	_ward_options "$verb"
 	case $verb in
-	run|shell|plan)
+	run|shell|plan|exec)
 		at=$(_ward_command_at)
 		if ((at > 0)); then
 			if declare -F _command_offset >/dev/null; then
@@ -132,10 +180,10 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps wait pause resume stop kill rm help version" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls restore" -- "$word")
-	elif [[ $verb == @(run|shell|plan) ]]; then
+	elif [[ $verb == @(run|shell|plan|exec) ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -- "$word")
 	else
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")

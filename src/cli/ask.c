@@ -48,7 +48,7 @@ int ask_plan(const struct options *o, const struct plan_system *system, struct s
 		.starts = o->verb != VERB_PLAN,
 		.own_env = o->own_env,
 		.tty = o->tty,
-		.argv = o->word_count ? o->words : NULL,
+		.argv = o->word_count || o->verb != VERB_PLAN ? o->words : NULL,
 	};
 	struct policy_errors errors = { 0 };
 	int r = spec_build(&request, ret_spec, &errors, e);

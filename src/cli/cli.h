@@ -29,8 +29,8 @@ enum verb_set {
 /* The command line of one verb, read. Strings are argv's own unless `made` holds them. */
 struct options {
 	enum verb verb;
-	const char *profile, *policy_file, *workspace, *cwd, *report_file, *to;
-	bool widen, tty, verbose, json, force, help;
+	const char *profile, *policy_file, *workspace, *cwd, *report_file, *to, *name, *signal, *grace, *tail;
+	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, exclusive, read_only;
 	struct spec_option *fields;	/* owned */
 	size_t field_count, field_cap;
 	const char *const *own_env;	/* what the verb itself sets inside, NAME=VALUE, NULL-terminated; NULL: nothing */

@@ -214,7 +214,7 @@ static int count_words(const struct options *o, struct ward_err *e)
 
 	if (o->help)
 		return 0;
-	if (o->word_count < bounds[o->verb].min) {
+	if (o->word_count < bounds[o->verb].min && !(o->verb == VERB_RUN && o->detach)) {
 		ward_fail(e, EINVAL, "%s", o->verb == VERB_RUN ? "no command was given" : "a word is missing");
 		return ward_remedy(e, "see ward %s --help", verb_name(o->verb));
 	}

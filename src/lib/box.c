@@ -15,6 +15,9 @@
 #include <sys/signalfd.h>
 
 #include "base/io.h"
+#include "lib/detach.h"
+#include "lib/idmap.h"
+#include "lib/serve.h"
 
 /* From the first moment on: a signal while the sandbox is being built is passed on when it is there. */
 static void block_signals(struct box_early *early)
@@ -71,10 +74,22 @@ static int begin_watching(struct box *b, struct ward_err *e)
 	return r;
 }
 
+/* The command's 0-2: the caller's, or those of a sandbox that is left to itself. */
+static int prepare_streams(struct box *b, struct ward_err *e)
+{
+	int r;
+
+	if (!b->detached)
+		return streams_prepare(&b->streams, b->plan, b->engine->terminals, e);
+	b->streams = (struct streams){ .inside = { -1, -1, -1 }, .unread_fd = -1 };
+	r = boxes_enter(b->plan, b->detached->name, &b->detached->entry, e);
+	return r < 0 ? r : serve_create(b, &b->detached->entry, &b->serve, b->streams.inside, e);
+}
+
 static int start(struct box *b, struct ward_err *e)
 {
 	uint64_t began = timing_now(b->run.timing);
-	int r = streams_prepare(&b->streams, b->plan, b->engine->terminals, e);
+	int r = prepare_streams(b, e);
 
 	if (r == 0 && b->signal_fd < 0)
 		r = ward_fail(e, EMFILE, "cannot receive signals: no descriptor is left (ulimit -n)");
@@ -132,7 +147,7 @@ static void change_engine(struct box_early *early, const struct engine *engine)
 void box_run(const struct engine *engine, const struct plan *p, struct box_early *early, struct result *r)
 {
 	struct box b = { .engine = engine, .plan = p, .result = r, .signal_fd = take_fd(&early->signal_fd),
-			 .guardian = { .pipe_fd = -1 } };
+			 .guardian = { .pipe_fd = -1 }, .detached = early->detached };
 	struct timing *timing = early->run.timing;
 	struct ward_err e = { 0 };
 	uint64_t began;
@@ -150,6 +165,11 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 		r->exit_code = 125;
 	} else {
 		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+		if (b.detached) {
+			detach_ready(b.detached);
+			idmap_collect();
+			b.slim_at_ms = io_now_ms() + 100;
+		}
 		began = timing_now(timing);
 		while (!b.dead)
 			box_watch_once(&b);

@@ -13,6 +13,8 @@
 
 #include "base/io.h"
 #include "lib/box.h"
+#include "lib/detach.h"
+#include "lib/serve.h"
 
 #define DRAIN_MS 2000
 
@@ -145,6 +147,11 @@ static void explain_git(struct box *b)
 void box_finish(struct box *b)
 {
 	drain(b);
+	if (b->serve) {
+		serve_drain(b->serve);
+		serve_close(b->serve);
+		b->detached->serve = b->serve;	/* until the result is kept */
+	}
 	streams_finish(&b->streams);
 	notify_destroy(b->notify);
 	watch_destroy(b->watch);

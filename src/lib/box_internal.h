@@ -25,12 +25,14 @@ struct box {
 	int signal_fd;
 	int disk_fds[BOX_DISK_ROOTS_MAX];
 	size_t disk_count;
-	uint64_t started_ms, deadline_ms, kill_at_ms, tick_at_ms, notify_at_ms;
+	uint64_t started_ms, deadline_ms, kill_at_ms, tick_at_ms, notify_at_ms, slim_at_ms;
 	bool tried_guardian, dead, exited, failed;
 	bool paused;			/* by the cpu limit */
 	bool stopped;			/* the command was, on its terminal */
 	bool held;			/* by the operator */
 	bool ending;			/* it was asked to */
+	bool slim;			/* nothing will happen for long: sleep with little memory */
+	struct detached *detached;	/* borrowed; NULL: an ordinary run */
 	struct serve *serve;		/* of a detached run; NULL: none */
 	int status;			/* of the command, when exited */
 	int failed_errno, failed_code;	/* when exec failed */

@@ -15,8 +15,10 @@
 
 #include "base/io.h"
 #include "lib/serve.h"
+#include "lib/slim.h"
 
 #define GRACE_MS 5000		/* between a forwarded signal and the end by force */
+#define SLIM_AFTER_MS 1000	/* quiet for so long: a detached sandbox gives memory back */
 #define GUARDIAN_AFTER_MS 15	/* short commands need none: the next start finishes what they would leave */
 
 void box_tell_init(struct box *b, enum guest_op op, int argument)
@@ -226,13 +228,17 @@ static void on_time(struct box *b, uint64_t now)
 			strv_add(&b->result->notes, "no guardian could be started: if ward is killed now, the next "
 						    "`ward run` cleans up");
 	}
+	if (b->slim_at_ms && now >= b->slim_at_ms) {
+		b->slim_at_ms = 0;
+		b->slim = true;
+	}
 }
 
 static int next_timeout(const struct box *b, uint64_t now)
 {
 	const uint64_t times[] = { b->deadline_ms, b->kill_at_ms, b->tick_at_ms, b->notify_at_ms,
 				   b->tried_guardian ? 0 : b->started_ms + GUARDIAN_AFTER_MS,
-				   b->serve ? serve_due_ms(b->serve) : 0 };
+				   b->serve ? serve_due_ms(b->serve) : 0, b->slim_at_ms };
 	int console_ms = b->streams.console ? console_wait_ms(b->streams.console) : -1;
 	uint64_t first = console_ms >= 0 ? now + (uint64_t)console_ms : UINT64_MAX;
 
@@ -264,7 +270,11 @@ void box_watch_once(struct box *b)
 	size_t client_count = b->serve ? serve_poll(b->serve, clients) : 0;
 	uint64_t now = io_now_ms();
 
-	if (poll(polled, POLL_STDIO + relays + client_count, next_timeout(b, now)) < 0)
+	size_t count = POLL_STDIO + relays + client_count;
+	int n = b->slim ? slim_poll(polled, count, next_timeout(b, now)) : poll(polled, count, next_timeout(b, now));
+
+	b->slim = false;
+	if (n < 0)
 		memset(polled, 0, sizeof(polled));	/* EINTR: nothing is known */
 	now = io_now_ms();
 	if (b->notify_at_ms && now >= b->notify_at_ms)
@@ -286,8 +296,8 @@ void box_watch_once(struct box *b)
 		look_at_limits(b);
 	}
 	streams_move(&b->streams, polled + POLL_STDIO, relays);
-	if (b->serve)
-		serve_handle(b->serve, clients, client_count, now);
+	if (b->serve && serve_handle(b->serve, clients, client_count, now))
+		b->slim_at_ms = now + SLIM_AFTER_MS;
 	look_at_output(b);
 	if (polled[POLL_CONTROL].revents)
 		box_on_control(b);

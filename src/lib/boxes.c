@@ -142,7 +142,7 @@ static int enter(const struct plan *p, const char *name, int state_fd, struct bo
 	int r;
 
 	if (name) {
-		lock = openat(state_fd, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+		lock = openat(state_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 		if (lock < 0 || flock(lock, LOCK_EX) < 0)
 			return ward_fail_errno(e, "cannot lock the register of sandboxes");
 		r = check_name(name, e);

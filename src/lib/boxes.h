@@ -10,7 +10,7 @@
 #define BOX_LIST_MAX 100000	/* entries that a listing looks at */
 
 /* As it stands in the register; the letters are the file's. */
-enum box_state { BOX_RUNNING = 'R', BOX_PAUSED = 'P', BOX_ENDED = 'E', BOX_DEAD = 'D' };
+enum box_state { BOX_RUNNING = 'R', BOX_PAUSED = 'P', BOX_ENDING = 'F', BOX_ENDED = 'E', BOX_DEAD = 'D' };
 
 /* One detached sandbox. */
 struct box_info {
@@ -75,6 +75,6 @@ void boxes_mark_dead(const char *id);
 /* Removes the oldest of those that have ended, beyond a number and an age. */
 void boxes_prune(void);
 
-const char *box_state_name(enum box_state s);	/* running paused ended dead */
+const char *box_state_name(enum box_state s);	/* running paused ending ended dead */
 
 #endif

@@ -26,6 +26,8 @@ const char *box_state_name(enum box_state s)
 		return "running";
 	case BOX_PAUSED:
 		return "paused";
+	case BOX_ENDING:
+		return "ending";
 	case BOX_ENDED:
 		return "ended";
 	case BOX_DEAD:
@@ -91,7 +93,7 @@ int boxes_parse(const char *text, size_t n, struct box_info *ret_info)
 	if (copy && strncmp(copy, BOXES_HEADER, strlen(BOXES_HEADER)) == 0) {
 		char state = copy[strlen(BOXES_HEADER)];
 
-		r = state && strchr("RPED", state) ? 0 : -EINVAL;
+		r = state && strchr("RPFED", state) ? 0 : -EINVAL;
 		i.state = (enum box_state)state;
 		line = strsep(&rest, "\n");
 	}
@@ -133,7 +135,7 @@ static int look(int state_fd, const char *id, struct box_info *ret_info)
 	if (r < 0)
 		return r;
 	snprintf(ret_info->id, sizeof(ret_info->id), "%s", id);
-	ret_info->alive = alive;
+	ret_info->alive = alive && ret_info->state != BOX_ENDED;	/* one that has ended may still be on its way out */
 	ret_info->recovered = ret_info->state == BOX_DEAD;
 	if (!alive && ret_info->state != BOX_ENDED)
 		ret_info->state = BOX_DEAD;

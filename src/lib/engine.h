@@ -55,6 +55,7 @@ struct box_early {
 	struct running run;
 	int signal_fd;			/* signals that are for the command; -1: none could be had */
 	struct plan_system *system;	/* for plan_compile(); NULL: could not be read, it will say why */
+	struct detached *detached;	/* the caller's, for a run that nobody waits for; NULL: an ordinary one */
 };
 
 /* Begins with the engine that a run most likely takes. timing is borrowed for the whole run. */

@@ -318,8 +318,12 @@ static bool take_output(struct serve *s)
 	return true;
 }
 
-void serve_handle(struct serve *s, const struct pollfd *polled, size_t count, uint64_t now)
+bool serve_handle(struct serve *s, const struct pollfd *polled, size_t count, uint64_t now)
 {
+	bool some = false;
+
+	for (size_t i = 0; i < count; i++)
+		some |= polled[i].revents != 0;
 	if (polled[1].revents)
 		take_output(s);
 	for (size_t i = 0; i + 2 < count; i++)
@@ -328,6 +332,7 @@ void serve_handle(struct serve *s, const struct pollfd *polled, size_t count, ui
 	drop_gone(s, now);
 	if (polled[0].revents)
 		take_client(s, now);
+	return some;
 }
 
 void serve_drain(struct serve *s)
@@ -407,10 +412,10 @@ int serve_create(struct box *b, struct box_entry *entry, struct serve **ret_serv
 	return 0;
 }
 
+/* Who connects from now on is not answered and learns of the end when the result is kept. */
 void serve_close(struct serve *s)
 {
-	own_close_fd(&s->listen_fd);
-	s->listen_fd = -1;
+	boxes_set_state(s->entry, BOX_ENDING);
 	for (size_t i = s->client_count; i-- > 0;)
 		if (!s->clients[i].waits && !s->clients[i].tag) {
 			close(s->clients[i].fd);

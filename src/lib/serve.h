@@ -17,9 +17,9 @@ struct serve;
  * the server. inside_fds become the command's 0-2; the caller closes them. */
 must_check int serve_create(struct box *b, struct box_entry *entry, struct serve **ret_serve, int inside_fds[3],
 			    struct ward_err *e);
-/* Fills poll entries (at most SERVE_POLL_MAX), then sees to what poll said. */
+/* Fills poll entries (at most SERVE_POLL_MAX), then sees to what poll said; true when there was something. */
 size_t serve_poll(struct serve *s, struct pollfd *polled);
-void serve_handle(struct serve *s, const struct pollfd *polled, size_t count, uint64_t now_ms);
+bool serve_handle(struct serve *s, const struct pollfd *polled, size_t count, uint64_t now_ms);
 /* When something is due next, of io_now_ms(); 0: nothing. */
 uint64_t serve_due_ms(const struct serve *s);
 /* What ward-init said about a command that was started through the socket. Untrusted. */
@@ -28,7 +28,7 @@ void serve_guest(struct serve *s, const struct guest_message *m);
 bool serve_is_busy(const struct serve *s);
 /* The sandbox is dead: takes what is left of its output. */
 void serve_drain(struct serve *s);
-/* Ends every connection but those that wait for the end, which end with the process. */
+/* The sandbox is dead, the rest takes a while: ends every connection but those that wait for the end. */
 void serve_close(struct serve *s);
 void serve_destroy(struct serve *s);
 

@@ -3,10 +3,11 @@ import os
 import shutil
 import subprocess
 
-VERBS = ["run", "plan", "check", "init", "trust", "doctor", "quarantine", "help", "version"]
-LATER_VERBS = ["exec", "attach", "ps", "logs", "diff", "apply", "explain", "learn", "audit", "serve", "render"]
-LATER_OPTIONS = [["--review"], ["--apply-on-exit"], ["--continue", "x"], ["--allow", "h:1"], ["-d"],
-                 ["--name", "x"], ["--hints"], ["--isolation", "vm"], ["--image", "debian:12"], ["--gpus", "all"]]
+VERBS = ["run", "plan", "check", "init", "trust", "doctor", "quarantine", "exec", "ps", "wait", "pause", "resume",
+         "stop", "kill", "rm", "help", "version"]
+LATER_VERBS = ["attach", "logs", "diff", "apply", "explain", "learn", "audit", "serve", "render"]
+LATER_OPTIONS = [["--review"], ["--apply-on-exit"], ["--continue", "x"], ["--allow", "h:1"],
+                 ["--hints"], ["--isolation", "vm"], ["--image", "debian:12"], ["--gpus", "all"]]
 
 
 def test_help(t):

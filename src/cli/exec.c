@@ -1,0 +1,226 @@
+/*
+ * ward exec: a command in a sandbox that runs. In: its name, the command, 0-2. Out: the command's exit code. The sandbox makes the pipes and
+ * hands over their outer ends; this process moves the bytes, so nothing that it has open goes inside, and what goes to a
+ * terminal passes the filter. Signals go to the command. When this process goes, the command is told as by a hang-up.
+ */
+#include "cli/boxes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "lib/streams.h"
+
+#define IMPATIENT 3	/* so many signals that ask for the end, and we go without waiting */
+
+struct session {
+	struct client client;
+	struct streams streams;
+	int signal_fd;
+	unsigned asked;		/* times that the end was asked for */
+	bool over;
+	int code;
+};
+
+static int take_signals(struct session *s)
+{
+	static const int passed_on[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_LEN(passed_on); i++)
+		sigaddset(&set, passed_on[i]);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return s->signal_fd < 0 ? -errno : 0;
+}
+
+static void add_relay(struct streams *s, int from, int to, bool input)
+{
+	int other = input ? from : to;
+	struct relay *r = &s->relays[s->relay_count++];
+	struct stat st = { 0 };
+
+	fcntl(input ? to : from, F_SETFL, O_NONBLOCK);
+	fstat(other, &st);
+	*r = (struct relay){ .from_fd = from, .to_fd = to, .own_from = !input, .own_to = input, .copied = true,
+			     .from_file = input && S_ISREG(st.st_mode),
+			     .to_type = input ? 0 : st.st_mode & S_IFMT,
+			     .clean = !input && isatty(other) };
+}
+
+static void on_signal(struct session *s)
+{
+	struct signalfd_siginfo info;
+	struct ward_err ignored = { 0 };
+
+	if (read(s->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return;
+	if (info.ssi_signo != SIGUSR1 && info.ssi_signo != SIGUSR2 && ++s->asked >= IMPATIENT) {
+		s->over = true;
+		s->code = 128 + (int)info.ssi_signo;
+	} else if (client_send(&s->client, CONTROL_SIGNAL, 0, (int32_t)info.ssi_signo, 0, &ignored) < 0) {
+		return;	/* the end of the connection is seen by itself */
+	}
+}
+
+static void on_answer(struct session *s, const struct options *o)
+{
+	struct client_answer a;
+	struct ward_err e = { 0 };
+
+	if (client_receive(&s->client, &a, 0, &e) < 0) {
+		s->over = true;
+		s->code = say_error(&e, o->json, e.code == ESRCH ? 137 : EXIT_REFUSED);
+	} else if (a.message.op == CONTROL_EXITED) {
+		s->over = true;
+		s->code = a.message.a & 0xff;
+	} else if (a.message.op == CONTROL_FAILED) {
+		s->over = true;
+		ward_fail(&e, a.message.a, "%s", strerror(a.message.a));
+		if (a.message.b == EXIT_REFUSED)
+			ward_wrap(&e, "starting %s in the sandbox%s%s", o->words[1], o->cwd ? " in " : "", o->cwd ? o->cwd : "");
+		else
+			ward_wrap(&e, "running %s inside", o->words[1]);
+		s->code = say_error(&e, o->json, a.message.b & 0xff);
+	}
+}
+
+static void move_once(struct session *s, const struct options *o)
+{
+	struct pollfd polled[2 + STREAMS_POLLS];
+	size_t relays = streams_poll(&s->streams, polled + 2);
+
+	polled[0] = (struct pollfd){ .fd = s->client.fd, .events = POLLIN };
+	polled[1] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
+	if (poll(polled, 2 + relays, -1) < 0)
+		return;
+	if (polled[1].revents)
+		on_signal(s);
+	streams_move(&s->streams, polled + 2, relays);
+	if (polled[0].revents)
+		on_answer(s, o);
+}
+
+/* Whether something that the command wrote is still on its way. Others that it left behind may go on writing. */
+static bool has_more(const struct streams *s)
+{
+	for (size_t i = 0; i < s->relay_count; i++) {
+		const struct relay *r = &s->relays[i];
+		int waiting = 0;
+
+		if (!r->own_from || r->from_fd < 0)
+			continue;
+		if (r->done < r->pending.len || (ioctl(r->from_fd, FIONREAD, &waiting) == 0 && waiting > 0))
+			return true;
+	}
+	return false;
+}
+
+static void drain(struct session *s)
+{
+	for (size_t i = 0; i < s->streams.relay_count; i++)
+		if (!s->streams.relays[i].own_from)
+			s->streams.relays[i].from_fd = -1;	/* input has nobody to go to */
+	while (s->asked < IMPATIENT && has_more(&s->streams)) {
+		struct pollfd polled[STREAMS_POLLS + 1];
+		size_t relays = streams_poll(&s->streams, polled);
+
+		polled[relays] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
+		if (poll(polled, relays + 1, -1) < 0)
+			continue;
+		if (polled[relays].revents) {
+			struct signalfd_siginfo info;
+
+			s->asked += read(s->signal_fd, &info, sizeof(info)) > 0 ? IMPATIENT : 0;
+		}
+		streams_move(&s->streams, polled, relays);
+	}
+}
+
+/* NAME stands for the caller's own value. */
+static int gather_env(const struct options *o, struct strv *env, struct ward_err *e)
+{
+	for (size_t i = 0; i < o->field_count; i++) {
+		const char *value = o->fields[i].value;
+		const char *own;
+
+		if (strchr(value, '=') && value[0] != '=') {
+			strv_add(env, value);
+			continue;
+		}
+		own = *value == '=' || !*value ? NULL : getenv(value);
+		if (!own)
+			return ward_fail(e, EINVAL, "--env %.80s: there is no such variable to pass on", value);
+		strv_addf(env, "%s=%s", value, own);
+	}
+	return env->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
+}
+
+static int start(struct session *s, const struct options *o, struct ward_err *e)
+{
+	auto_strv env = { 0 };
+	struct control_exec x = { .flags = o->input ? CONTROL_INPUT : 0, .cwd = o->cwd ? o->cwd : "",
+				  .argv = o->words + 1 };
+	struct client_answer a;
+	struct box_info box = { 0 };
+	size_t next = 0;
+	int r = gather_env(o, &env, e);
+
+	x.env = env.items;
+	if (r == 0)
+		r = client_find_alive(o->words[0], &box, e);
+	if (r == 0)
+		r = client_connect(&box, &s->client, e);
+	box_info_clear(&box);
+	if (r == 0)
+		r = client_send_exec(&s->client, &x, e);
+	if (r == 0)
+		r = client_receive(&s->client, &a, CLIENT_ANSWER_MS, e);
+	if (r < 0)
+		return r;
+	if (a.message.op != CONTROL_STARTED || a.fd_count != (o->input ? 3 : 2))
+		return ward_fail(e, EPROTO, "the sandbox gave another answer than was asked for");
+	if (o->input)
+		add_relay(&s->streams, STDIN_FILENO, a.fds[next++], true);
+	add_relay(&s->streams, a.fds[next], STDOUT_FILENO, false);
+	add_relay(&s->streams, a.fds[next + 1], STDERR_FILENO, false);
+	return 0;
+}
+
+int verb_exec(struct options *o)
+{
+	struct session s = { .client = NO_CLIENT, .signal_fd = -1,
+			     .streams = { .inside = { -1, -1, -1 }, .unread_fd = -1 } };
+	struct ward_err e = { 0 };
+
+	if (strcmp(o->words[1], "--") == 0) {
+		o->words[1] = o->words[0];
+		o->words++;
+		o->word_count--;
+	}
+	if (!o->words[1]) {
+		ward_fail(&e, EINVAL, "no command was given");
+		return say_usage(&e, o);
+	}
+	if (take_signals(&s) < 0) {
+		ward_fail_errno(&e, "cannot receive signals");
+		return say_error(&e, o->json, EXIT_REFUSED);
+	}
+	if (start(&s, o, &e) < 0) {
+		s.code = say_error(&e, o->json, EXIT_REFUSED);
+	} else {
+		while (!s.over)
+			move_once(&s, o);
+		drain(&s);
+		streams_finish(&s.streams);
+	}
+	client_close(&s.client);
+	close(s.signal_fd);
+	return s.code;
+}

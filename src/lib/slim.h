@@ -1,0 +1,10 @@
+/* Sleeping with little memory. */
+#ifndef WARD_LIB_SLIM_H
+#define WARD_LIB_SLIM_H
+
+#include <poll.h>
+
+/* poll(2), after giving back all memory that can be had again: for a process that will sleep for long. */
+int slim_poll(struct pollfd *polled, nfds_t count, int timeout_ms);
+
+#endif
