@@ -3,19 +3,19 @@
 _ward_options() {
 	case $1 in
 	run)
-		options="--policy --profile --workspace --chdir --ro --rw --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --detach --name --widen --tty --verbose --json --report --help -p -w -C -d -t -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --detach --name --widen --tty --verbose --json --report --help -p -w -C -d -t -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
-		other="--profile --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --name"
+		other="--profile --continue --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --name"
 		;;
 	shell)
-		options="--policy --profile --workspace --chdir --ro --rw --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --detach --name --widen --tty --verbose --json --report --help -p -w -C -d -t -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --detach --name --widen --tty --verbose --json --report --help -p -w -C -d -t -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
-		other="--profile --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --name"
+		other="--profile --continue --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --name"
 		;;
 	plan)
-		options="--policy --profile --workspace --chdir --ro --rw --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --widen --json --help -p -w -C -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --widen --json --help -p -w -C -h"
 		file="--policy -p --ro --rw"
 		directory="--workspace -w --chdir -C"
 		other="--profile --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set"
@@ -116,6 +116,24 @@ _ward_options() {
 		directory=""
 		other=""
 		;;
+	diff)
+		options="--patch --stat --list --exit-code --json --help -p -l -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	apply)
+		options="--protected --force --dry-run --json --help -f -n -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	discard)
+		options="--json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
 	help)
 		options="--help -h"
 		file=""
@@ -155,7 +173,7 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps wait pause resume stop kill rm help version --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps wait pause resume stop kill rm diff apply discard help version --help --version" -- "$word")
 		return
 	fi
 	_ward_options "$verb"
@@ -180,7 +198,7 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps wait pause resume stop kill rm help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps wait pause resume stop kill rm diff apply discard help version" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls restore" -- "$word")
 	elif [[ $verb == @(run|shell|plan|exec) ]]; then

@@ -43,6 +43,8 @@ def read_tables():
             option = Option(a[0], a[1], a[2], a[3], a[5], '')
         elif macro == 'FIELD':
             option = Option(a[0], a[1], a[2], a[3], a[6], a[5])
+        elif macro == 'SETS':
+            option = Option(a[0], a[1], a[2], '', a[5], a[3])
         else:
             continue
         wanted = {w.strip() for w in option.verbs.split('|')}

@@ -103,11 +103,13 @@ static void option_lines(enum verb v, struct buf *out)
 #define FLAG(verbs, s, name, member, help) ROW(verbs, s, name, "", help)
 #define TEXT(verbs, s, name, metavar, member, help) ROW(verbs, s, name, metavar, help)
 #define FIELD(verbs, s, name, metavar, kind, field, help) ROW(verbs, s, name, metavar, help)
+#define SETS(verbs, s, name, field, value, help) ROW(verbs, s, name, "", help)
 #define LATER(...)
 #include "options.def"
 #undef FLAG
 #undef TEXT
 #undef FIELD
+#undef SETS
 #undef LATER
 #undef ROW
 }

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "lib/spec_mount.h"
 
-enum kind { KIND_FLAG, KIND_TEXT, KIND_ONE, KIND_MANY, KIND_MOUNT_RO, KIND_MOUNT_RW, KIND_PAIR, KIND_LATER };
+enum kind { KIND_FLAG, KIND_TEXT, KIND_ONE, KIND_MANY, KIND_MOUNT_RO, KIND_MOUNT_RW, KIND_PAIR, KIND_SETS, KIND_LATER };
 
 struct option_row {
 	uint32_t verbs;
@@ -22,7 +22,7 @@ struct option_row {
 	char short_name[2];
 	char name[18];		/* with its dashes */
 	char metavar[16];	/* "": takes no value */
-	char field[28];
+	char field[28];		/* SETS: and behind its zero the value */
 };
 
 #define AT(member) offsetof(struct options, member)
@@ -31,11 +31,13 @@ static const struct option_row rows[] = {
 #define FLAG(v, s, n, member, h) { v, KIND_FLAG, AT(member), s, "--" n, "", "" },
 #define TEXT(v, s, n, m, member, h) { v, KIND_TEXT, AT(member), s, "--" n, m, "" },
 #define FIELD(v, s, n, m, kind, f, h) { v, KIND_##kind, 0, s, "--" n, m, f },
+#define SETS(v, s, n, f, value, h) { v, KIND_SETS, 0, s, "--" n, "", f "\0" value },
 #define LATER(v, s, n, m, h) { v, KIND_LATER, 0, s, "--" n, m, "" },
 #include "options.def"
 #undef FLAG
 #undef TEXT
 #undef FIELD
+#undef SETS
 #undef LATER
 };
 
@@ -161,6 +163,8 @@ static int apply(struct options *o, const struct option_row *row, const char *op
 	case KIND_MOUNT_RO:
 	case KIND_MOUNT_RW:
 		return add_mount(o, row, value, option, e);
+	case KIND_SETS:
+		return add_field(o, row->field, row->field + strlen(row->field) + 1, option, false, e);
 	case KIND_PAIR:
 		return add_pair(o, value, option, e);
 	case KIND_LATER:

@@ -9,10 +9,12 @@
 #include "engine/engines.h"
 #include "engine/native/native.h"
 #include "lib/detach.h"
+#include "cli/review.h"
 #include "lib/engine.h"
 #include "lib/store.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/io.h"
 #include "base/json.h"
@@ -82,6 +84,92 @@ static void finish_killed_runs(void)
 
 	if (store_recover(&e) < 0)
 		say_error(&e, false, 0);
+	if (apply_recover(&e) < 0)
+		say_error(&e, false, 0);
+}
+
+/* What --continue means: that run's workspace and its changes. */
+static int resolve_continue(struct options *o, struct review *r, struct ward_err *e)
+{
+	auto_free char *wanted = NULL;
+	struct spec_option *grown;
+	int status = review_open(o->continue_run, REVIEW_READ, r, e);
+
+	if (status < 0)
+		return ward_wrap(e, "--continue");
+	if (r->workspace_fd < 0)
+		return ward_fail(e, ESTALE, "--continue: the workspace %s is gone, or is another directory now", r->record.workspace);
+	wanted = o->workspace ? realpath(o->workspace, NULL) : NULL;
+	if (o->workspace && (!wanted || strcmp(wanted, r->record.workspace) != 0))
+		return ward_fail(e, EINVAL, "--continue %s: that run's workspace is %s, not %.200s", r->id, r->record.workspace, o->workspace);
+	o->workspace = r->record.workspace;
+	grown = reallocarray(o->fields, o->field_count + 1, sizeof(*grown));
+	if (!grown)
+		return ward_fail(e, ENOMEM, "out of memory");
+	o->fields = grown;
+	o->field_cap = o->field_count + 1;
+	o->fields[o->field_count++] = (struct spec_option){ .field = "filesystem.mode", .value = "review", .option = "--continue" };
+	return 0;
+}
+
+/* Brings what was asked for to a plan; a continued run has the id of the one that it continues. */
+static int make_plan(struct options *o, const struct box_early *early, struct review *continued, struct spec *spec,
+		     struct plan **ret_plan, struct progress *progress, struct ward_err *e)
+{
+	int status = o->continue_run ? resolve_continue(o, continued, e) : 0;
+
+	if (status == 0)
+		status = ask_plan(o, early->system, spec, ret_plan, progress, e);
+	if (status < 0)
+		return status;
+	if (o->apply_on_exit && !(*ret_plan)->review) {
+		plan_free(*ret_plan);
+		spec_clear(spec);
+		ward_fail(e, EINVAL, "--apply-on-exit: the run is not under review");
+		return ward_remedy(e, "add --review");
+	}
+	if (o->continue_run) {
+		memcpy((*ret_plan)->run_id, continued->id, sizeof((*ret_plan)->run_id));
+		(*ret_plan)->continued = true;
+	}
+	return 0;
+}
+
+/* After a run under review: counts what it holds, and applies it if that was asked for. A review without changes goes. */
+static void look_at_changes(const struct options *o, struct result *result, struct progress *progress)
+{
+	struct result_changes *c = &result->changes;
+	const struct apply_request q = { .paths = &(struct strv){ 0 }, .progress = progress };
+	struct apply_report report = { 0 };
+	struct ward_err e = { 0 };
+	auto_buf left = { 0 };
+	struct review r;
+	int status = review_open(result->run_id, REVIEW_WRITE, &r, &e);
+
+	c->reviewed = true;
+	if (status == 0 && o->apply_on_exit) {
+		status = apply_run(&r, &q, &report, &e);
+		c->apply = true;
+	} else if (status == 0) {
+		status = changes_read(&r, &report.changes, progress, &e);
+	}
+	progress_end(progress);
+	c->counted = status == 0;
+	c->added = report.changes.counts[CHANGE_ADDED];
+	c->deleted = report.changes.counts[CHANGE_DELETED];
+	c->changed = report.changes.counts[CHANGE_CONTENT] + report.changes.counts[CHANGE_MODE] +
+		     report.changes.counts[CHANGE_TYPE];
+	c->applied = report.counts[APPLY_DONE];
+	c->left = report.counts[APPLY_CONFLICT] + report.counts[APPLY_PROTECTED] + report.counts[APPLY_REFUSED];
+	if (c->left)
+		review_put_left(&report, &left);
+	say_err(&left);
+	if (status == 0 && !report.changes.len && !report.finished)
+		status = review_remove(&r, &e);
+	if (status < 0)
+		say_error(&e, false, 0);
+	apply_report_clear(&report);
+	review_close(&r);
 }
 
 /* What the process that asked for a detached sandbox says. */
@@ -115,6 +203,7 @@ static int run(struct options *o, struct detached *d)
 	struct box_early early;
 	struct plan *plan = NULL;
 	struct progress shown, *progress = progress_for_terminal(&shown, !o->json);
+	struct review continued = { .dir_fd = -1, .upper_fd = -1, .workspace_fd = -1 };
 	struct spec spec;
 	uint64_t began;
 	int code;
@@ -125,7 +214,7 @@ static int run(struct options *o, struct detached *d)
 	early.detached = d;
 	began = timing_now(&timing);
 	finish_killed_runs();
-	if (ask_plan(o, early.system, &spec, &plan, progress, &e) < 0) {
+	if (make_plan(o, &early, &continued, &spec, &plan, progress, &e) < 0) {
 		code = refuse(o, &report, d, &e);
 	} else {
 		timing_end(&timing, "policy and plan", began);
@@ -133,12 +222,15 @@ static int run(struct options *o, struct detached *d)
 		if (d)
 			progress_end(progress);
 		box_run(engine_choose(plan), plan, &early, &result);
+		if (plan->review && !result.refused)
+			look_at_changes(o, &result, progress);
 		progress_end(progress);
 		code = finish(o, &report, d, plan, &result);
 		result_clear(&result);
 		plan_free(plan);
 		spec_clear(&spec);
 	}
+	review_close(&continued);
 	box_abandon(&early);
 	report_close(&report);
 	return code;

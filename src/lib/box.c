@@ -45,6 +45,17 @@ static int put_on_record(struct box *b, struct ward_err *e)
 			   &b->record, e);
 }
 
+static int begin_review(struct box *b, struct ward_err *e)
+{
+	int r = review_begin(b->plan, &b->review, &b->result->notes, e);
+
+	if (r < 0)
+		return r;
+	b->run.layer_fd = review_layer_fd(b->review);
+	b->run.layer_path = review_layer_path(b->review);
+	return 0;
+}
+
 static int begin_watching(struct box *b, struct ward_err *e)
 {
 	const struct plan *p = b->plan;
@@ -60,6 +71,12 @@ static int begin_watching(struct box *b, struct ward_err *e)
 	for (size_t i = 0; i < p->mount_count && p->watch && b->disk_count < BOX_DISK_ROOTS_MAX; i++) {
 		const struct plan_mount *m = &p->mounts[i];
 		int fd = m->kind == MOUNT_BIND && m->writable ? open(m->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+		if (fd >= 0)
+			b->disk_fds[b->disk_count++] = fd;
+	}
+	if (b->review && p->watch && b->disk_count < BOX_DISK_ROOTS_MAX) {
+		int fd = fcntl(review_upper_fd(b->review), F_DUPFD_CLOEXEC, 0);
 
 		if (fd >= 0)
 			b->disk_fds[b->disk_count++] = fd;
@@ -94,6 +111,8 @@ static int start(struct box *b, struct ward_err *e)
 	if (r == 0 && b->signal_fd < 0)
 		r = ward_fail(e, EMFILE, "cannot receive signals: no descriptor is left (ulimit -n)");
 	if (r == 0)
+		r = b->plan->review ? begin_review(b, e) : 0;
+	if (r == 0)
 		r = put_on_record(b, e);
 	timing_end(b->run.timing, "on record", began);
 	began = timing_now(b->run.timing);
@@ -119,7 +138,7 @@ void box_begin(struct box_early *early, const struct engine *engine, struct timi
 {
 	*early = (struct box_early){ .engine = engine, .signal_fd = -1,
 		.run = { .pid_fd = -1, .control_fd = -1, .notify_fd = -1, .proc_fd = -1, .master_fd = -1, .slave_fd = -1,
-			 .timing = timing } };
+			 .layer_fd = -1, .timing = timing } };
 	timing->origin_ns = timing_now(timing);
 	block_signals(early);
 	if (engine->prelaunch)

@@ -161,6 +161,7 @@ void box_finish(struct box *b)
 	cgroup_destroy(b->run.cgroup);
 	sweep(b);
 	store_end(b->record);
+	review_end(b->review, !b->result->refused);
 	aside_dismiss(&b->guardian);
 	for (size_t i = 0; i < b->disk_count; i++)
 		close(b->disk_fds[i]);

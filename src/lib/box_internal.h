@@ -6,6 +6,7 @@
 #include "lib/engine.h"
 #include "lib/guardian.h"
 #include "lib/notify.h"
+#include "lib/review.h"
 #include "lib/store.h"
 #include "lib/streams.h"
 
@@ -18,6 +19,7 @@ struct box {
 	struct running run;
 	struct streams streams;
 	struct store_run *record;
+	struct review_run *review;
 	struct watch *watch;
 	struct notify *notify;
 	struct guard_watch *guard_watch;

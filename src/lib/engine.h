@@ -18,6 +18,8 @@ struct running {
 	int tmpfs_fds[6];	/* under the watch: /tmp, /home/agent, /dev/shm, /run */
 	size_t tmpfs_count;
 	struct cgroup *cgroup;	/* NULL: none */
+	int layer_fd;		/* review: the mount that changes go to, -1: the engine opens layer_path; borrowed */
+	const char *layer_path;	/* borrowed; NULL: no review */
 	sigset_t caller_mask;	/* blocked signals as the command shall have them */
 	struct timing *timing;	/* borrowed; NULL: nobody asks */
 	void *child;		/* memory that the child used before exec; freed with the rest */

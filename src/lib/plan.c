@@ -103,7 +103,7 @@ static int add_guards(struct plan *p, struct ward_err *e)
 		p->root_count++;
 		g->path = strdup(m->source);
 		g->target = strdup(m->target);
-		g->writable = m->writable;
+		g->writable = m->writable && !m->review;	/* what is written there is not in the tree */
 		g->progress = p->spec->progress;
 		if (!g->path || !g->target || fd < 0)
 			return ward_fail_errno(e, "cannot read the directory %s", m->source);

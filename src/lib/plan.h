@@ -64,6 +64,7 @@ struct plan_mount {
 	ino_t ino;
 	int tree_fd;		/* from_policy, as root: a detached copy, id-mapped where that was possible; owned; -1: none */
 	bool mapped;		/* tree_fd is id-mapped */
+	bool review;		/* BIND: the lower layer of an overlay, what is written goes to the run's review */
 };
 
 /* What every sandbox on this host sees, whatever its policy: read while the policy still is. */
@@ -101,6 +102,8 @@ struct plan {
 	struct strv strings;		/* what the mounts' texts live in */
 	struct strv notes;		/* what the user should know: groups that stay, weaker choices */
 	bool watch;			/* some limit is held by the watch */
+	bool review;			/* changes of the workspace are kept aside */
+	bool continued;			/* ... with those of an earlier run, whose id this one has */
 };
 
 /* Whom the agent is on the host unless a policy or file system has it otherwise. */

@@ -46,11 +46,11 @@ static const char *ids_help(enum ids_mode m)
 	return "";
 }
 
-static const char *mount_kind_name(enum mount_kind k)
+static const char *mount_kind_name(const struct plan_mount *m)
 {
-	switch (k) {
+	switch (m->kind) {
 	case MOUNT_BIND:
-		return "bind";
+		return m->review ? "review" : "bind";
 	case MOUNT_TMPFS:
 		return "tmpfs";
 	case MOUNT_PROC:
@@ -119,7 +119,7 @@ static void json_mounts(struct json *j, const struct plan *p)
 		const struct plan_mount *m = &p->mounts[i];
 
 		json_begin_object(j, NULL);
-		json_string(j, "kind", mount_kind_name(m->kind));
+		json_string(j, "kind", mount_kind_name(m));
 		json_string(j, "target", m->target);
 		if (m->kind == MOUNT_BIND || m->kind == MOUNT_LINK)
 			json_string(j, "source", m->source);
@@ -287,7 +287,7 @@ static void text_mounts(const struct plan *p, struct buf *out)
 		const struct plan_mount *m = &p->mounts[i];
 		char size[48];
 
-		buf_printf(out, "  %s  %-6s ", m->writable ? "rw" : "ro", mount_kind_name(m->kind));
+		buf_printf(out, "  %s  %-6s ", m->writable ? "rw" : "ro", mount_kind_name(m));
 		text_escape(out, m->target);
 		if ((m->kind == MOUNT_BIND && strcmp(m->source, m->target) != 0) || m->kind == MOUNT_LINK) {
 			buf_puts(out, m->kind == MOUNT_LINK ? " -> " : " from ");

@@ -347,6 +347,8 @@ static int add_git_dirs(struct plan *p, bool writable, struct ward_err *e)
 		r = plan_add_policy_bind(p, dirs.items[i], dirs.items[i], writable, e);
 		if (r >= 0)
 			r = check_git_dir(p, &p->mounts[p->mount_count - 1], dirs.items[i], e);
+		if (p->review)
+			strv_addf(&p->notes, "the git directory %s lies outside the workspace: under review it is read-only", dirs.items[i]);
 	}
 	return r;
 }
@@ -373,7 +375,14 @@ static int add_host_mounts(struct plan *p, struct ward_err *e)
 int plan_add_policy_mounts(struct plan *p, struct ward_err *e)
 {
 	bool writable = p->spec->policy.fs_mode == FS_MODE_READ_WRITE;
-	int r = plan_add_policy_bind(p, p->workspace, p->workspace, writable, e);
+	int r;
+
+	p->review = p->spec->policy.fs_mode == FS_MODE_REVIEW;
+	r = plan_add_policy_bind(p, p->workspace, p->workspace, writable || p->review, e);
+	if (r == 0 && p->review) {
+		p->mounts[p->mount_count - 1].review = true;
+		r = plan_check_review(p, e);
+	}
 
 	if (r == 0)
 		r = add_git_dirs(p, writable, e);

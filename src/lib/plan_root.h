@@ -31,6 +31,10 @@ bool plan_keeps_home(const struct plan *p);
 must_check int plan_order_mounts(struct plan *p, struct ward_err *e);
 /* Decides whom the agent is on the host; as root also makes the id-mapped copies of the policy's trees. */
 must_check int plan_choose_ids(struct plan *p, struct ward_err *e);
+/* Refuses a workspace that cannot be the lower layer of an overlay. */
+must_check int plan_check_review(const struct plan *p, struct ward_err *e);
+/* The first mount point beneath dir in a table of mounts (as /proc/self/mountinfo), NULL: none. The caller frees. A pure function. */
+char *plan_mount_beneath(const char *table, size_t n, const char *dir);
 /* The environment inside. */
 must_check int plan_make_env(struct plan *p, struct ward_err *e);
 

@@ -169,6 +169,30 @@ static void json_steps(struct json *j, const struct timing *t)
 	json_end_array(j);
 }
 
+/* One entry for the workspace of a run under review; nothing where changes were direct. */
+static void json_changes(struct json *j, const struct result *r, const struct plan *p)
+{
+	const struct result_changes *c = &r->changes;
+
+	json_begin_array(j, "changes");
+	if (c->reviewed) {
+		json_begin_object(j, NULL);
+		json_string(j, "workspace", p ? p->workspace : NULL);
+		json_string(j, "review", r->run_id);
+		if (c->counted) {
+			json_uint(j, "added", c->added);
+			json_uint(j, "changed", c->changed);
+			json_uint(j, "deleted", c->deleted);
+		}
+		if (c->apply) {
+			json_uint(j, "applied", c->applied);
+			json_uint(j, "left", c->left);
+		}
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
 void result_json(const struct result *r, const struct plan *p, struct buf *out)
 {
 	struct json j = { .out = out };
@@ -193,8 +217,7 @@ void result_json(const struct result *r, const struct plan *p, struct buf *out)
 	json_limits(&j, r, p);
 	json_layers(&j, r);
 	json_denials(&j, r);
-	json_begin_array(&j, "changes");
-	json_end_array(&j);
+	json_changes(&j, r, p);
 	json_strings(&j, "quarantine", &r->quarantine, NULL);
 	json_strings(&j, "notes", &r->notes, p ? &p->notes : NULL);
 	if (r->timing && r->timing->on)
@@ -356,6 +379,24 @@ static void text_denials(const struct result *r, struct buf *out)
 	}
 }
 
+static void text_changes(const struct result *r, struct buf *out)
+{
+	const struct result_changes *c = &r->changes;
+	size_t all = c->added + c->changed + c->deleted;
+
+	if (!c->reviewed)
+		return;
+	if (c->apply)
+		buf_printf(out, "  review: %zu applied, %zu left", c->applied, c->left);
+	else if (c->counted)
+		buf_printf(out, "  review: %zu file%s changed", all, all == 1 ? "" : "s");
+	else
+		buf_puts(out, "  review");
+	if (c->apply ? c->left : all || !c->counted)
+		buf_printf(out, "; ward diff %s, ward apply %s, ward discard %s", r->run_id, r->run_id, r->run_id);
+	buf_puts(out, "\n");
+}
+
 static void text_head(const struct result *r, bool colour, struct buf *out)
 {
 	char duration[48], memory[48], cpu[48];
@@ -391,6 +432,7 @@ void result_text(const struct result *r, const struct plan *p, bool verbose, boo
 	}
 	if (r->quarantine.len)
 		buf_printf(out, "    to bring them back: ward quarantine restore %s\n", r->run_id);
+	text_changes(r, out);
 	if (!verbose) {
 		text_layers_brief(r, out);
 		return;

@@ -26,6 +26,13 @@ struct result {
 	size_t denial_count;
 	struct strv quarantine;		/* "path: reason" */
 	struct strv notes;
+	struct result_changes {
+		bool reviewed;		/* the run was under review: */
+		bool counted;		/* ... and its changes could be counted */
+		size_t added, changed, deleted;
+		size_t applied, left;	/* with --apply-on-exit */
+		bool apply;
+	} changes;
 	struct timing *timing;		/* borrowed; NULL or off: nobody asked */
 	bool refused;			/* nothing was started; see error */
 	struct ward_err error;

@@ -184,6 +184,9 @@ def _leaked_state(directories):
     for directory in directories:
         for top, dirs, files in os.walk(directory):
             dirs[:] = [d for d in dirs if d not in KEPT]
+            if os.path.basename(top) == "review":	# what waits for its user is kept; what is half made or half removed is not
+                dirs[:] = [d for d in dirs if d.startswith(".")]
+                messages += [f"directory left behind: {os.path.join(top, d)}" for d in dirs]
             messages += [f"file left behind: {os.path.join(top, name)}" for name in files
                          if not name.startswith(KEPT)]
     return messages

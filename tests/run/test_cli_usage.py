@@ -4,9 +4,9 @@ import shutil
 import subprocess
 
 VERBS = ["run", "plan", "check", "init", "trust", "doctor", "quarantine", "exec", "ps", "wait", "pause", "resume",
-         "stop", "kill", "rm", "help", "version"]
-LATER_VERBS = ["attach", "logs", "diff", "apply", "explain", "learn", "audit", "serve", "render"]
-LATER_OPTIONS = [["--review"], ["--apply-on-exit"], ["--continue", "x"], ["--allow", "h:1"],
+         "stop", "kill", "rm", "diff", "apply", "discard", "help", "version"]
+LATER_VERBS = ["attach", "logs", "explain", "learn", "audit", "serve", "render"]
+LATER_OPTIONS = [["--allow", "h:1"],
                  ["--hints"], ["--isolation", "vm"], ["--image", "debian:12"], ["--gpus", "all"]]
 
 

@@ -122,8 +122,7 @@ static void test_refusals(unused_arg void **state)
 
 static void test_later(unused_arg void **state)
 {
-	static const char *const later[] = { "--review", "--apply-on-exit", "--continue",
-				       "--allow", "-d", "--name", "--hints" };
+	static const char *const later[] = { "--allow", "--hints" };
 
 	for (size_t i = 0; i < ARRAY_LEN(later); i++)
 		check_refusal(READ(VERB_RUN, later[i], "x", "c"), "not yet supported by this build", "");

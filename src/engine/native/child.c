@@ -66,7 +66,7 @@ void native_stage_times(const struct native_child *c, struct timing *t)
 /* As many descriptors as a word can bring. */
 union word_control {
 	struct cmsghdr align;
-	char space[CMSG_SPACE((3 + 4 + NATIVE_TREES_MAX) * sizeof(int))];
+	char space[CMSG_SPACE((3 + 4 + NATIVE_TREES_MAX + 1) * sizeof(int))];
 };
 
 /* Takes the next n of the descriptors that came. */
@@ -95,7 +95,7 @@ long native_word(struct native_child *c)
 	while (r == -EINTR);
 	if (r != 1)
 		return r < 0 ? r : -ECONNRESET;
-	count = c->cgroup_count + c->tree_count;
+	count = c->cgroup_count + c->tree_count + c->has_layer;
 	for (int i = 0; i < 3; i++)
 		count += c->stdio_fds[i] >= 0;
 	if (count == 0)
@@ -108,7 +108,8 @@ long native_word(struct native_child *c)
 		if (c->stdio_fds[i] >= 0)
 			fds = take(fds, c->stdio_fds + i, 1);
 	fds = take(fds, c->cgroup_fds, c->cgroup_count);
-	take(fds, c->tree_fds, c->tree_count);
+	fds = take(fds, c->tree_fds, c->tree_count);
+	take(fds, &c->layer_fd, c->has_layer);
 	return 0;
 }
 

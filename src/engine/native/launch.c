@@ -32,10 +32,21 @@ static int explain_clone(int error, struct ward_err *e)
 			   found.remedy);
 }
 
+/* The kernel wants more of a file system that is reviewed than of one that is bound. */
+static int explain_review(const struct native_child *c, int code, struct ward_err *e)
+{
+	ward_fail(e, code, "the kernel makes no overlay of %s and %s: %s", c->failed_path, c->layer_path, strerror(code));
+	ward_wrap(e, "review");
+	return ward_remedy(e, "give the workspace directly (filesystem.mode: read_only or read_write), or put it, and WARD_STATE_DIR, on "
+			      "ext4, xfs, btrfs or tmpfs");
+}
+
 int native_explain_child(const struct native_child *c, struct ward_err *e)
 {
 	int code = c->failed_error < 0 ? (int)-c->failed_error : EIO;
 
+	if (c->review_refused)
+		return explain_review(c, code, e);
 	ward_fail(e, code, "%s%s%s", c->failed_path ? c->failed_path : "", c->failed_path ? ": " : "",
 		  c->failed_error < 0 ? strerror(code) : "the sandbox's first process was killed");
 	ward_wrap(e, "building the sandbox (stage %s)", c->failed_stage ? c->failed_stage : "clone");
@@ -97,7 +108,7 @@ static void fill_child(struct native_child *c, const struct plan_ids *ids, const
 	c->ids = *ids;
 	if (sched_getaffinity(0, sizeof(c->cpus), &c->cpus) == 0)
 		c->cpu_count = CPU_COUNT(&c->cpus);
-	c->base_fd = c->net_fd = c->proc_fd = c->listener_fd = c->master_fd = c->slave_fd = -1;
+	c->base_fd = c->net_fd = c->proc_fd = c->listener_fd = c->master_fd = c->slave_fd = c->layer_fd = -1;
 	snprintf(c->root_options, sizeof(c->root_options), "mode=0755,size=4m,nr_inodes=4096,uid=%u,gid=%u",
 		 ids->inside_uid, ids->inside_gid);
 	snprintf(c->pts_options, sizeof(c->pts_options),

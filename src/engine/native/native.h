@@ -41,6 +41,9 @@ struct native_child {
 	int stdio_fds[3];		/* these three sorts of descriptors come with the word; -1: the terminal */
 	int cgroup_fds[4];		/* v1: the child writes itself into them */
 	int tree_fds[NATIVE_TREES_MAX];	/* of the plan's mounts that have one, in their order */
+	int layer_fd;			/* review: where changes go, as a mount; -1: open layer_path */
+	bool has_layer;			/* it comes with the word */
+	const char *layer_path;		/* NULL: no review */
 	size_t cgroup_count, tree_count;
 	char **argv;			/* "ward-init", CMD... */
 	char **envp;
@@ -65,6 +68,7 @@ struct native_child {
 	size_t tmpfs_count;
 	int listener_fd;		/* seccomp's, -1: none */
 	size_t next_tree;
+	bool review_refused;		/* the kernel refused the overlay */
 	enum layer_state layers[LAYERS];
 	const char *layer_notes[LAYERS];
 	const char *failed_stage;
@@ -132,6 +136,9 @@ long native_seccomp(struct native_child *c);
 
 /* What the policy changes about /proc: processes only (strict), or writable although it is the outer one (nesting). */
 long native_late_proc(struct native_child *c);
+
+/* Mounts the workspace under review; the tree is the real one. */
+long native_attach_review(struct native_child *c, const struct plan_mount *m, long lower_tree);
 
 /* Shared by the mounting files; paths are relative to the directory. */
 long native_attach(int tree_fd, int dir_fd, const char *target);

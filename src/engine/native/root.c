@@ -154,6 +154,8 @@ static long attach_bind(struct native_child *c, const struct plan_mount *m)
 
 	if (tree < 0)
 		return tree;
+	if (m->review)
+		return native_attach_review(c, m, tree);
 	r = raw_call(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
 	if (r == 0 && !m->in_bind)
 		r = native_make_point(c->base_fd, target, m->is_file);

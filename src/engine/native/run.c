@@ -67,10 +67,10 @@ static int give_word(const struct plan *p, const struct native_child *c, const s
 {
 	union {
 		struct cmsghdr align;
-		char space[CMSG_SPACE((3 + 4 + NATIVE_TREES_MAX) * sizeof(int))];
+		char space[CMSG_SPACE((3 + 4 + NATIVE_TREES_MAX + 1) * sizeof(int))];
 	} control = { 0 };
 	size_t count = 0;
-	int fds[3 + 4 + NATIVE_TREES_MAX];
+	int fds[3 + 4 + NATIVE_TREES_MAX + 1];
 	char word = 'w';
 	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space };
@@ -84,6 +84,8 @@ static int give_word(const struct plan *p, const struct native_child *c, const s
 	for (size_t i = 0; i < p->mount_count; i++)
 		if (p->mounts[i].tree_fd >= 0)
 			fds[count++] = p->mounts[i].tree_fd;
+	if (c->has_layer)
+		fds[count++] = run->layer_fd;
 	m.msg_controllen = count ? CMSG_SPACE(count * sizeof(int)) : 0;
 	header->cmsg_level = SOL_SOCKET;
 	header->cmsg_type = SCM_RIGHTS;
@@ -120,6 +122,8 @@ static int native_start(const struct plan *p, const int stdio_fds[3], struct run
 	if (run->cgroup)
 		m->child.cgroup_count = cgroup_self_fds(run->cgroup, m->child.cgroup_fds,
 							ARRAY_LEN(m->child.cgroup_fds));
+	m->child.layer_path = run->layer_path;
+	m->child.has_layer = run->layer_fd >= 0;
 	r = native_prepare(m, p, e);
 	return r < 0 ? r : give_word(p, &m->child, run, stdio_fds, e);
 }

@@ -1,0 +1,193 @@
+/*
+ * ward apply and ward discard: what becomes of a review. In: [RUN] [PATH...]. Out: the workspace with the changes that were asked for, or the
+ * review without them; what was done and what was left, and why. Runs with the user's rights. Signals wait until the path that is being
+ * worked on is whole, then the work ends cleanly.
+ */
+#include "cli/review.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/progress.h"
+#include "lib/apply.h"
+
+static bool is_interrupted(void *ctx)
+{
+	const sigset_t *waited = ctx;
+	const struct timespec now = { 0 };
+
+	return sigtimedwait(waited, NULL, &now) > 0;
+}
+
+static const char *outcome_name(enum apply_outcome o)
+{
+	static const char *const names[] = { "left", "applied", "conflict", "protected", "refused" };
+
+	return names[o];
+}
+
+static void json_report(const struct review *r, const struct apply_report *report, bool dry_run, struct json *j)
+{
+	json_begin_object(j, NULL);
+	json_string(j, "run", r->id);
+	json_string(j, "workspace", r->record.workspace);
+	json_bool(j, "dry_run", dry_run);
+	json_begin_array(j, "paths");
+	for (size_t i = 0; i < report->changes.len; i++) {
+		const struct change *c = &report->changes.items[i];
+
+		if (c->implied || report->outcomes[i] == APPLY_LEFT)
+			continue;
+		json_begin_object(j, NULL);
+		json_string(j, "path", c->path);
+		json_string(j, "change", review_kind_name(c));
+		json_string(j, "outcome", outcome_name(report->outcomes[i]));
+		json_string(j, "why", report->outcomes[i] == APPLY_REFUSED ? c->refused : NULL);
+		json_end_object(j);
+	}
+	json_end_array(j);
+	for (size_t i = APPLY_DONE; i < APPLY_OUTCOMES; i++)
+		json_uint(j, outcome_name((enum apply_outcome)i), report->counts[i]);
+	json_bool(j, "finished", report->finished);
+	json_end_object(j);
+}
+
+void review_put_left(const struct apply_report *report, struct buf *out)
+{
+	static const char *const why[] = { NULL, NULL, "changed outside since the run began", "protected", NULL };
+
+	for (size_t i = 0; i < report->changes.len; i++) {
+		const struct change *c = &report->changes.items[i];
+		enum apply_outcome o = report->outcomes[i];
+
+		if (c->implied || o == APPLY_LEFT || o == APPLY_DONE)
+			continue;
+		buf_printf(out, "%s: ", o == APPLY_CONFLICT ? "conflict" : "left");
+		text_escape(out, c->path);
+		buf_printf(out, ": %s\n", o == APPLY_REFUSED ? c->refused : why[o]);
+	}
+	if (report->counts[APPLY_CONFLICT])
+		buf_puts(out, "  to take the agent's version of a conflict: ward apply --force PATH\n");
+	if (report->counts[APPLY_PROTECTED])
+		buf_puts(out, "  to apply protected paths after you have looked at them: ward apply --protected PATH\n");
+}
+
+static void put_report(const struct review *r, const struct apply_report *report, bool dry_run, struct buf *out)
+{
+	size_t rest = 0;
+
+	review_put_left(report, out);
+	for (size_t i = 0; i < APPLY_OUTCOMES; i++)
+		rest += i == APPLY_DONE ? 0 : report->counts[i];
+	buf_printf(out, "%s%zu change%s", dry_run ? "would apply " : "applied ", report->counts[APPLY_DONE],
+		   report->counts[APPLY_DONE] == 1 ? "" : "s");
+	if (rest)
+		buf_printf(out, "; %zu left in the review of %s", rest, r->id);
+	buf_puts(out, "\n");
+}
+
+/* A path that no change lies at is a mistake, and nothing is done. */
+static int check_paths(const struct review *r, const struct strv *paths, struct ward_err *e)
+{
+	struct changes all = { 0 };
+	int status = paths->len ? changes_read(r, &all, NULL, e) : 0;
+
+	for (size_t i = 0; i < paths->len && status == 0; i++) {
+		bool found = false;
+		size_t n = strlen(paths->items[i]);
+
+		for (size_t k = 0; k < all.len && !found; k++)
+			found = n == 0 || (strncmp(all.items[k].path, paths->items[i], n) == 0 &&
+					   (all.items[k].path[n] == '/' || !all.items[k].path[n]));
+		if (!found) {
+			ward_fail(e, ENOENT, "the review of %s holds no change of %s", r->id, paths->items[i]);
+			status = ward_remedy(e, "ward diff %s lists what it holds", r->id);
+		}
+	}
+	changes_clear(&all);
+	return status;
+}
+
+static int finish_apply(const struct options *o, const struct review *r, const struct apply_report *report, int status,
+			const struct ward_err *e)
+{
+	int code = report->counts[APPLY_CONFLICT] || report->counts[APPLY_PROTECTED] || report->counts[APPLY_REFUSED]
+			   ? EXIT_FINDINGS : EXIT_FINE;
+	auto_buf out = { 0 };
+	struct json j = { .out = &out };
+
+	if (status < 0)
+		return say_error(e, o->json, EXIT_REFUSED);
+	if (o->json) {
+		json_report(r, report, o->dry_run, &j);
+		buf_puts(&out, "\n");
+	} else {
+		put_report(r, report, o->dry_run, &out);
+	}
+	return say_out(&out, code);
+}
+
+int verb_apply(struct options *o)
+{
+	struct progress shown, *progress = progress_for_terminal(&shown, !o->json);
+	struct apply_report report = { 0 };
+	struct review_asked asked;
+	struct ward_err e = { 0 };
+	sigset_t waited;
+	struct review r;
+	int status, code;
+
+	sigemptyset(&waited);
+	for (size_t i = 0; i < 3; i++)
+		sigaddset(&waited, (const int[]){ SIGINT, SIGTERM, SIGHUP }[i]);
+	review_finish_killed();
+	if (review_ask(o, REVIEW_WRITE, &asked, &r, &e) < 0)
+		return say_error(&e, o->json, EXIT_REFUSED);
+	status = check_paths(&r, &asked.paths, &e);
+	if (status == 0) {
+		struct apply_request q = { .paths = &asked.paths, .with_protected = o->with_protected, .force = o->force,
+					   .dry_run = o->dry_run, .progress = progress, .stop = is_interrupted,
+					   .ctx = &waited };
+
+		sigprocmask(SIG_BLOCK, &waited, NULL);
+		status = apply_run(&r, &q, &report, &e);
+	}
+	progress_end(progress);
+	code = finish_apply(o, &r, &report, status, &e);
+	apply_report_clear(&report);
+	review_asked_clear(&asked);
+	review_close(&r);
+	return code;
+}
+
+int verb_discard(struct options *o)
+{
+	struct review_asked asked;
+	struct ward_err e = { 0 };
+	auto_buf out = { 0 };
+	struct json j = { .out = &out };
+	struct review r;
+	size_t count = 0;
+	int status;
+
+	review_finish_killed();
+	if (review_ask(o, REVIEW_WRITE, &asked, &r, &e) < 0)
+		return say_error(&e, o->json, EXIT_REFUSED);
+	status = check_paths(&r, &asked.paths, &e);
+	if (status == 0)
+		status = apply_discard(&r, &asked.paths, &count, &e);
+	if (status == 0 && o->json) {
+		json_begin_object(&j, NULL);
+		json_string(&j, "run", r.id);
+		json_uint(&j, "discarded", count);
+		json_end_object(&j);
+		buf_puts(&out, "\n");
+	} else if (status == 0) {
+		buf_printf(&out, "discarded %zu change%s\n", count, count == 1 ? "" : "s");
+	}
+	review_asked_clear(&asked);
+	review_close(&r);
+	return status < 0 ? say_error(&e, o->json, EXIT_REFUSED) : say_out(&out, EXIT_FINE);
+}

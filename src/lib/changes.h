@@ -1,0 +1,65 @@
+/* What a review holds: the difference between the workspace and what a run made of it. */
+#ifndef WARD_LIB_CHANGES_H
+#define WARD_LIB_CHANGES_H
+
+#include <sys/stat.h>
+
+#include "base/progress.h"
+#include "lib/review.h"
+
+enum change_kind {
+	CHANGE_ADDED,
+	CHANGE_CONTENT,	/* of a file, or where a link leads; the mode may differ too */
+	CHANGE_MODE,	/* only the mode */
+	CHANGE_TYPE,	/* a file became a directory, a link, ... */
+	CHANGE_DELETED,
+	CHANGE_KINDS
+};
+
+#define CHANGE_NONE UINT32_MAX
+
+struct change {
+	char *path;		/* relative to the workspace; owned */
+	enum change_kind kind;
+	mode_t old_mode, new_mode;	/* with the type; 0: not there */
+	uint64_t old_size, new_size;
+	uint64_t inode;		/* of what is in the workspace now, 0: nothing */
+	uint64_t ctime_ns, mtime_ns;	/* of that */
+	uint32_t twin;		/* DELETED and ADDED: index of the other end of a rename; CHANGE_NONE: none */
+	bool implied;		/* a directory that is there because of what is in it, or goes with it */
+	bool opaque;		/* it lies in a directory that was made anew: what the workspace has there is out of view */
+	bool conflict;		/* somebody else has changed it since the run began */
+	bool is_protected;	/* changes_judge() */
+	const char *refused;	/* why it can never be applied, static text; NULL: it can */
+};
+
+struct changes {
+	struct change *items;	/* sorted by path */
+	size_t len, cap;
+	size_t hidden;		/* changes of hidden names, which are nobody's business */
+	size_t counts[CHANGE_KINDS];	/* without the implied */
+	size_t renames;
+};
+
+/* Compares the changes of the review with its workspace. progress may be NULL. The caller frees with changes_clear(). */
+must_check int changes_read(const struct review *r, struct changes *ret_changes, struct progress *progress,
+			    struct ward_err *e);
+void changes_clear(struct changes *c);
+/* Finds which deleted files are added ones, by content; at most budget bytes are read. */
+must_check int changes_find_renames(const struct review *r, struct changes *c, uint64_t budget, struct ward_err *e);
+/* Marks what is protected, by the lists and by what git would run, and which links and names are refused. */
+must_check int changes_judge(const struct review *r, struct changes *c, struct ward_err *e);
+/* Whether a link at path (relative to the workspace) with this target leads out of the workspace, or could. A pure function. */
+bool changes_link_leaves(const char *workspace, const char *path, const char *target);
+/* How many changes a person would count: without the implied, a rename once. */
+size_t changes_count(const struct changes *c);
+
+/* Opens the directory that holds the last component of path beneath root_fd, through no link, however deep. *ret_name is that
+ * component. -ENOENT, -ENOTDIR, -ELOOP where there is no such directory. */
+must_check int changes_open_parent(int root_fd, const char *path, const char **ret_name);
+/* Opens a regular file of the review for reading although its owner may not; its mode is as before afterwards. */
+must_check int changes_open_file(int dir_fd, const char *name);
+/* Whether two open files of the same size hold the same bytes; 0 or 1, or -errno. */
+must_check int changes_same_content(int a_fd, int b_fd, uint64_t size);
+
+#endif

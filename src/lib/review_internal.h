@@ -1,0 +1,28 @@
+/* Shared by the review's own files. */
+#ifndef WARD_LIB_REVIEW_INTERNAL_H
+#define WARD_LIB_REVIEW_INTERNAL_H
+
+#include "lib/review.h"
+
+#define REVIEW_DIR "review"
+#define REVIEW_RECORD "record"
+#define REVIEW_LAYER "layer"		/* what the sandbox's overlay is made of: */
+#define REVIEW_UPPER "layer/upper"	/* the changes */
+#define REVIEW_WORK "layer/work"	/* the kernel's own */
+
+/* Where reviews may lie: the state directory, or memory where the kernel takes no changes there. */
+enum review_place { REVIEW_IN_STATE, REVIEW_IN_MEMORY, REVIEW_PLACES };
+
+/* Opens the directory of reviews of a place, making it where it is missing if make is set. -ENOENT: there is none. Its path goes
+ * to *ret_path (the caller frees) unless that is NULL. */
+must_check int review_open_place(enum review_place place, bool make, char **ret_path, struct ward_err *e);
+/* Whether the kernel takes the directory as the place of an overlay's changes. */
+bool review_place_suits(int dir_fd);
+/* Writes the record, whole or not at all. */
+must_check int review_write_record(int dir_fd, const struct review_record *r, struct ward_err *e);
+/* Reads the record of the review directory. */
+must_check int review_read_record(int dir_fd, struct review_record *ret_record, struct ward_err *e);
+/* Removes the directory name of place_fd, which lies at place_path: first it gets a name that nobody takes for a review. */
+must_check int review_remove_dir(int place_fd, const char *place_path, const char *name, struct ward_err *e);
+
+#endif

@@ -1,0 +1,464 @@
+"""Review mode: changes stay aside, ward diff shows them, ward apply and ward discard decide; nothing else happens to the workspace."""
+import json
+import os
+import stat
+import time
+
+SHELL = ("/bin/sh", "-c")
+
+
+def review(t, ws, command, *options, rc=0, **more):
+    """One run under review; returns the result."""
+    r = t.ward("run", "--review", *options, "--", *SHELL, command, cwd=ws, report=True, **more)
+    t.equal(r.rc, rc, r.err)
+    return r
+
+
+def diff(t, ws, *words):
+    """path -> (change, flags) of the last review."""
+    r = t.ward("diff", "--json", *words, cwd=ws)
+    t.equal(r.rc, 0, r.err)
+    return {c["path"]: c["change"] + ("!" if c["conflict"] else "") + ("#" if c["protected"] else "") +
+            ("-" if c["refused"] else "") for c in json.loads(r.out)["changes"]}
+
+
+def apply(t, ws, *words, rc=0):
+    r = t.ward("apply", *words, cwd=ws)
+    t.equal(r.rc, rc, r.out + r.err)
+    return r
+
+
+def snapshot(directory):
+    """Every path below directory with what can be seen of it, times apart."""
+    found = {}
+    for top, dirs, files in os.walk(directory):
+        for name in dirs + files:
+            path = os.path.join(top, name)
+            st = os.lstat(path)
+            content = None
+            if stat.S_ISREG(st.st_mode):
+                with open(path, "rb") as f:
+                    content = f.read()
+            elif stat.S_ISLNK(st.st_mode):
+                content = os.readlink(path)
+            found[os.path.relpath(path, directory)] = (st.st_mode, st.st_uid, st.st_gid, content)
+    return found
+
+
+def clean(t):
+    """No review, no log, no temporary name is left."""
+    for name in ("review", "applying"):
+        path = os.path.join(t.state_dir, name)
+        t.equal(os.listdir(path) if os.path.exists(path) else [], [], f"left in {name}")
+
+
+FILES = {"a": "one\ntwo\nthree\n", "d/x": "x\n", "d/y": "y\n", "script": "#!/bin/sh\n", "mv": "some content\n", "sub/deep/f": "f\n"}
+CHANGE = ("printf 'one\\n2\\nthree\\n' > a; rm -r d; echo new > new; chmod 755 script; mv mv moved; mkdir empty; "
+          "mkdir -p n/e; echo w > n/e/w; ln -s a link; rm -r sub; echo file > sub")
+
+
+def test_workspace_stays_as_it_is(t):
+    ws = t.workspace(FILES)
+    before = snapshot(ws)
+    r = review(t, ws, CHANGE + "; cat a; ls d; cat sub", rc=0)
+    t.contains(r.out, "2")
+    t.equal(snapshot(ws), before, "the workspace")
+    t.equal(len(r.report["changes"]), 1)
+    c = r.report["changes"][0]
+    t.equal((c["workspace"], c["review"]), (ws, r.report["run"]))
+    t.check(c["added"] >= 4 and c["changed"] >= 3 and c["deleted"] >= 3, str(c))
+
+
+def test_diff_names_every_change(t):
+    ws = t.workspace(FILES)
+    review(t, ws, CHANGE)
+    t.equal(diff(t, ws), {"a": "content", "d/x": "deleted", "d/y": "deleted", "new": "added", "script": "mode", "moved": "renamed",
+                          "empty": "added", "n/e/w": "added", "link": "added", "sub": "type", "sub/deep/f": "deleted"})
+    r = t.ward("diff", cwd=ws)
+    for line in ("M  a\n", "D  d/x\n", "A  new\n", "X  script  (mode 0644 -> 0755)\n", "R  mv -> moved\n", "A  empty/\n",
+                 "A  link  (link)\n", "T  sub  (directory -> file)\n"):
+        t.contains(r.out, line)
+    t.equal(t.ward("diff", "--exit-code", cwd=ws).rc, 1)
+    r = t.ward("diff", "--stat", "a", "new", cwd=ws)
+    t.contains(r.out, "2 files changed, 2 lines added, 1 removed")
+
+
+def test_apply_makes_the_workspace_what_the_run_saw(t):
+    ws = t.workspace(FILES)
+    r = review(t, ws, CHANGE)
+    apply(t, ws)
+    seen = snapshot(ws)
+    t.equal(sorted(seen), ["a", "empty", "link", "moved", "n", "n/e", "n/e/w", "new", "script", "sub"])
+    t.equal(t.read(ws, "a"), "one\n2\nthree\n")
+    t.equal(t.read(ws, "sub"), "file\n")
+    t.equal(os.readlink(os.path.join(ws, "link")), "a")
+    t.equal(stat.S_IMODE(os.stat(os.path.join(ws, "script")).st_mode), 0o755)
+    owner = os.stat(ws)
+    t.equal({(s[1], s[2]) for s in seen.values()}, {(owner.st_uid, owner.st_gid)}, "owners")
+    clean(t)
+    t.equal(t.ward("diff", r.report["run"], cwd=ws).rc, 125)
+
+
+def test_discard(t):
+    ws = t.workspace(FILES)
+    before = snapshot(ws)
+    review(t, ws, CHANGE)
+    r = t.ward("discard", cwd=ws)
+    t.equal(r.rc, 0, r.err)
+    t.equal(snapshot(ws), before)
+    clean(t)
+
+
+def test_parts(t):
+    ws = t.workspace(FILES)
+    review(t, ws, CHANGE)
+    os.chdir("/")
+    apply(t, os.path.join(ws, "d"), "x")
+    t.equal(sorted(os.listdir(os.path.join(ws, "d"))), ["y"])
+    apply(t, ws, "n/e/w", "a")
+    t.equal((t.read(ws, "n/e/w"), t.read(ws, "a")), ("w\n", "one\n2\nthree\n"))
+    t.check(not os.path.exists(os.path.join(ws, "new")), "more was applied than was asked for")
+    r = t.ward("discard", "new", "sub", cwd=ws)
+    t.equal(r.rc, 0, r.err)
+    t.equal(diff(t, ws), {"d/y": "deleted", "script": "mode", "moved": "renamed", "empty": "added", "link": "added"})
+    r = t.ward("discard", "d/y", cwd=ws)
+    t.equal(r.rc, 125)
+    t.contains(r.err, "discard d")
+    r = t.ward("apply", "nothing-there", cwd=ws)
+    t.equal(r.rc, 125)
+    t.contains(r.err, "holds no change of nothing-there")
+    t.equal(t.ward("apply", "../elsewhere", cwd=ws).rc, 125)
+    apply(t, ws)
+    t.equal(t.read(ws, "sub/deep/f"), "f\n")
+    t.check(not os.path.exists(os.path.join(ws, "d")), "d is still there")
+    clean(t)
+
+
+def test_dry_run_does_nothing(t):
+    ws = t.workspace(FILES)
+    review(t, ws, CHANGE)
+    before = snapshot(ws)
+    r = apply(t, ws, "--dry-run")
+    t.contains(r.out, "would apply")
+    t.equal(snapshot(ws), before)
+    report = json.loads(apply(t, ws, "--dry-run", "--json").out)
+    t.equal((report["dry_run"], report["finished"], report["conflict"]), (True, False, 0))
+
+
+def test_conflicts(t):
+    """An outside edit, a new file in the way, an edit in a directory that the run deleted, and a removed original."""
+    ws = t.workspace({**FILES, "gone": "gone\n"})
+    review(t, ws, "echo mine > a; echo mine > new; rm -r d; echo mine > sub/deep/f; echo mine > gone")
+    time.sleep(0.02)
+    t.write(ws, {"a": "theirs\n", "new": "theirs\n", "d/z": "theirs\n"})
+    os.unlink(os.path.join(ws, "gone"))
+    t.equal(diff(t, ws), {"a": "content!", "new": "content!", "d/x": "deleted", "d/y": "deleted", "d/z": "deleted!",
+                          "sub/deep/f": "content", "gone": "added"})
+    r = apply(t, ws, rc=1)
+    t.contains(r.out, "conflict: a: changed outside")
+    t.equal((t.read(ws, "a"), t.read(ws, "new"), t.read(ws, "sub/deep/f")), ("theirs\n", "theirs\n", "mine\n"))
+    t.equal(os.listdir(os.path.join(ws, "d")), ["z"])
+    apply(t, ws, "--force", "a", "d")
+    t.equal((t.read(ws, "a"), os.path.exists(os.path.join(ws, "d"))), ("mine\n", False))
+    t.equal(diff(t, ws), {"new": "content!"})
+
+
+def test_removed_original(t):
+    ws = t.workspace({"gone": "gone\n", "b": "b\n"})
+    review(t, ws, "echo mine > gone")
+    time.sleep(0.02)
+    os.unlink(os.path.join(ws, "gone"))
+    t.equal(diff(t, ws), {"gone": "added!"})
+    apply(t, ws, rc=1)
+    t.check(not os.path.exists(os.path.join(ws, "gone")), "what was removed outside came back")
+
+
+def test_same_edit_outside_is_no_conflict(t):
+    ws = t.workspace(FILES)
+    review(t, ws, "echo same > a; echo b > b")
+    time.sleep(0.02)
+    t.write(ws, {"a": "same\n"})
+    t.equal(diff(t, ws), {"b": "added"})
+    apply(t, ws)
+    clean(t)
+
+
+def test_protected_needs_a_word(t):
+    ws = t.git_repo()
+    review(t, ws, "git config user.name me; echo 'echo evil' > .git/hooks/pre-commit; mkdir .vscode; echo {} > .vscode/tasks.json; "
+                  "echo fine > fine; echo x > .envrc")
+    t.equal(diff(t, ws), {".git/config": "content#", ".git/hooks/pre-commit": "added#", ".vscode/tasks.json": "added#", "fine": "added",
+                          ".envrc": "added#"})
+    apply(t, ws, rc=1)
+    t.equal((t.read(ws, "fine"), t.read(ws, ".envrc"), t.read(ws, ".git/hooks/pre-commit"), os.path.exists(ws + "/.vscode")),
+            ("fine\n", None, None, False))
+    apply(t, ws, "--protected", ".git")
+    t.contains(t.read(ws, ".git/config"), "name = me")
+    t.equal(diff(t, ws), {".vscode/tasks.json": "added#", ".envrc": "added#"})
+
+
+def test_git_hooks_path_is_protected(t):
+    """What the workspace's own git configuration leads to runs with the operator's rights, whatever it is called."""
+    ws = t.git_repo({"README": "r\n", "tools/hooks/README": "x\n"})
+    t.run("git", "config", "core.hooksPath", "tools/hooks", cwd=ws, check=True)
+    review(t, ws, "echo evil > tools/hooks/pre-commit; echo fine > tools/fine")
+    t.equal(diff(t, ws), {"tools/hooks/pre-commit": "added#", "tools/fine": "added"})
+
+
+def test_git_works_inside(t):
+    ws = t.git_repo()
+    commands = ("git config user.name a; git config user.email a@example.com; echo more >> README; git commit -qam second; git checkout -q -b topic; "
+                "echo t > t; git add t; git commit -qm third; git checkout -q main; git merge -q topic; git init -q fresh; cd fresh; "
+                "git config user.name a; git config user.email a@example.com; echo f > f; git add f; git commit -qm first; git log --oneline | wc -l")
+    r = review(t, ws, commands)
+    t.equal(r.out.strip(), "1")
+    t.equal(t.run("git", "log", "--oneline", cwd=ws).out.count("\n"), 1, "commits outside")
+    r = t.ward("apply", cwd=ws)
+    t.equal(r.rc, 1, r.out)
+    t.contains(r.out, "left: .git/config: protected")
+    t.equal(t.run("git", "log", "--oneline", cwd=ws, check=True).out.count("\n"), 3, "commits after the apply")
+    t.equal(t.run("git", "status", "--porcelain", cwd=ws, check=True).out.split(), ["??", "fresh/"])
+    t.equal(t.run("git", "-C", "fresh", "log", "--oneline", cwd=ws, check=True).out.count("\n"), 1, "a new repository")
+
+
+def test_hidden_stays_hidden(t):
+    ws = t.workspace({".env": "SECRET=1\n", "conf/key.pem": "PRIVATE\n", "conf/plain": "p\n", "sub/.aiignore": "local\n", "sub/local": "L\n"})
+    r = review(t, ws, "cat .env conf/key.pem sub/local; echo x > other.pem; echo y > sub/new; mkdir late; echo z > late/.env; echo ok > conf/plain; "
+               "rm -rf conf; rm -f .env; mv sub sub2; true", "--set", "filesystem.hide=['.env', '*.pem']")
+    t.check("SECRET" not in r.out and "PRIVATE" not in r.out and "L\n" not in r.out, r.out)
+    shown = t.ward("diff", cwd=ws)
+    t.contains(shown.err, "hidden names")
+    t.check(".env" not in shown.out and ".pem" not in shown.out, shown.out)
+    t.check("SECRET" not in t.ward("diff", "-p", cwd=ws).out, "the text shows a hidden file")
+    t.ward("apply", cwd=ws)
+    t.equal((t.read(ws, ".env"), t.read(ws, "conf/key.pem"), t.read(ws, "sub/local")), ("SECRET=1\n", "PRIVATE\n", "L\n"))
+    t.check(not os.path.exists(ws + "/other.pem") and not os.path.exists(ws + "/late/.env"), "a hidden name was applied")
+
+
+def test_continue(t):
+    ws = t.workspace(FILES)
+    run = review(t, ws, "echo first > new; rm -r d").report["run"]
+    time.sleep(0.02)
+    t.write(ws, {"a": "edited between\n"})
+    r = t.ward("run", "--continue", run, "--", *SHELL, "cat new a; ls d; echo second >> new; echo more >> a", cwd="/", report=True)
+    t.contains(r.out, "first\nedited between\n")
+    t.equal(r.report["run"], run)
+    t.equal(diff(t, ws), {"new": "added", "a": "content", "d/x": "deleted", "d/y": "deleted"})
+    apply(t, ws)
+    t.equal((t.read(ws, "new"), t.read(ws, "a")), ("first\nsecond\n", "edited between\nmore\n"))
+    r = t.ward("run", "--continue", run, "--", "true", cwd=ws)
+    t.equal(r.rc, 125)
+    t.contains(r.err, "no review of a run")
+
+
+def test_continue_is_refused_meanwhile(t):
+    ws = t.workspace({"a": "a\n"})
+    fifo = os.path.join(t.fresh_dir(), "fifo")
+    os.mkfifo(fifo)
+    going = t.ward_start("run", "--review", "--ro", os.path.dirname(fifo), "--", *SHELL, f"echo x > x; cat {fifo}", cwd=ws)
+    t.wait_until(lambda: "x" in diff_or_nothing(t, ws), message="the run did not begin")
+    run = json.loads(t.ward("diff", "--list", "--json", cwd=ws).out)["reviews"][0]["run"]
+    for words in (("run", "--continue", run, "--", "true"), ("apply",), ("discard",)):
+        r = t.ward(*words, cwd=ws)
+        t.equal(r.rc, 125, str(words))
+        t.contains(r.err, "in use")
+    with open(fifo, "w", encoding="ascii"):
+        pass
+    t.equal(t.finish_ward(going).rc, 0)
+    apply(t, ws)
+    clean(t)
+
+
+def diff_or_nothing(t, ws):
+    r = t.ward("diff", "--json", cwd=ws)
+    return {c["path"] for c in json.loads(r.out)["changes"]} if r.rc == 0 else set()
+
+
+def test_apply_on_exit(t):
+    ws = t.workspace(FILES)
+    r = review(t, ws, "echo new > new; echo evil > .envrc", "--apply-on-exit")
+    t.equal((t.read(ws, "new"), t.read(ws, ".envrc")), ("new\n", None))
+    t.contains(r.err, "left: .envrc: protected")
+    t.equal((r.report["changes"][0]["applied"], r.report["changes"][0]["left"]), (1, 1))
+    t.equal(diff(t, ws), {".envrc": "added#"})
+    t.ward("discard", cwd=ws)
+    review(t, ws, "echo more > more", "--apply-on-exit")
+    clean(t)
+    r = t.ward("run", "--apply-on-exit", "--", "true", cwd=ws)
+    t.equal(r.rc, 125)
+    t.contains(r.err, "--review")
+
+
+def test_nothing_changed_leaves_nothing(t):
+    ws = t.workspace(FILES)
+    review(t, ws, "cat a > /dev/null; touch a; exit 0")
+    clean(t)
+    r = t.ward("run", "--review", "--", "/no/such/program", cwd=ws)
+    t.equal(r.rc, 127, r.err)
+    clean(t)
+
+
+def test_policy_file(t):
+    ws = t.workspace({**FILES, "ward.yaml": "version: 1\nfilesystem: {mode: review}\n"})
+    r = t.ward("run", "--", *SHELL, "echo x > x", cwd=ws)
+    t.equal(r.rc, 0, r.err)
+    t.equal((t.read(ws, "x"), diff(t, ws)), (None, {"x": "added"}))
+    t.contains(t.ward("plan", cwd=ws).out, "review")
+
+
+def test_other_mounts_stay_direct(t):
+    ws, other = t.workspace(FILES), t.fresh_dir()
+    review(t, ws, f"echo direct > {other}/f; echo aside > f; echo evil > {other}/.envrc", "--rw", other)
+    t.equal((t.read(other, "f"), t.read(ws, "f")), ("direct\n", None))
+    t.equal(os.listdir(other), ["f"], "the sweep of a direct mount")
+
+
+def test_limits_hold(t):
+    ws = t.workspace()
+    r = t.ward("run", "--review", "--disk", "8M", "--", *SHELL, "dd if=/dev/zero of=big bs=1M count=200 2>/dev/null; sleep 5", cwd=ws, report=True)
+    t.check(r.rc in (137, 153), f"exit {r.rc}: {r.err}")
+    t.check(r.report["limits"]["disk"]["hit"], str(r.report["limits"]["disk"]))
+    r = t.ward("run", "--review", "--set", "resources.inode_limit=200", "--", *SHELL,
+               "i=0; while [ $i -lt 5000 ]; do echo > f$i; i=$((i+1)); done; sleep 5", cwd=ws, report=True)
+    t.equal(r.rc, 137, r.err)
+    t.check(r.report["limits"]["inodes"]["hit"], str(r.report["limits"]["inodes"]))
+    t.equal(os.listdir(ws), [])
+
+
+def test_strange_names(t):
+    ws = t.workspace({"-dash": "d\n"})
+    name = "new\nline\tand \x1b[31mred\x1b[0m \\ \"q\""
+    review(t, ws, 'printf x > "$N"; echo u > "päth ☃"; mkdir "di r"; echo i > "di r/a,b:c"; echo d >> ./-dash', "--env", "N=" + name)
+    shown = t.ward("diff", cwd=ws)
+    t.check("\x1b" not in shown.out and len(shown.out.splitlines()) == 4, repr(shown.out))
+    t.check("\x1b" not in t.ward("diff", "--patch", cwd=ws).out, "a name acts in the text")
+    apply(t, ws)
+    t.equal(sorted(os.listdir(ws)), sorted([name, "päth ☃", "di r", "-dash"]))
+    t.equal(t.read(ws, "di r", "a,b:c"), "i\n")
+
+
+def test_workspace_with_strange_path(t):
+    ws = os.path.join(t.fresh_dir(), "a,b:c \\d 'é\"")
+    os.mkdir(ws)
+    t.write(ws, {"f": "f\n"})
+    review(t, ws, "echo g > g; cat f")
+    apply(t, ws)
+    t.equal(t.read(ws, "g"), "g\n")
+
+
+def test_patch_is_what_git_reads(t):
+    ws = t.git_repo({"a": "".join(f"line {i}\n" for i in range(200)), "gone": "x\n", "mv": "content that moves\n", "bin": "b\n", "e": "no newline"})
+    t.run("cp", "-a", ws, ws + ".copy", check=True)
+    review(t, ws, "sed -i -e 5d -e 's/^line 100$/hundred/' a; echo end >> a; rm gone; mv mv moved; ln -s a link; chmod +x e; echo new > new; "
+           "printf 'a\\0b' > bin")
+    patch = t.ward("diff", "-p", cwd=ws).out
+    t.contains(patch, "Binary files a/bin and b/bin differ")
+    start = patch.index("diff --git a/bin")
+    patch = patch[:start] + patch[patch.index("diff --git", start + 1):]
+    r = t.run("git", "apply", "-", input=patch, cwd=ws + ".copy")
+    t.equal(r.rc, 0, r.err + patch)
+    t.ward("apply", cwd=ws)
+    for name in ("a", "moved", "link", "e", "new"):
+        t.equal(t.read(ws + ".copy", name), t.read(ws, name), name)
+
+
+def test_terminal_shows_nothing_that_acts(t):
+    ws = t.workspace({"a": "plain\n"})
+    review(t, ws, r"printf 'x\033]52;c;ZXZpbA==\007\033[2Jy\ttab\n' > a")
+    r = t.ward_tty("diff", "--patch", cwd=ws, env={"TERM": "xterm"})
+    t.check("\x1b]" not in r.out and "\x1b[2J" not in r.out, repr(r.out))
+    t.contains(r.out, "tab")
+    r = t.ward_tty("diff", cwd=ws, env={"TERM": "xterm"})
+    t.contains(r.out, "1 file changed: 1 changed; ward apply")
+
+
+def test_big_and_sparse_files(t):
+    """Files of gigabytes: compared, shown and applied without reading holes or filling the disk."""
+    ws = t.workspace({"a": "a\n"})
+    review(t, ws, "truncate -s 8G sparse; printf end | dd of=sparse bs=1 seek=8589934000 conv=notrunc 2>/dev/null; echo b >> a")
+    r = t.ward("diff", "--patch", cwd=ws, timeout=20)
+    t.contains(r.out, "too large to be shown")
+    apply(t, ws)
+    st = os.stat(os.path.join(ws, "sparse"))
+    t.equal(st.st_size, 8 << 30)
+    t.check(st.st_blocks * 512 < (1 << 20), f"{st.st_blocks} blocks")
+    with open(os.path.join(ws, "sparse"), "rb") as f:
+        f.seek(8589934000)
+        t.equal(f.read(3), b"end")
+    clean(t)
+
+
+def test_full_disk(t):
+    """No half-applied file when there is no room: the old content, and the review for another try."""
+    if t.as_user != "root":
+        t.skip("only root mounts a small file system")
+    small = t.fresh_dir()
+    t.run("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", small, root=True, check=True)
+    t.defer(t.run, "umount", small)
+    t.write(small, {"keep": "old\n", "b": "b\n"})
+    r = t.ward("run", "--review", "--", *SHELL, "head -c 3000000 /dev/zero > keep; echo c > c", cwd=small)
+    t.equal(r.rc, 0, r.err)
+    r = t.ward("apply", cwd=small)
+    t.equal(r.rc, 125, r.out)
+    t.contains(r.err, "No space left")
+    t.equal(t.read(small, "keep"), "old\n")
+    t.equal([n for n in os.listdir(small) if n.startswith(".ward")], [])
+    r = t.ward("diff", "--json", cwd=small)
+    t.contains(r.out, '"keep"')
+
+
+def test_mount_in_the_workspace_is_refused(t):
+    if t.as_user != "root":
+        t.skip("only root mounts")
+    ws = t.workspace({"m/f": "f\n"})
+    t.run("mount", "-t", "tmpfs", "tmpfs", ws + "/m", root=True, check=True)
+    t.defer(t.run, "umount", ws + "/m")
+    r = t.ward("run", "--review", "--", "true", cwd=ws)
+    t.equal(r.rc, 125)
+    t.contains(r.err, ws + "/m")
+    t.contains(r.err, "read_only")
+    clean(t)
+
+
+def test_state_in_the_workspace_is_refused(t):
+    ws = t.workspace({"a": "a\n"})
+    r = t.ward("run", "--review", "--", "true", cwd=ws, env={"WARD_STATE_DIR": ws + "/state"})
+    t.equal(r.rc, 125)
+    t.contains(r.err, "WARD_STATE_DIR")
+
+
+def test_set_id_and_special_files(t):
+    ws = t.workspace({"a": "a\n"})
+    review(t, ws, "mkfifo pipe; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"sock\")'; chmod 1777 a; ln -s /etc/passwd abs; ln -s ../out up; "
+           "mkdir d; ln -s ../a d/in; ln -s d/../../x sneaky")
+    t.equal(diff(t, ws), {"pipe": "added-", "sock": "added-", "a": "mode", "abs": "added-", "up": "added-", "d/in": "added", "sneaky": "added-"})
+    apply(t, ws, rc=1)
+    t.equal(sorted(os.listdir(ws)), ["a", "d"])
+    t.equal(stat.S_IMODE(os.stat(ws + "/a").st_mode), 0o777)
+    t.equal(os.readlink(ws + "/d/in"), "../a")
+
+
+def test_unreadable_things_of_the_agent(t):
+    """Modes that shut out their own owner are the agent's to set; they neither hide nor stop anything."""
+    ws = t.workspace({"a": "a\n", "d/f": "f\n"})
+    review(t, ws, "echo s > s; chmod 000 s; mkdir z; echo in > z/in; chmod 000 z; echo g > d/g; chmod 555 d; chmod 0 a")
+    t.equal(diff(t, ws), {"s": "added", "z/in": "added", "d": "mode", "d/g": "added", "a": "mode"})
+    apply(t, ws)
+    t.equal(stat.S_IMODE(os.stat(ws + "/z").st_mode), 0)
+    t.equal(stat.S_IMODE(os.stat(ws + "/d").st_mode), 0o555)
+    for name, mode in (("z", 0o700), ("d", 0o755), ("s", 0o600), ("a", 0o600)):
+        os.chmod(os.path.join(ws, name), mode)
+    t.equal((t.read(ws, "z/in"), t.read(ws, "s"), t.read(ws, "d/g")), ("in\n", "s\n", "g\n"))
+    clean(t)
+
+
+def test_deep_tree(t):
+    ws = t.workspace({"a": "a\n"})
+    review(t, ws, 'python3 -c "import os\nfor i in range(900): os.mkdir(\'ddddddddd\'); os.chdir(\'ddddddddd\')\nopen(\'leaf\', \'w\').write(\'x\')"')
+    apply(t, ws)
+    clean(t)
+    for _ in range(900):
+        os.chdir(os.path.join(ws, "ddddddddd") if _ == 0 else "ddddddddd")
+    t.equal(os.listdir("."), ["leaf"])
+    os.chdir("/")
+    t.run("rm", "-rf", os.path.join(ws, "ddddddddd"), check=True)
