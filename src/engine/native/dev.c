@@ -12,7 +12,7 @@
 #include "base/raw.h"
 #include "engine/native/native.h"
 
-static const char *const nodes[] = { "null", "zero", "full", "random", "urandom", "tty" };
+static const char *const nodes[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty" };
 
 static const struct {
 	const char *name, *target;
@@ -26,43 +26,30 @@ static const struct {
 
 static const char *const points[] = { "dev/pts", "dev/shm" };
 
-static long bind_node(struct native_child *c, int host_fd, int dev_fd, const char *name)
+static long bind_node(struct native_child *c, const char *node)
 {
-	long tree = raw_call(SYS_open_tree, host_fd, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	long r;
+	long r = native_make_point(c->base_fd, node + 1, true);
 
-	c->failed_path = name;
-	if (tree < 0)
-		return tree;
-	r = native_make_point(dev_fd, name, true);
-	if (r == 0)
-		r = native_attach((int)tree, dev_fd, name);
-	return r;
+	c->failed_path = node;
+	return r < 0 ? r : raw_call(SYS_mount, node, node + 1, 0, MS_BIND, 0);
 }
 
 long native_dev(struct native_child *c)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
 					       MOUNT_ATTR_NOEXEC };
-	long r = raw_call(SYS_mount, "ward", "dev", "tmpfs", MS_NOSUID | MS_NOEXEC,
-			  "mode=0755,size=64k,nr_inodes=64");
-	long host_fd, dev_fd;
+	/* a part of the root's own file system, as a mount of its own */
+	long r = raw_call(SYS_mount, "dev", "dev", 0, MS_BIND, 0);
 
 	c->failed_path = "/dev";
-	if (r < 0)
-		return r;
-	host_fd = raw_call(SYS_openat, AT_FDCWD, "/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	dev_fd = raw_call(SYS_openat, c->base_fd, "dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (host_fd < 0 || dev_fd < 0)
-		return host_fd < 0 ? host_fd : dev_fd;
 	for (size_t i = 0; i < ARRAY_LEN(nodes) && r == 0; i++)
-		r = bind_node(c, (int)host_fd, (int)dev_fd, nodes[i]);
+		r = bind_node(c, nodes[i]);
 	for (size_t i = 0; i < ARRAY_LEN(links) && r == 0; i++)
 		r = raw_call(SYS_symlinkat, links[i].target, c->base_fd, links[i].name);
 	for (size_t i = 0; i < ARRAY_LEN(points) && r == 0; i++)
 		r = raw_call(SYS_mkdirat, c->base_fd, points[i], 0755);
 	if (r == 0)
-		r = raw_call(SYS_mount_setattr, dev_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
+		r = raw_call(SYS_mount_setattr, c->base_fd, "dev", AT_RECURSIVE, &attr, sizeof(attr));
 	c->failed_path = "/dev/pts";
 	/* /dev/shm is mounted when its size is known */
 	return r < 0 ? r : raw_call(SYS_mount, "ward", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,

@@ -16,11 +16,11 @@ enum proc_action { READONLY, MASK };
 enum proc_when { ALWAYS, ROOT };
 
 static const struct proc_row {
-	const char *name;
+	const char *path;	/* from the new root, which is the working directory */
 	enum proc_action action;
 	enum proc_when when;
 } proc_rows[] = {
-#define PROC(name, action, when) { name, action, when },
+#define PROC(name, action, when) { "proc/" name, action, when },
 #include "proc.def"
 #undef PROC
 };
@@ -31,27 +31,63 @@ static long clone_tree(int dir_fd, const char *path)
 			AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 }
 
-static long take_away(struct native_child *c, int proc_fd, const struct proc_row *row)
+/* Covers path with a bind of source; 0 also where there is no such thing. */
+static long cover(const char *source, const char *path, bool *ret_done)
+{
+	long r = raw_call(SYS_mount, source, path, 0, MS_BIND | MS_REC, 0);
+
+	*ret_done = r == 0;
+	return r == -ENOENT ? 0 : r;
+}
+
+/* Closes what was just mounted at path. */
+static long close_mount(const char *path)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
 					       MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC };
-	struct stat st;
-	long tree, r;
 
-	if (row->action == READONLY) {
-		tree = clone_tree(proc_fd, row->name);
-	} else {
-		r = raw_call(SYS_newfstatat, proc_fd, row->name, &st, AT_SYMLINK_NOFOLLOW);
-		if (r < 0)
-			return r == -ENOENT ? 0 : r;
-		tree = clone_tree(c->base_fd,
-				  S_ISDIR(st.st_mode) ? NATIVE_EMPTY_DIR : NATIVE_EMPTY_FILE);
+	return raw_call(SYS_mount_setattr, AT_FDCWD, path, AT_RECURSIVE, &attr, sizeof(attr));
+}
+
+/* A bind has the flags of the mount that its source lies in, so only the first mask of a sort has to be closed: it is the
+ * source of the others. masks[0] is a file, masks[1] a directory. */
+static long mask(const char *path, const char *masks[2], bool closed[2])
+{
+	bool done = false;
+	int sort = 0;
+	long r = cover(masks[0], path, &done);
+
+	if (r == -ENOTDIR) {
+		sort = 1;
+		r = cover(masks[1], path, &done);
 	}
-	if (tree < 0)
-		return tree == -ENOENT ? 0 : tree;
-	r = raw_call(SYS_mount_setattr, tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr));
-	if (r == 0)
-		r = native_attach((int)tree, proc_fd, row->name);
+	if (r < 0 || !done || closed[sort])
+		return r;
+	closed[sort] = true;
+	masks[sort] = path;
+	return close_mount(path);
+}
+
+static long take_away(struct native_child *c)
+{
+	const char *masks[2] = { NATIVE_EMPTY_FILE, NATIVE_EMPTY_DIR };
+	bool closed[2] = { false, false }, done;
+	long r = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(proc_rows) && r == 0; i++) {
+		const struct proc_row *row = &proc_rows[i];
+
+		if (row->when == ROOT && c->ids.mode != IDS_ROOT)
+			continue;
+		c->failed_path = row->path;
+		if (row->action == MASK) {
+			r = mask(row->path, masks, closed);
+			continue;
+		}
+		r = cover(row->path, row->path, &done);
+		if (r == 0 && done)
+			r = close_mount(row->path);
+	}
 	return r;
 }
 
@@ -78,7 +114,6 @@ static long mount_proc(struct native_child *c)
 
 long native_proc(struct native_child *c)
 {
-	bool root = c->ids.mode == IDS_ROOT;
 	long r, fd;
 
 	c->failed_path = "/proc";
@@ -89,11 +124,7 @@ long native_proc(struct native_child *c)
 	if (fd < 0)
 		return fd;
 	c->proc_fd = (int)fd;
-	for (size_t i = 0; i < ARRAY_LEN(proc_rows) && r == 0; i++) {
-		c->failed_path = proc_rows[i].name;
-		if (proc_rows[i].when == ALWAYS || root)
-			r = take_away(c, (int)fd, &proc_rows[i]);
-	}
+	r = take_away(c);
 	if (r == 0)
 		c->layers[LAYER_PROC] = LAYER_IN_FORCE;
 	return r;

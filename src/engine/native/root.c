@@ -165,6 +165,15 @@ static long attach_bind(struct native_child *c, const struct plan_mount *m)
 	return r;	/* exec closes the tree's descriptor with all the others */
 }
 
+/* One call where a tree of its own would take three and a descriptor; native_system() makes it read-only with all others. */
+static long bind_system(struct native_child *c, const struct plan_mount *m)
+{
+	const char *target = m->target + 1;
+	long r = native_make_point(c->base_fd, target, m->is_file);
+
+	return r < 0 ? r : raw_call(SYS_mount, m->source, target, 0, MS_BIND | MS_REC, 0);
+}
+
 static long make_system(struct native_child *c, const struct plan_mount *m)
 {
 	const char *target = m->target + 1;
@@ -172,7 +181,7 @@ static long make_system(struct native_child *c, const struct plan_mount *m)
 	c->failed_path = m->target;
 	switch (m->kind) {
 	case MOUNT_BIND:
-		return attach_bind(c, m);
+		return bind_system(c, m);
 	case MOUNT_LINK:
 		return make_link(c->base_fd, target, m->source);
 	case MOUNT_FILE:
@@ -193,7 +202,7 @@ static long make_own_files(struct native_child *c)
 	if (r == 0)
 		r = create_file(c->base_fd, NATIVE_INIT, guest_init_begin, n, 0555);
 	if (r == 0)
-		r = create_file(c->base_fd, NATIVE_EMPTY_FILE, NULL, 0, 0);
+		r = raw_call(SYS_mknodat, c->base_fd, NATIVE_EMPTY_FILE, S_IFREG, 0);
 	return r < 0 ? r : raw_call(SYS_mkdirat, c->base_fd, NATIVE_EMPTY_DIR, 0);
 }
 
@@ -215,13 +224,20 @@ long native_root(struct native_child *c)
 	return r < 0 ? r : raw_call(SYS_fchdir, c->base_fd);
 }
 
-/* What every sandbox sees. The supervisor has listed it while we were at /proc and /dev. */
+/* What every sandbox sees; the supervisor has listed it meanwhile. The first of all mounts, so that one call reaches them:
+ * there is nothing yet that must stay writable but the root itself. */
 long native_system(struct native_child *c)
 {
+	struct mount_attr closed = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV };
+	struct mount_attr writable = { .attr_clr = MOUNT_ATTR_RDONLY };
 	long r = native_wait_byte(c);
 
 	for (size_t i = 0; r == 0 && i < c->system->mount_count; i++)
 		r = make_system(c, &c->system->mounts[i]);
+	if (r == 0)
+		r = raw_call(SYS_mount_setattr, c->base_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &closed, sizeof(closed));
+	if (r == 0)
+		r = raw_call(SYS_mount_setattr, c->base_fd, "", AT_EMPTY_PATH, &writable, sizeof(writable));
 	if (r == 0)
 		c->layers[LAYER_MOUNT] = LAYER_IN_FORCE;
 	return r;
