@@ -18,6 +18,7 @@ rows() {
 	build  pkg-config        cmd:pkg-config
 	build  python3           cmd:python3
 	build  libyaml-dev       file:/usr/include/yaml.h
+	build  libc-ares-dev     file:/usr/include/ares.h
 	build  libcmocka-dev     file:/usr/include/cmocka.h
 	start  musl-tools        cmd:musl-gcc
 	test   git               cmd:git

@@ -116,6 +116,8 @@ static int start(struct box *b, struct ward_err *e)
 		r = put_on_record(b, e);
 	timing_end(b->run.timing, "on record", began);
 	began = timing_now(b->run.timing);
+	if (r == 0 && b->plan->net.on)
+		r = egress_begin(b->plan, &b->egress, e);
 	if (r == 0)
 		r = b->engine->start(b->plan, b->streams.inside, &b->run, e);
 	streams_started(&b->streams);
@@ -125,6 +127,8 @@ static int start(struct box *b, struct ward_err *e)
 		r = store_started(b->record, b->run.init_pid, e);
 	if (r == 0)
 		r = b->engine->release(b->plan, &b->run, b->result, e);
+	if (r == 0 && b->egress)
+		r = egress_give(b->egress, &b->run, e);
 	timing_end(b->run.timing, "wait until it is built", began);
 	if (b->streams.no_terminal)
 		strv_add(&b->result->notes, "no terminal inside, only pipes: this engine has none");

@@ -153,6 +153,9 @@ void box_finish(struct box *b)
 		b->detached->serve = b->serve;	/* until the result is kept */
 	}
 	streams_finish(&b->streams);
+	egress_end(b->egress, b->result);
+	for (size_t i = 0; i < b->run.net_count; i++)	/* it never came to the gateway */
+		close(b->run.net_fds[i].fd);
 	notify_destroy(b->notify);
 	watch_destroy(b->watch);
 	guard_watch_drain(b->guard_watch);

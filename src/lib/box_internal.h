@@ -3,6 +3,7 @@
 #define WARD_LIB_BOX_INTERNAL_H
 
 #include "guest/protocol.h"
+#include "lib/egress.h"
 #include "lib/engine.h"
 #include "lib/guardian.h"
 #include "lib/notify.h"
@@ -22,6 +23,7 @@ struct box {
 	struct review_run *review;
 	struct watch *watch;
 	struct notify *notify;
+	struct egress *egress;		/* NULL: no network */
 	struct guard_watch *guard_watch;
 	struct aside guardian;
 	int signal_fd;

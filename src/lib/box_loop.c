@@ -252,7 +252,7 @@ static int next_timeout(const struct box *b, uint64_t now)
 	return first - now > 3600000 ? 3600000 : (int)(first - now);
 }
 
-enum { POLL_CONTROL, POLL_SIGNAL, POLL_PID, POLL_NOTIFY, POLL_GUARD, POLL_CGROUP, POLL_STDIO };
+enum { POLL_CONTROL, POLL_SIGNAL, POLL_PID, POLL_NOTIFY, POLL_GUARD, POLL_CGROUP, POLL_EGRESS, POLL_STDIO };
 
 void box_watch_once(struct box *b)
 {
@@ -264,6 +264,7 @@ void box_watch_once(struct box *b)
 		[POLL_GUARD] = { .fd = b->guard_watch ? guard_watch_fd(b->guard_watch) : -1, .events = POLLIN },
 		[POLL_CGROUP] = { .fd = b->run.cgroup && b->tried_guardian ? cgroup_event_fd(b->run.cgroup) : -1,
 				  .events = POLLIN | POLLPRI },
+		[POLL_EGRESS] = { .fd = egress_fd(b->egress), .events = POLLIN },
 	};
 	size_t relays = streams_poll(&b->streams, polled + POLL_STDIO);
 	struct pollfd *clients = polled + POLL_STDIO + relays;
@@ -287,6 +288,8 @@ void box_watch_once(struct box *b)
 
 		b->notify_at_ms = wait_ms ? now + wait_ms : 0;
 	}
+	if (polled[POLL_EGRESS].revents)
+		egress_handle(b->egress, b->result);
 	if (polled[POLL_SIGNAL].revents)
 		on_signal(b, now);
 	if (polled[POLL_GUARD].revents)

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 
+#include "lib/net.h"
 #include "lib/result.h"
 #include "lib/timing.h"
 
@@ -17,6 +18,9 @@ struct running {
 	int master_fd, slave_fd;	/* of the terminal inside, -1: none */
 	int tmpfs_fds[6];	/* under the watch: /tmp, /home/agent, /dev/shm, /run */
 	size_t tmpfs_count;
+	struct net_fd net_fds[NET_FDS_MAX];	/* for the gateway and nobody else */
+	size_t net_count;
+	bool net_ports;		/* they listen one a port: the kernel has no nf_tables */
 	struct cgroup *cgroup;	/* NULL: none */
 	int layer_fd;		/* review: the mount that changes go to, -1: the engine opens layer_path; borrowed */
 	const char *layer_path;	/* borrowed; NULL: no review */

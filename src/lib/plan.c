@@ -133,11 +133,16 @@ visible:
 	return p->cwd ? 0 : ward_fail(e, ENOMEM, "out of memory");
 }
 
+static int fill_net(struct plan *p, struct ward_err *e)
+{
+	return plan_net_fill(&p->spec->policy, &p->net, e);
+}
+
 static int fill_plan(struct plan *p, struct ward_err *e)
 {
 	static int (*const steps[])(struct plan *, struct ward_err *) = {
 		plan_add_policy_mounts, plan_add_programs, plan_choose_ids, plan_add_volumes, limits_assign, plan_add_private,
-		plan_order_mounts, plan_make_points, check_cwd, add_guards, plan_add_git, plan_make_env,
+		plan_order_mounts, plan_make_points, check_cwd, add_guards, plan_add_git, plan_make_env, fill_net,
 	};
 	int r = 0;
 
@@ -194,6 +199,7 @@ void plan_free(struct plan *p)
 		close(p->lock_fds[i]);
 	free(p->lock_fds);
 	plan_system_free(p->own_system);
+	plan_net_clear(&p->net);
 	free(p->mounts);
 	free(p->roots);
 	free(p->cwd);

@@ -4,6 +4,7 @@
 
 #include "lib/facts.h"
 #include "lib/guard.h"
+#include "lib/plan_net.h"
 #include "lib/spec.h"
 
 enum limit {
@@ -94,6 +95,7 @@ struct plan {
 	size_t mount_count, mount_cap;
 	struct guard_root *roots;	/* writable trees: the workspace first */
 	size_t root_count;
+	struct plan_net net;
 	struct strv env;		/* NAME=VALUE, complete */
 	char *cwd;			/* inside */
 	char *workspace;		/* absolute, cleaned, resolved */

@@ -193,6 +193,19 @@ static void json_changes(struct json *j, const struct result *r, const struct pl
 	json_end_array(j);
 }
 
+static void json_network(struct json *j, const struct result *r, const struct plan *p)
+{
+	if (!p || !p->net.on)
+		return;
+	json_begin_object(j, "network");
+	json_uint(j, "connections", r->network.connections);
+	json_uint(j, "bytes_in", r->network.bytes_in);
+	json_uint(j, "bytes_out", r->network.bytes_out);
+	json_uint(j, "names", r->network.names);
+	json_uint(j, "denied", r->network.denied);
+	json_end_object(j);
+}
+
 void result_json(const struct result *r, const struct plan *p, struct buf *out)
 {
 	struct json j = { .out = out };
@@ -217,6 +230,7 @@ void result_json(const struct result *r, const struct plan *p, struct buf *out)
 	json_limits(&j, r, p);
 	json_layers(&j, r);
 	json_denials(&j, r);
+	json_network(&j, r, p);
 	json_changes(&j, r, p);
 	json_strings(&j, "quarantine", &r->quarantine, NULL);
 	json_strings(&j, "notes", &r->notes, p ? &p->notes : NULL);

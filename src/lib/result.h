@@ -13,6 +13,11 @@ struct denial {
 
 enum layer_state { LAYER_ABSENT, LAYER_IN_FORCE };
 
+/* What went over the network, by the gateway's count. */
+struct result_network {
+	uint64_t connections, bytes_in, bytes_out, names, denied;
+};
+
 struct result {
 	char run_id[24];
 	const char *engine;
@@ -33,6 +38,7 @@ struct result {
 		size_t applied, left;	/* with --apply-on-exit */
 		bool apply;
 	} changes;
+	struct result_network network;
 	struct timing *timing;		/* borrowed; NULL or off: nobody asked */
 	bool refused;			/* nothing was started; see error */
 	struct ward_err error;

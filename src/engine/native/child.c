@@ -136,7 +136,7 @@ static long hello(struct native_child *c)
 {
 	union {
 		struct cmsghdr align;
-		char space[CMSG_SPACE(10 * sizeof(int))];
+		char space[CMSG_SPACE((10 + NET_FDS_MAX) * sizeof(int))];
 	} control = { 0 };
 	char word = 'h';
 	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
@@ -154,6 +154,8 @@ static long hello(struct native_child *c)
 	}
 	for (size_t i = 0; i < c->tmpfs_count; i++)
 		fds[count++] = c->tmpfs_fds[i];
+	for (size_t i = 0; i < c->net.count; i++)
+		fds[count++] = c->net.fds[i].fd;
 	m.msg_controllen = CMSG_SPACE(count * sizeof(int));
 	header->cmsg_level = SOL_SOCKET;
 	header->cmsg_type = SCM_RIGHTS;

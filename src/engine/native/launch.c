@@ -222,5 +222,8 @@ void native_discard(struct running *run)
 	strv_free(&m->texts);
 	free(m->options);
 	free(m->argv);
+	buf_free(&m->routes4);
+	buf_free(&m->routes6);
+	buf_free(&m->rules);
 	munmap(m, sizeof(*m));
 }

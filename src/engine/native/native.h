@@ -7,6 +7,7 @@
 
 #include "engine/native/landlock.h"
 #include "lib/engine.h"
+#include "lib/net.h"
 
 extern const struct engine engine_native;
 
@@ -16,6 +17,22 @@ extern const struct engine engine_native;
 #define NATIVE_TREES_MAX 64
 #define NATIVE_PTYS_MAX 256	/* of the host's 4096 */
 #define NATIVE_STAGES_MAX 32
+
+struct native_bytes {
+	const char *data;
+	size_t len;
+};
+
+/* The way out of the sandbox's network namespace: see net_open.c. */
+struct native_net {
+	bool on;
+	struct native_bytes routes4, routes6, rules;	/* netlink batches */
+	const uint16_t *ports;		/* of the policy, for kernels without nf_tables */
+	size_t port_count;
+	struct net_fd fds[NET_FDS_MAX];	/* written by the child */
+	size_t count;
+	bool by_port;			/* there is no nf_tables */
+};
 
 /*
  * What the supervisor prepares and the child uses. The child shares the supervisor's memory until it executes
@@ -55,6 +72,7 @@ struct native_child {
 	size_t path_count;
 	struct sock_filter filter[NATIVE_FILTER_MAX];
 	size_t filter_len;
+	struct native_net net;
 
 	/* written by the child and its helper */
 	long net_pid;
@@ -85,6 +103,7 @@ struct native_memory {
 	struct native_child child;
 	struct strv texts;
 	char **options, **argv;
+	struct buf routes4, routes6, rules;
 	struct limits_rlimit rlimits[LIMITS_RLIMITS];
 };
 
@@ -128,6 +147,7 @@ long native_guards(struct native_child *c);
 long native_pivot(struct native_child *c);
 long native_net_begin(struct native_child *c);
 long native_net_enter(struct native_child *c);
+long native_net_open(struct native_child *c);
 long native_rlimits(struct native_child *c);
 long native_capabilities(struct native_child *c);
 long native_no_new_privs(struct native_child *c);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/native/native.h"
+#include "engine/native/net_batch.h"
 #include "engine/native/seccomp.h"
 
 static char *tmpfs_options(struct strv *texts, const struct plan *p, unsigned mode, uint64_t bytes,
@@ -99,6 +100,26 @@ static int prepare_argv(struct native_memory *m, const struct plan *p, struct wa
 	return 0;
 }
 
+static int prepare_net(struct native_memory *m, const struct plan *p, struct ward_err *e)
+{
+	struct native_net *net = &m->child.net;
+	int r = net_batch_routes(false, &m->routes4);
+
+	if (r == 0)
+		r = net_batch_routes(true, &m->routes6);
+	if (r == 0)
+		r = net_batch_rules(p->net.matches, p->net.match_count, &m->rules);
+	if (r < 0)
+		return ward_fail(e, -r, "out of memory");
+	net->routes4 = (struct native_bytes){ m->routes4.data, m->routes4.len };
+	net->routes6 = (struct native_bytes){ m->routes6.data, m->routes6.len };
+	net->rules = (struct native_bytes){ m->rules.data, m->rules.len };
+	net->ports = p->net.ports;
+	net->port_count = p->net.port_count;
+	net->on = true;
+	return 0;
+}
+
 int native_prepare(struct native_memory *m, const struct plan *p, struct ward_err *e)
 {
 	int r = prepare_mounts(m, p, e);
@@ -106,6 +127,8 @@ int native_prepare(struct native_memory *m, const struct plan *p, struct ward_er
 	m->child.plan = p;
 	m->child.rlimits = m->rlimits;
 	m->child.rlimit_count = limits_rlimits(p, m->rlimits, ARRAY_LEN(m->rlimits));
+	if (r == 0 && p->net.on)
+		r = prepare_net(m, p, e);
 	if (r == 0)
 		r = prepare_argv(m, p, e);
 	if (r == 0)

@@ -139,7 +139,7 @@ static bool native_last_words(const struct running *run, struct ward_err *e)
 static int native_release(const struct plan *p, struct running *run, struct result *r, struct ward_err *e)
 {
 	struct native_child *c = &((struct native_memory *)run->child)->child;
-	int fds[10];
+	int fds[10 + NET_FDS_MAX];
 	size_t count, next = 0;
 	char word;
 
@@ -159,8 +159,11 @@ static int native_release(const struct plan *p, struct running *run, struct resu
 		run->master_fd = fds[next++];
 		run->slave_fd = fds[next++];
 	}
-	while (next < count && run->tmpfs_count < ARRAY_LEN(run->tmpfs_fds))
+	while (next + c->net.count < count && run->tmpfs_count < ARRAY_LEN(run->tmpfs_fds))
 		run->tmpfs_fds[run->tmpfs_count++] = fds[next++];
+	for (size_t i = 0; i < c->net.count && next < count; i++)
+		run->net_fds[run->net_count++] = (struct net_fd){ .fd = fds[next++], .kind = c->net.fds[i].kind };
+	run->net_ports = c->net.by_port;
 	c->layers[LAYER_PID] = c->layers[LAYER_IPC] = LAYER_IN_FORCE;
 	c->layers[LAYER_CGROUP] = run->cgroup ? LAYER_IN_FORCE : LAYER_ABSENT;
 	c->layers[LAYER_IDMAP] = p->ids.mode == IDS_MAPPED ? LAYER_IN_FORCE : LAYER_ABSENT;

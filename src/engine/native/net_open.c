@@ -1,0 +1,249 @@
+/*
+ * The way out, as far as it lies inside. In: netlink batches that the supervisor has prepared, and the ports of the
+ * policy. Out: sockets of this network namespace, for the gateway. Runs in the child, in the new namespace, with the
+ * capabilities of the sandbox's own user namespace; raw system calls only. Nothing here leads anywhere: the namespace
+ * has a loopback, and whoever holds these sockets decides.
+ *
+ * Where the kernel has no nf_tables (or no TPROXY) every port of the policy gets a listening socket of its own, and
+ * other ports are refused because nobody listens there.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/netlink.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include "base/raw.h"
+#include "engine/native/native.h"
+
+#define BACKLOG 1024
+#define LOOPBACK 1
+#define PACKET_IGNORE_OUTGOING_ 23
+#define AUDIT_BYTES 128		/* of a packet: its headers */
+
+/* Sends a batch, then reads answers until the one that ends it. */
+static long say(int protocol, const struct native_bytes *batch)
+{
+	long fd = raw_call(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol), r;
+	union {
+		struct nlmsghdr header;
+		char bytes[4096];
+	} answer;
+
+	if (fd < 0)
+		return fd;
+	r = raw_call(SYS_sendto, fd, batch->data, batch->len, 0, 0, 0);
+	while (r > 0) {
+		r = raw_call(SYS_recvfrom, fd, &answer, sizeof(answer), MSG_DONTWAIT, 0, 0);
+		if (r < (long)(sizeof(struct nlmsghdr) + sizeof(int)) || answer.header.nlmsg_type != NLMSG_ERROR) {
+			r = r < 0 ? r : -EPROTO;
+			break;
+		}
+		r = ((const struct nlmsgerr *)NLMSG_DATA(&answer.header))->error;
+		if (r == 0)
+			break;	/* only the last message of a batch asks for an answer to what went well */
+	}
+	raw_call(SYS_close, fd);
+	return r;
+}
+
+static void set(long fd, int level, int option, int value)
+{
+	raw_call(SYS_setsockopt, fd, level, option, &value, sizeof(value));
+}
+
+static long keep(struct native_child *c, enum net_socket kind, long fd)
+{
+	if (fd < 0)
+		return fd;
+	if (c->net.count >= NET_FDS_MAX) {
+		raw_call(SYS_close, fd);
+		return -EMFILE;
+	}
+	c->net.fds[c->net.count++] = (struct net_fd){ .fd = (int)fd, .kind = kind };
+	return 0;
+}
+
+/* A row for each socket that is always there. */
+struct listening {
+	enum net_socket kind;
+	int type;
+	uint16_t port;
+	bool v6, transparent;
+	uint8_t address[4];
+};
+
+static const struct listening listenings[] = {
+	{ NET_DNS_UDP, SOCK_DGRAM, 53, false, false, NET_GATE4 },
+	{ NET_DNS_TCP, SOCK_STREAM, 53, false, false, NET_GATE4 },
+	{ NET_CONNECT, SOCK_STREAM, NET_CONNECT_PORT, false, false, { 127, 0, 0, 1 } },
+	{ NET_SOCKS, SOCK_STREAM, NET_SOCKS_PORT, false, false, { 127, 0, 0, 1 } },
+};
+
+static const struct listening brought[] = {
+	{ NET_BROUGHT4, SOCK_STREAM, NET_GATE_PORT, false, true, NET_GATE4 },
+	{ NET_BROUGHT6, SOCK_STREAM, NET_GATE_PORT, true, true, { 0 } },
+};
+
+static uint16_t big_endian(uint16_t port)
+{
+	return (uint16_t)(port << 8 | port >> 8);
+}
+
+static long bind_socket(long fd, const struct listening *l)
+{
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = big_endian(l->port) };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = big_endian(l->port) };
+	uint8_t *at = (uint8_t *)&v4.sin_addr;
+
+	for (int i = 0; i < 4; i++)
+		at[i] = l->address[i];
+	if (l->transparent)
+		v6.sin6_addr.s6_addr[15] = 1;	/* the loopback's; without: any address */
+	return l->v6 ? raw_call(SYS_bind, fd, &v6, sizeof(v6)) : raw_call(SYS_bind, fd, &v4, sizeof(v4));
+}
+
+static long open_listening(struct native_child *c, const struct listening *l)
+{
+	long fd = raw_call(SYS_socket, l->v6 ? AF_INET6 : AF_INET, l->type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), r;
+
+	if (fd < 0)
+		return fd;
+	if (l->type == SOCK_STREAM) {
+		/* what is accepted inherits both; over a loopback there is nothing to be paced */
+		raw_call(SYS_setsockopt, fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+		set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	}
+	if (l->transparent && l->v6)
+		set(fd, IPPROTO_IPV6, IPV6_TRANSPARENT, 1);
+	if (l->transparent && !l->v6)
+		set(fd, IPPROTO_IP, IP_TRANSPARENT, 1);
+	if (l->v6)
+		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, l->transparent);
+	r = bind_socket(fd, l);
+	if (r == 0 && l->type == SOCK_STREAM)
+		r = raw_call(SYS_listen, fd, BACKLOG);
+	if (r < 0) {
+		raw_call(SYS_close, fd);
+		return r;
+	}
+	return keep(c, l->kind, fd);
+}
+
+/*
+ * Passes the beginning of what leaves the sandbox: TCP only where a connection begins, all of the rest. What goes to an
+ * address of its own is not seen. The packet begins with the IP header.
+ */
+#define OWN4_WORD 0x0a00020f
+static const struct sock_filter audit_filter[] = {
+	BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 0),
+	BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 4),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 6, 13, 0),
+	/* 3: IPv4: destination, protocol, flags */
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 16),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OWN4_WORD, 22, 0),
+	BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 24),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 127, 20, 0),
+	BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 9),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 19),
+	BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 6),
+	BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x1fff, 16, 0),
+	BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0),
+	BPF_STMT(BPF_LD | BPF_B | BPF_IND, 13),
+	BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0x12),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x02, 13, 12),
+	BPF_STMT(BPF_RET | BPF_K, 0),
+	/* 16: IPv6: not the loopback's (its first half is zero), not its own one */
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 24),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
+	BPF_STMT(BPF_RET | BPF_K, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0xfd776172, 0, 1),
+	BPF_STMT(BPF_RET | BPF_K, 0),
+	BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 6),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 5),
+	BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 40 + 13),
+	BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0x12),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x02, 2, 1),
+	BPF_STMT(BPF_RET | BPF_K, 0),
+	/* 27 */
+	BPF_STMT(BPF_RET | BPF_K, 0),
+	BPF_STMT(BPF_RET | BPF_K, AUDIT_BYTES),
+};
+
+/* Bound only when its filter is there: it never sees what the filter does not pass. */
+static long open_audit(struct native_child *c)
+{
+	struct sock_fprog program = { .len = ARRAY_LEN(audit_filter), 
+				      .filter = (struct sock_filter *)(uintptr_t)audit_filter };
+	struct sockaddr_ll address = { .sll_family = AF_PACKET, .sll_protocol = big_endian(ETH_P_ALL),
+				       .sll_ifindex = LOOPBACK };
+	long fd = raw_call(SYS_socket, AF_PACKET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), r;
+
+	if (fd < 0)
+		return fd;
+	set(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING_, 1);
+	r = raw_call(SYS_setsockopt, fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+	if (r == 0)
+		r = raw_call(SYS_bind, fd, &address, sizeof(address));
+	if (r < 0) {
+		raw_call(SYS_close, fd);
+		return r;
+	}
+	return keep(c, NET_AUDIT, fd);
+}
+
+/* No nf_tables: one socket a port, for both families where there are two. */
+static long open_ports(struct native_child *c, bool v6)
+{
+	long r = 0, fd;
+
+	for (size_t i = 0; i < c->net.port_count && r == 0; i++) {
+		struct listening l = { .kind = v6 ? NET_BROUGHT6 : NET_BROUGHT4, .type = SOCK_STREAM,
+				       .port = c->net.ports[i], .v6 = v6 };
+
+		r = open_listening(c, &l);
+	}
+	/* the kernel would answer a ping to any address */
+	fd = raw_call(SYS_openat, AT_FDCWD, "/proc/sys/net/ipv4/icmp_echo_ignore_all", O_WRONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		raw_call(SYS_write, fd, "1", 1);
+		raw_call(SYS_close, fd);
+	}
+	c->net.by_port = true;
+	c->layer_notes[LAYER_NET] = "this kernel has no nf_tables with TPROXY: one listening socket for each port of the "
+				    "policy";
+	return r;
+}
+
+static bool lacks_rules(long r)
+{
+	return r == -EPROTONOSUPPORT || r == -EOPNOTSUPP || r == -ENOENT || r == -EAFNOSUPPORT || r == -EINVAL ||
+	       r == -EPERM;
+}
+
+long native_net_open(struct native_child *c)
+{
+	bool v6;
+	long r;
+
+	if (!c->net.on)
+		return 0;
+	r = say(NETLINK_ROUTE, &c->net.routes4);
+	v6 = r == 0 && say(NETLINK_ROUTE, &c->net.routes6) == 0;
+	for (size_t i = 0; i < ARRAY_LEN(listenings) && r == 0; i++)
+		r = open_listening(c, &listenings[i]);
+	if (r == 0)
+		r = open_audit(c);
+	if (r < 0)
+		return r;
+	r = say(NETLINK_NETFILTER, &c->net.rules);
+	if (lacks_rules(r))
+		return open_ports(c, v6);
+	for (size_t i = 0; i < (v6 ? 2U : 1U) && r == 0; i++)
+		r = open_listening(c, &brought[i]);
+	return r;
+}

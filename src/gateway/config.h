@@ -1,0 +1,10 @@
+/* The configuration that both processes are started with. */
+#ifndef WARD_GATEWAY_CONFIG_H
+#define WARD_GATEWAY_CONFIG_H
+
+#include "gateway/protocol.h"
+
+/* Reads it from its descriptor, which stays open. ret_config may be NULL. The rules are the caller's, for rules_free(). */
+must_check int config_read(struct rules **ret_rules, struct gate_config *ret_config, struct ward_err *e);
+
+#endif

@@ -1,0 +1,386 @@
+/*
+ * dial: the process that connects. In: typed requests of front, DNS answers, the host's table of names. Out: connected
+ * sockets, handed to front. It never sees a byte of what flows, and front cannot connect: who takes over front still
+ * reaches only what the rules allow, for dial has its own copy of them and decides again.
+ *
+ * A request is for a name (looked up here and now) or for an address. Every address is checked right before the connection
+ * to that very address (decide_address: ranges, the host's own ones), so that what a name resolves to later, or differently,
+ * does not matter. Several addresses are tried in turn, the next after a quarter of a second or when one fails (RFC 8305);
+ * the first that connects wins. Bounded: DIAL_MAX requests at a time, each for DIAL_MS.
+ *
+ * Rights: socket, connect, send and receive; no file, no exec (tables/procs.def).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/io.h"
+#include "gateway/config.h"
+#include "gateway/lookup.h"
+#include "gateway/proc.h"
+#include "gateway/protocol.h"
+
+#define DIAL_MAX 1024
+#define DIAL_MS 30000
+#define NEXT_MS 250		/* until the next address is tried beside the last one */
+#define TRIES 3			/* at one time */
+
+enum { TAG_FRONT, TAG_LOOKUP, TAG_TRY };
+
+struct attempt {
+	bool used;
+	uint32_t id;			/* front's */
+	struct verdict verdict;
+	struct ip ips[LOOKUP_IPS_MAX];
+	size_t count, next;
+	int fds[TRIES];			/* connecting; -1: none */
+	struct ip tried[TRIES];
+	int error;			/* of the last that failed */
+	struct verdict refused;		/* why the last address was refused */
+	bool was_refused;
+	uint64_t next_at_ms, end_at_ms;
+};
+
+struct dial {
+	int epoll_fd, front_fd;
+	struct lookup *lookup;
+	struct rules *rules;
+	struct attempt attempts[DIAL_MAX];
+	size_t busy;
+	bool gone;			/* front is */
+};
+
+static void answer(struct dial *d, struct attempt *a, const struct dial_answer *answer, int fd)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)answer, .iov_len = sizeof(*answer) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		m.msg_control = control.space;
+		m.msg_controllen = sizeof(control.space);
+		control.align.cmsg_level = SOL_SOCKET;
+		control.align.cmsg_type = SCM_RIGHTS;
+		control.align.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
+	}
+	if (sendmsg(d->front_fd, &m, MSG_NOSIGNAL) < 0)
+		d->gone = true;
+	for (int i = 0; i < TRIES; i++)
+		own_close_fd(&a->fds[i]);
+	own_close_fd(&fd);
+	a->used = false;
+	d->busy--;
+}
+
+static void give_up(struct dial *d, struct attempt *a)
+{
+	struct dial_answer said = { .id = a->id, .error = a->error ? a->error : EHOSTUNREACH,
+				    .verdict = a->verdict };
+
+	if (a->was_refused && !a->error) {
+		said.verdict = a->refused;
+		said.error = EACCES;
+	} else {
+		verdict_refuse(&said.verdict, a->count ? REASON_UNREACHABLE : REASON_UNRESOLVED);
+	}
+	answer(d, a, &said, -1);
+}
+
+static void connected(struct dial *d, struct attempt *a, int slot)
+{
+	struct dial_answer said = { .id = a->id, .verdict = a->verdict };
+	int fd = take_fd(&a->fds[slot]);
+
+	said.verdict.ip = a->tried[slot];
+	epoll_ctl(d->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+	answer(d, a, &said, fd);
+}
+
+/* -- addresses */
+
+static socklen_t to_sockaddr(const struct ip *ip, uint16_t port, struct sockaddr_storage *ret)
+{
+	struct sockaddr_in *v4 = (struct sockaddr_in *)ret;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ret;
+
+	memset(ret, 0, sizeof(*ret));
+	if (ip->family == 4) {
+		v4->sin_family = AF_INET;
+		v4->sin_port = htons(port);
+		memcpy(&v4->sin_addr, ip->bytes, 4);
+		return sizeof(*v4);
+	}
+	v6->sin6_family = AF_INET6;
+	v6->sin6_port = htons(port);
+	memcpy(&v6->sin6_addr, ip->bytes, 16);
+	return sizeof(*v6);
+}
+
+/* Whether it is an address of this host: the kernel would talk to it from that same address. Asked each time, since
+ * addresses come and go. */
+static bool is_own(const struct ip *ip)
+{
+	struct sockaddr_storage there, here = { 0 };
+	socklen_t n = to_sockaddr(ip, 9, &there), here_n = sizeof(here);
+	auto_fd fd = socket(there.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || connect(fd, (struct sockaddr *)&there, n) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&here, &here_n) < 0)
+		return false;	/* then TCP will not get there either */
+	if (ip->family == 4)
+		return memcmp(&((struct sockaddr_in *)&here)->sin_addr, ip->bytes, 4) == 0;
+	return memcmp(&((struct sockaddr_in6 *)&here)->sin6_addr, ip->bytes, 16) == 0;
+}
+
+static int open_try(const struct ip *ip, uint16_t port, bool *ret_done)
+{
+	struct sockaddr_storage there;
+	socklen_t n = to_sockaddr(ip, port, &there);
+	auto_fd fd = socket(there.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int on = 1;
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	*ret_done = connect(fd, (struct sockaddr *)&there, n) == 0;
+	if (!*ret_done && errno != EINPROGRESS)
+		return -errno;
+	return take_fd(&fd);
+}
+
+static int free_slot(const struct attempt *a)
+{
+	for (int i = 0; i < TRIES; i++)
+		if (a->fds[i] < 0)
+			return i;
+	return -1;
+}
+
+static bool is_trying(const struct attempt *a)
+{
+	for (int i = 0; i < TRIES; i++)
+		if (a->fds[i] >= 0)
+			return true;
+	return false;
+}
+
+/* Starts with one more address. The attempt may be over when this returns. */
+static void try_next(struct dial *d, struct attempt *a)
+{
+	int slot = free_slot(a);
+
+	while (a->next < a->count && slot >= 0) {
+		const struct ip *ip = &a->ips[a->next++];
+		struct addr_own own = { .items = ip, .len = is_own(ip) };
+		uint32_t number = (uint32_t)(a - d->attempts) * TRIES + (uint32_t)slot;
+		struct epoll_event event = { .events = EPOLLOUT, .data.u64 = (uint64_t)TAG_TRY << 32 | number };
+		struct verdict v;
+		bool done;
+		int fd;
+
+		decide_address(&a->verdict, ip, &own, &v);
+		if (!v.allow) {
+			a->refused = v;
+			a->was_refused = true;
+			continue;
+		}
+		fd = open_try(ip, a->verdict.port, &done);
+		if (fd < 0) {
+			a->error = -fd;
+			continue;
+		}
+		a->fds[slot] = fd;
+		a->tried[slot] = *ip;
+		if (done) {
+			connected(d, a, slot);
+			return;
+		}
+		if (epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0) {
+			a->next_at_ms = a->next < a->count ? io_now_ms() + NEXT_MS : 0;
+			return;
+		}
+		a->error = errno;
+		own_close_fd(&a->fds[slot]);
+		a->fds[slot] = -1;
+	}
+	a->next_at_ms = 0;
+	if (!is_trying(a))
+		give_up(d, a);
+}
+
+static void found(void *context, uint32_t id, const struct ip *ips, size_t count)
+{
+	struct dial *d = context;
+	struct attempt *a = id < DIAL_MAX ? &d->attempts[id] : NULL;
+
+	if (!a || !a->used || a->count)
+		return;
+	if (!count) {
+		give_up(d, a);
+		return;
+	}
+	memcpy(a->ips, ips, count * sizeof(*ips));
+	a->count = count;
+	try_next(d, a);
+}
+
+static void on_try(struct dial *d, uint32_t number)
+{
+	struct attempt *a = &d->attempts[number / TRIES];
+	int slot = (int)(number % TRIES), error = 0;
+	socklen_t n = sizeof(error);
+
+	if (!a->used || a->fds[slot] < 0)
+		return;
+	if (getsockopt(a->fds[slot], SOL_SOCKET, SO_ERROR, &error, &n) < 0)
+		error = errno;
+	if (!error) {
+		connected(d, a, slot);
+		return;
+	}
+	a->error = error;
+	own_close_fd(&a->fds[slot]);
+	a->fds[slot] = -1;
+	try_next(d, a);
+}
+
+/* -- front */
+
+/* What front sent is whole only if its texts end. */
+static bool is_sound(const struct want *w)
+{
+	return (w->host.kind == HOST_NAME && w->host.len <= HOSTNAME_MAX &&
+		strnlen(w->host.name, sizeof(w->host.name)) == w->host.len) ||
+	       (w->host.kind == HOST_ADDRESS && (w->host.ip.family == 4 || w->host.ip.family == 6));
+}
+
+static void begin(struct dial *d, const struct dial_request *request)
+{
+	struct attempt *a = d->attempts;
+	uint32_t number;
+
+	while (a->used)
+		a++;	/* there is room: see on_front() */
+	number = (uint32_t)(a - d->attempts);
+	*a = (struct attempt){ .used = true, .id = request->id, .end_at_ms = io_now_ms() + DIAL_MS };
+	for (int i = 0; i < TRIES; i++)
+		a->fds[i] = -1;
+	d->busy++;
+	if (is_sound(&request->want))
+		decide_name(d->rules, &request->want, &a->verdict);
+	if (!a->verdict.allow) {
+		a->refused = a->verdict;
+		a->was_refused = true;
+		give_up(d, a);
+	} else if (a->verdict.reach == REACH_NAME) {
+		lookup_find(d->lookup, &request->want.host, number);
+	} else {
+		found(d, number, &a->verdict.ip, 1);
+	}
+}
+
+static void on_front(struct dial *d)
+{
+	while (d->busy < DIAL_MAX && !d->gone) {
+		struct dial_request request;
+		ssize_t n = recv(d->front_fd, &request, sizeof(request), MSG_DONTWAIT);
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n != (ssize_t)sizeof(request)) {
+			d->gone = true;
+			return;
+		}
+		begin(d, &request);
+	}
+}
+
+static void on_time(struct dial *d)
+{
+	uint64_t now = io_now_ms();
+
+	lookup_tick(d->lookup);
+	for (size_t i = 0, left = d->busy; i < DIAL_MAX && left; i++) {
+		struct attempt *a = &d->attempts[i];
+
+		if (!a->used)
+			continue;
+		left--;
+		if (now >= a->end_at_ms) {
+			a->error = ETIMEDOUT;
+			give_up(d, a);
+		} else if (a->next_at_ms && now >= a->next_at_ms) {
+			try_next(d, a);
+		}
+	}
+}
+
+static int wait_ms(struct dial *d)
+{
+	uint64_t now = io_now_ms(), first = now + 60000;
+
+	if (!d->busy)
+		return -1;
+	for (size_t i = 0, left = d->busy; i < DIAL_MAX && left; i++) {
+		const struct attempt *a = &d->attempts[i];
+
+		if (!a->used)
+			continue;
+		left--;
+		first = a->end_at_ms < first ? a->end_at_ms : first;
+		first = a->next_at_ms && a->next_at_ms < first ? a->next_at_ms : first;
+	}
+	return lookup_wait_ms(d->lookup, first > now ? (int)(first - now) : 0);
+}
+
+static void serve(struct dial *d)
+{
+	struct epoll_event events[64];
+
+	while (!d->gone) {
+		int n = epoll_wait(d->epoll_fd, events, ARRAY_LEN(events), wait_ms(d));
+
+		for (int i = 0; i < n; i++) {
+			uint32_t tag = (uint32_t)(events[i].data.u64 >> 32), number = (uint32_t)events[i].data.u64;
+
+			if (tag == TAG_FRONT)
+				continue;
+			if (tag == TAG_LOOKUP)
+				lookup_ready(d->lookup, (int)number, events[i].events);
+			else
+				on_try(d, number);
+		}
+		on_time(d);
+		on_front(d);	/* last: there may be room again */
+	}
+}
+
+int dial_main(void)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u64 = (uint64_t)TAG_FRONT << 32 };
+	struct dial *d = calloc(1, sizeof(*d));
+	struct ward_err e = { 0 };
+
+	if (!d)
+		return 125;
+	d->front_fd = GATE_FD_CONTROL;
+	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (config_read(&d->rules, NULL, &e) < 0)
+		return 125;
+	if (d->epoll_fd < 0 || epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, d->front_fd, &event) < 0 ||
+	    lookup_new(d->epoll_fd, TAG_LOOKUP, fcntl(GATE_FD_HOSTS, F_GETFD) < 0 ? -1 : GATE_FD_HOSTS, found, d,
+		       &d->lookup, &e) < 0 ||
+	    proc_confine(PROC_DIAL, &e) < 0)
+		return 125;
+	serve(d);
+	return 0;
+}

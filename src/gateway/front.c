@@ -1,0 +1,292 @@
+/*
+ * front: the process that parses. In: the sandbox's sockets, and every byte that programs inside send to them. Out:
+ * decisions, bytes, events. One thread, one epoll; level-triggered for the listening sockets, edge-triggered for flows, with a
+ * list of those that have more to do, so that a busy flow gives way to the others and is not forgotten.
+ *
+ * It cannot open a file, connect or execute anything (tables/procs.def): connected sockets come from dial. When it ends, for
+ * whatever reason, nobody else has the listening sockets, and the sandbox has no network.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "base/io.h"
+#include "gateway/config.h"
+#include "gateway/front.h"
+#include "gateway/proc.h"
+
+#define FLOWS_MAX 30000
+#define SPARE_FDS 160		/* listening sockets, pipes, our own */
+#define ACCEPT_AT_ONCE 64
+#define PAUSE_MS 100		/* when nothing more can be accepted */
+
+/* Data of the events that are no flow's; a flow is a pointer. */
+enum { EVENT_CONTROL = 1, EVENT_DIAL, EVENT_LISTENING };
+
+static int watch(struct front *f, int fd, uint32_t events, uint64_t data)
+{
+	struct epoll_event event = { .events = events, .data.u64 = data };
+
+	return epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+/* -- accepting */
+
+static void listen_all(struct front *f, bool on)
+{
+	for (size_t i = 0; i < f->listening_count; i++) {
+		if (f->kinds[i] == NET_AUDIT || f->kinds[i] == NET_DNS_UDP)
+			continue;
+		if (on)
+			(void)watch(f, f->listening[i], EPOLLIN, EVENT_LISTENING + i);
+		else
+			epoll_ctl(f->epoll_fd, EPOLL_CTL_DEL, f->listening[i], NULL);
+	}
+	f->paused = !on;
+}
+
+static void on_listening(struct front *f, size_t i)
+{
+	if (i >= f->listening_count)
+		return;
+	if (f->kinds[i] == NET_DNS_UDP) {
+		front_datagrams(f, f->listening[i]);
+		return;
+	}
+	if (f->kinds[i] == NET_AUDIT) {
+		front_audit(f, f->listening[i]);
+		return;
+	}
+	for (int k = 0; k < ACCEPT_AT_ONCE; k++) {
+		int fd = f->flow_count < f->flow_max ? accept4(f->listening[i], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC) : -1;
+
+		if (fd < 0) {
+			if (f->flow_count >= f->flow_max || errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+				listen_all(f, false);	/* they wait in the backlog */
+			return;
+		}
+		flow_accepted(f, fd, f->kinds[i]);
+	}
+}
+
+/* -- orders and answers */
+
+static void take_sockets(struct front *f, const struct gate_order *order, const int *fds, size_t count)
+{
+	f->ports = order->ports;
+	for (size_t i = 0; i < count; i++) {
+		if (f->listening_count >= NET_FDS_MAX || order->kinds[i] >= NET_SOCKETS) {
+			close(fds[i]);
+			continue;
+		}
+		f->kinds[f->listening_count] = (enum net_socket)order->kinds[i];
+		f->listening[f->listening_count] = fds[i];
+		(void)watch(f, fds[i], EPOLLIN, EVENT_LISTENING + f->listening_count);
+		f->listening_count++;
+	}
+}
+
+static void on_control(struct front *f)
+{
+	struct gate_order order = { 0 };
+	int fds[NET_FDS_MAX];
+	size_t count = 0;
+	ssize_t n = io_recv_fds(f->control_fd, &order, sizeof(order), fds, NET_FDS_MAX, &count);
+
+	if (n == (ssize_t)sizeof(order) && order.word == GATE_SOCKETS && order.count == count)
+		take_sockets(f, &order, fds, count);
+	else
+		f->finish = true;	/* asked to, or the supervisor is gone */
+}
+
+static void on_dial(struct front *f)
+{
+	for (;;) {
+		union {
+			struct cmsghdr align;
+			char space[CMSG_SPACE(sizeof(int))];
+		} control;
+		struct dial_answer said;
+		struct iovec iov = { .iov_base = &said, .iov_len = sizeof(said) };
+		struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space,
+				    .msg_controllen = sizeof(control.space) };
+		ssize_t n = recvmsg(f->dial_fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		int fd = -1;
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			break;
+		if (n != (ssize_t)sizeof(said)) {
+			f->finish = true;
+			break;
+		}
+		if (m.msg_controllen >= sizeof(struct cmsghdr) && control.align.cmsg_type == SCM_RIGHTS)
+			memcpy(&fd, CMSG_DATA(&control.align), sizeof(fd));
+		flow_dialled(f, &said, fd);
+	}
+	flow_ask(f);
+}
+
+/* -- the loop */
+
+static void on_flow(struct front *f, const struct epoll_event *event)
+{
+	enum side s = event->data.u64 & 1 ? SERVER : CLIENT;
+	struct flow *w = (struct flow *)(uintptr_t)(event->data.u64 & ~UINT64_C(1));
+
+	if (w->state == FLOW_DEAD)
+		return;
+	if (event->events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+		w->can_read[s] = true;
+	if (event->events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
+		w->can_write[s] = true;
+	flow_mark_ready(f, w);
+}
+
+static void run_ready(struct front *f)
+{
+	struct flow *w = f->ready.first;
+
+	f->ready = (struct flow_list){ 0 };
+	while (w) {
+		struct flow *next = w->ready_next;
+
+		w->ready = false;
+		if (w->state != FLOW_DEAD)
+			flow_run(f, w);
+		w = next;
+	}
+}
+
+static int wait_ms(const struct front *f, uint64_t now)
+{
+	uint64_t end = f->timed.first ? f->timed.first->end_at_ms : 0;
+
+	if (f->ready.first)
+		return 0;
+	if (f->paused)
+		return PAUSE_MS;
+	if (!end)
+		return -1;
+	return end > now ? (int)(end - now) : 0;
+}
+
+static void serve_once(struct front *f)
+{
+	struct epoll_event events[256];
+	int n = epoll_wait(f->epoll_fd, events, ARRAY_LEN(events), wait_ms(f, f->timed.first ? io_now_ms() : 0));
+
+	for (int i = 0; i < n; i++) {
+		uint64_t data = events[i].data.u64;
+
+		if (data == EVENT_CONTROL)
+			on_control(f);
+		else if (data == EVENT_DIAL)
+			on_dial(f);
+		else if (data < EVENT_LISTENING + NET_FDS_MAX)
+			on_listening(f, (size_t)(data - EVENT_LISTENING));
+		else
+			on_flow(f, &events[i]);
+	}
+	run_ready(f);
+	if (f->timed.first)
+		flow_expire(f, io_now_ms());
+	flow_free_dead(f);
+	if (f->paused && f->flow_count < f->flow_max)
+		listen_all(f, true);
+}
+
+/* What was tried before the end shall be told. */
+static void finish(struct front *f)
+{
+	for (size_t i = 0; i < f->listening_count; i++)
+		if (f->kinds[i] == NET_DNS_UDP || f->kinds[i] == NET_AUDIT)
+			on_listening(f, i);
+	front_totals(f);
+}
+
+/* -- the start */
+
+/* dial is the same program started anew: it shares no memory and no layout with what parses. */
+static int start_dial(struct ward_err *e)
+{
+	static char *const argv[] = { (char *)(uintptr_t)"ward-gateway", (char *)(uintptr_t)"dial", NULL };
+	static char *const none[] = { NULL };
+	auto_fd self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	int pair[2];
+	pid_t pid;
+
+	if (self < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return ward_fail_errno(e, "cannot prepare the gateway's second process");
+	pid = vfork();
+	if (pid == 0) {
+		dup2(pair[1], GATE_FD_CONTROL);	/* its copies of the rest close with exec */
+		execveat(self, "", argv, none, AT_EMPTY_PATH);
+		_exit(125);
+	}
+	close(pair[1]);
+	if (pid < 0) {
+		close(pair[0]);
+		return ward_fail_errno(e, "cannot start the gateway's second process");
+	}
+	return pair[0];
+}
+
+static int make_room(struct front *f, struct ward_err *e)
+{
+	struct rlimit files = { 0 };
+
+	/* proc_confine() takes all that the hard limit gives */
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_max < 2 * SPARE_FDS)
+		return ward_fail(e, EMFILE, "it may have too few descriptors (ulimit -Hn)");
+	if (files.rlim_max > 2 * FLOWS_MAX + SPARE_FDS)
+		files.rlim_max = 2 * FLOWS_MAX + SPARE_FDS;
+	f->flow_max = (uint32_t)(files.rlim_max - SPARE_FDS) / 2;
+	f->flows = calloc(f->flow_max, sizeof(struct flow *));
+	f->free_numbers = calloc(f->flow_max, sizeof(*f->free_numbers));
+	return f->flows && f->free_numbers ? 0 : ward_fail(e, ENOMEM, "out of memory");
+}
+
+static int prepare(struct front *f, struct ward_err *e)
+{
+	uint8_t seed[16];
+	int r = config_read(&f->rules, &f->config, e);
+
+	if (r == 0)
+		r = f->dial_fd = start_dial(e);
+	if (r >= 0 && getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
+		r = ward_fail_errno(e, "no randomness");
+	if (r < 0)
+		return r;
+	f->names = names_new(seed);
+	f->control_fd = GATE_FD_CONTROL;
+	f->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (!f->names || f->epoll_fd < 0 || watch(f, f->control_fd, EPOLLIN, EVENT_CONTROL) < 0 ||
+	    watch(f, f->dial_fd, EPOLLIN | EPOLLOUT | EPOLLET, EVENT_DIAL) < 0)
+		return ward_fail_errno(e, "cannot prepare the gateway");
+	close(GATE_FD_CONFIG);
+	close(GATE_FD_HOSTS);
+	r = make_room(f, e);
+	return r < 0 ? r : proc_confine(PROC_FRONT, e);
+}
+
+int front_main(void)
+{
+	struct front *f = calloc(1, sizeof(*f));
+	struct ward_err e = { 0 };
+
+	if (!f)
+		return 125;
+	if (prepare(f, &e) < 0) {
+		front_failed(&e);
+		return 125;
+	}
+	while (!f->finish)
+		serve_once(f);
+	finish(f);
+	return 0;
+}

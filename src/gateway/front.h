@@ -1,0 +1,116 @@
+/* front's own types: one worker, its flows, and the parts that see to them. */
+#ifndef WARD_GATEWAY_FRONT_H
+#define WARD_GATEWAY_FRONT_H
+
+#include "gateway/dns.h"
+#include "gateway/gate.h"
+#include "gateway/protocol.h"
+
+enum side { CLIENT, SERVER, SIDES };
+enum direction { UP, DOWN, DIRECTIONS };	/* client to server, server to client */
+
+#define PIPES_MAX 32
+#define SCRATCH_BYTES (64 * 1024)
+
+struct pipe_pair {
+	int fds[2];
+	struct pipe_pair *next;		/* in the pool */
+};
+
+/* Bytes in one direction that were read and not yet written. */
+struct lane {
+	uint8_t *kept;			/* owned; NULL: none */
+	uint32_t kept_at, kept_len;	/* of it, what is still to be written */
+	struct pipe_pair *pipe;		/* of the pool, while there is much to move */
+	uint32_t piped;
+	uint64_t moved;
+	bool ended, shut;		/* the end was read, and was passed on */
+};
+
+enum flow_state {
+	FLOW_HEAD,	/* a proxy's client says what it wants */
+	FLOW_GATE,	/* its first bytes are looked at; nothing is connected yet */
+	FLOW_DIAL,	/* dial was asked */
+	FLOW_OPEN,
+	FLOW_NAMES,	/* a DNS client over TCP */
+	FLOW_DEAD
+};
+
+struct flow {
+	int fds[SIDES];			/* -1: none yet */
+	bool can_read[SIDES], can_write[SIDES];
+	uint8_t state;			/* enum flow_state */
+	uint8_t greeted;		/* SOCKS: the greeting is done */
+	bool tunnel;			/* HTTP CONNECT: an answer is due when connected */
+	bool ready, timed, asked;	/* in the ready list, in the list of timeouts, in the list for dial */
+	uint32_t id;
+	uint64_t end_at_ms;
+	struct flow *ready_next, *timed_prev, *timed_next, *ask_next, *dead_next;
+	struct gate *gate;		/* owned; NULL: nothing is looked at (any more) */
+	uint8_t *held;			/* the client's bytes that the gate has not released; owned */
+	uint32_t held_len, held_cap;
+	size_t scanned;			/* of a head */
+	struct lane lanes[DIRECTIONS];
+	struct want want;
+	struct verdict verdict;
+};
+
+struct flow_list {
+	struct flow *first, *last;
+};
+
+struct front {
+	int epoll_fd, control_fd, dial_fd;
+	struct rules *rules;
+	struct names *names;
+	struct gate_config config;
+	int listening[NET_FDS_MAX];
+	enum net_socket kinds[NET_FDS_MAX];
+	size_t listening_count;
+	bool ports;			/* a listening socket a port, no TPROXY */
+	bool paused;			/* nothing is accepted */
+	bool finish;
+	struct flow **flows;		/* by number; id is number | serial << 16 */
+	uint32_t flow_max, flow_count, next_free;
+	uint32_t *free_numbers;
+	uint16_t serial;
+	struct flow_list ready, timed, ask;
+	struct flow *dead;
+	struct pipe_pair pipes[PIPES_MAX], *pipes_free;
+	size_t pipes_made;
+	struct gate_totals totals;
+	uint64_t said_second;
+	uint32_t said, unsaid;
+	uint8_t scratch[SCRATCH_BYTES];
+};
+
+/* flow.c: the life of a connection. */
+void flow_accepted(struct front *f, int fd, enum net_socket kind);
+void flow_run(struct front *f, struct flow *w);
+void flow_dialled(struct front *f, const struct dial_answer *said, int fd);
+void flow_mark_ready(struct front *f, struct flow *w);
+/* Ends it; what was refused is reset, so that the program sees an error and not an end. */
+void flow_close(struct front *f, struct flow *w, bool reset);
+void flow_expire(struct front *f, uint64_t now);
+void flow_free_dead(struct front *f);
+/* Sends what waits for dial. */
+void flow_ask(struct front *f);
+
+/* pump.c: bytes. Each returns whether something moved; a broken flow is closed. */
+bool pump_blind(struct front *f, struct flow *w, enum direction d);
+bool pump_kept(struct front *f, struct flow *w, enum direction d);
+/* Writes bytes, and keeps what does not go now (all, where nothing is connected yet). False: broken. */
+must_check bool pump_send(struct front *f, struct flow *w, enum direction d, const uint8_t *bytes, size_t n);
+void pump_release(struct front *f, struct lane *l);
+/* Reads from a side: > 0 bytes; 0: nothing now; -1: the end; -2: broken. Notes what it learnt. */
+ssize_t pump_read(struct flow *w, enum side s, uint8_t *bytes, size_t n);
+
+/* front_names.c and front_say.c: what is answered, what is told. */
+void front_datagrams(struct front *f, int fd);
+bool front_name_stream(struct front *f, struct flow *w);
+void front_audit(struct front *f, int fd);
+void front_denied(struct front *f, const struct want *w, const struct verdict *v, uint8_t protocol);
+void front_totals(struct front *f);
+void front_failed(const struct ward_err *e);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * ward-gateway: every byte that leaves a sandbox. Started by the supervisor of a run with a network, as the user, outside of
+ * every namespace of the sandbox; found beside ward, never in PATH. It takes no options and no environment: what it needs
+ * comes by descriptor (protocol.h). Two processes, front and dial, each confined before it reads a byte from inside.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "gateway/proc.h"
+#include "gateway/protocol.h"
+
+int main(int argc, char **argv)
+{
+	bool dial = argc == 2 && strcmp(argv[1], "dial") == 0;
+
+	if (fcntl(GATE_FD_CONTROL, F_GETFD) < 0 || fcntl(GATE_FD_CONFIG, F_GETFD) < 0 || (argc > 1 && !dial)) {
+		fprintf(stderr, "ward-gateway: started by ward run where the policy gives a network; it does nothing alone\n");
+		return 2;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	prctl(PR_SET_NAME, dial ? "ward-dial" : "ward-gateway");
+	return dial ? dial_main() : front_main();
+}

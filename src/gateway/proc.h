@@ -1,0 +1,27 @@
+/* The gateway's processes and their rights: see tables/procs.def. */
+#ifndef WARD_GATEWAY_PROC_H
+#define WARD_GATEWAY_PROC_H
+
+#include "base/err.h"
+
+enum proc {
+#define PROC(id, name, ...) PROC_##id,
+#define CALL(...)
+#define CALL_IF(...)
+#include "procs.def"
+#undef PROC
+#undef CALL
+#undef CALL_IF
+	PROCS
+};
+
+/* Gives up for good what this process does not need: capabilities, root's id, files, new privileges, and every system call
+ * that its rows do not have. There is no way on when it fails. */
+must_check int proc_confine(enum proc p, struct ward_err *e);
+
+/* front: parses what programs inside say. Returns the exit code. */
+int front_main(void);
+/* dial: resolves and connects. */
+int dial_main(void);
+
+#endif

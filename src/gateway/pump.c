@@ -1,0 +1,236 @@
+/*
+ * Moving bytes. In: two sockets that may or may not be ready. Out: bytes from one to the other, in order, with the end passed
+ * on. A little is moved by read and write through one buffer that all flows share; what flows on is spliced through a pipe of
+ * a small pool, without being copied, and the pipe goes back when the flow pauses: an idle flow holds no buffer at all. What
+ * could not be written is kept, and nothing more is read until it is gone: the reader's pace is the sender's.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "gateway/front.h"
+
+#define BULK_BYTES (256 * 1024)		/* moved before splicing begins */
+#define PIPE_BYTES (1024 * 1024)
+
+static enum side from(enum direction d)
+{
+	return d == UP ? CLIENT : SERVER;
+}
+
+static enum side to(enum direction d)
+{
+	return d == UP ? SERVER : CLIENT;
+}
+
+static void count(struct front *f, struct lane *l, enum direction d, size_t n)
+{
+	l->moved += n;
+	*(d == UP ? &f->totals.bytes_out : &f->totals.bytes_in) += n;
+}
+
+ssize_t pump_read(struct flow *w, enum side s, uint8_t *bytes, size_t n)
+{
+	ssize_t got;
+
+	if (!w->can_read[s])
+		return 0;
+	do
+		got = read(w->fds[s], bytes, n);
+	while (got < 0 && errno == EINTR);
+	if (got > 0)
+		return got;
+	w->can_read[s] = false;
+	if (got == 0)
+		return -1;
+	return errno == EAGAIN ? 0 : -2;
+}
+
+static bool pump_keep(struct lane *l, const uint8_t *bytes, size_t n)
+{
+	uint8_t *grown;
+
+	if (l->kept_at && l->kept_len)
+		memmove(l->kept, l->kept + l->kept_at, l->kept_len);
+	l->kept_at = 0;
+	grown = realloc(l->kept, l->kept_len + n);
+	if (!grown)
+		return false;
+	l->kept = grown;
+	memcpy(grown + l->kept_len, bytes, n);
+	l->kept_len += (uint32_t)n;
+	return true;
+}
+
+/* Writes to the other side; what is left over is for the caller. -1: broken. */
+static ssize_t put(struct front *f, struct flow *w, enum direction d, const uint8_t *bytes, size_t n)
+{
+	ssize_t put_n;
+
+	if (!w->can_write[to(d)])
+		return 0;
+	do
+		put_n = send(w->fds[to(d)], bytes, n, MSG_NOSIGNAL);
+	while (put_n < 0 && errno == EINTR);
+	if (put_n < 0 && errno != EAGAIN)
+		return -1;
+	if (put_n < (ssize_t)n)
+		w->can_write[to(d)] = false;
+	if (put_n > 0)
+		count(f, &w->lanes[d], d, (size_t)put_n);
+	return put_n < 0 ? 0 : put_n;
+}
+
+bool pump_kept(struct front *f, struct flow *w, enum direction d)
+{
+	struct lane *l = &w->lanes[d];
+	ssize_t n;
+
+	if (!l->kept_len || w->fds[to(d)] < 0)
+		return false;
+	n = put(f, w, d, l->kept + l->kept_at, l->kept_len);
+	if (n < 0) {
+		flow_close(f, w, true);
+		return false;
+	}
+	l->kept_at += (uint32_t)n;
+	l->kept_len -= (uint32_t)n;
+	if (!l->kept_len) {
+		free(take_ptr(l->kept));
+		l->kept_at = 0;
+	}
+	return n > 0;
+}
+
+/* -- the pool */
+
+static struct pipe_pair *take_pipe(struct front *f)
+{
+	struct pipe_pair *p = f->pipes_free;
+
+	if (p) {
+		f->pipes_free = p->next;
+		return p;
+	}
+	if (f->pipes_made >= PIPES_MAX)
+		return NULL;
+	p = &f->pipes[f->pipes_made];
+	if (pipe2(p->fds, O_CLOEXEC | O_NONBLOCK) < 0)
+		return NULL;
+	f->pipes_made++;
+	(void)fcntl(p->fds[1], F_SETPIPE_SZ, PIPE_BYTES);	/* less where the user's share is spent */
+	return p;
+}
+
+/* Back to the pool; with bytes of a broken flow in it, it is not used again. */
+void pump_release(struct front *f, struct lane *l)
+{
+	if (!l->pipe)
+		return;
+	if (l->piped) {
+		close(l->pipe->fds[0]);
+		close(l->pipe->fds[1]);
+		if (pipe2(l->pipe->fds, O_CLOEXEC | O_NONBLOCK) < 0) {
+			l->pipe = NULL;
+			l->piped = 0;
+			return;
+		}
+		(void)fcntl(l->pipe->fds[1], F_SETPIPE_SZ, PIPE_BYTES);
+	}
+	l->pipe->next = f->pipes_free;
+	f->pipes_free = l->pipe;
+	l->pipe = NULL;
+	l->piped = 0;
+}
+
+/* From the pipe to the other side. -1: broken. */
+static int empty_pipe(struct front *f, struct flow *w, enum direction d)
+{
+	struct lane *l = &w->lanes[d];
+
+	while (l->piped && w->can_write[to(d)]) {
+		ssize_t n = splice(l->pipe->fds[0], NULL, w->fds[to(d)], NULL, l->piped, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			w->can_write[to(d)] = false;
+		else if (n <= 0)
+			return -1;
+		else {
+			l->piped -= (uint32_t)n;
+			count(f, l, d, (size_t)n);
+		}
+	}
+	return 0;
+}
+
+/* > 0: moved; 0: nothing there now; -1: the end; -2: broken. */
+static ssize_t fill_pipe(struct flow *w, enum direction d)
+{
+	struct lane *l = &w->lanes[d];
+	ssize_t n;
+
+	do
+		n = splice(w->fds[from(d)], NULL, l->pipe->fds[1], NULL, PIPE_BYTES, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	while (n < 0 && errno == EINTR);
+	if (n > 0) {
+		l->piped += (uint32_t)n;
+		return n;
+	}
+	w->can_read[from(d)] = false;
+	if (n == 0)
+		return -1;
+	return errno == EAGAIN ? 0 : -2;
+}
+
+bool pump_send(struct front *f, struct flow *w, enum direction d, const uint8_t *bytes, size_t n)
+{
+	struct lane *l = &w->lanes[d];
+	ssize_t sent = 0;
+
+	if (!l->kept_len && w->fds[to(d)] >= 0)
+		sent = put(f, w, d, bytes, n);
+	return sent >= 0 && (sent == (ssize_t)n || pump_keep(l, bytes + sent, n - (size_t)sent));
+}
+
+static ssize_t copy(struct front *f, struct flow *w, enum direction d)
+{
+	ssize_t n = pump_read(w, from(d), f->scratch, sizeof(f->scratch));
+
+	return n > 0 && !pump_send(f, w, d, f->scratch, (size_t)n) ? -2 : n;
+}
+
+bool pump_blind(struct front *f, struct flow *w, enum direction d)
+{
+	struct lane *l = &w->lanes[d];
+	ssize_t n = 0;
+
+	if (pump_kept(f, w, d) || w->state == FLOW_DEAD)
+		return w->state != FLOW_DEAD;
+	if (l->kept_len)
+		return false;
+	if (empty_pipe(f, w, d) < 0) {
+		flow_close(f, w, true);
+		return false;
+	}
+	if (l->piped)
+		return false;
+	if (l->ended) {
+		if (!l->shut)
+			shutdown(w->fds[to(d)], SHUT_WR);
+		l->shut = true;
+	} else if (w->can_read[from(d)] && w->can_write[to(d)]) {
+		if (!l->pipe && l->moved >= BULK_BYTES)
+			l->pipe = take_pipe(f);
+		n = l->pipe ? fill_pipe(w, d) : copy(f, w, d);
+	}
+	if (n == 0 && l->pipe && !l->piped)
+		pump_release(f, l);	/* it pauses */
+	if (n == -1)
+		l->ended = true;
+	if (n == -2)
+		flow_close(f, w, true);
+	return n > 0 || n == -1;
+}

@@ -1,0 +1,310 @@
+/*
+ * Starting the gateway and listening to it. In: a plan with a network, sockets of the sandbox's namespace. Out: denials and
+ * totals in the result. Runs in the supervisor as the user. The gateway is a program of its own that lies beside ward (or in
+ * ../libexec/ward), so that what parses bytes from inside shares nothing with the supervisor: it starts with an empty
+ * environment, a session of its own, and three descriptors. What it says is believed no further than it goes into the report.
+ */
+#include "lib/egress.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/clone.h"
+#include "base/io.h"
+#include "base/raw.h"
+#include "gateway/protocol.h"
+
+#define END_MS 1000		/* what the gateway may take to say its totals */
+#define EVENTS_AT_ONCE 64
+
+struct egress {
+	pid_t pid;
+	int fd;			/* -1: it is gone */
+	bool told;		/* its totals have come */
+	bool ending;
+};
+
+/* -- the program */
+
+static int open_program(struct ward_err *e)
+{
+	static const char *const places[] = { "ward-gateway", "../libexec/ward/ward-gateway", "../gateway/ward-gateway" };
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	auto_fd dir = -1;
+
+	if (n <= 0)
+		return ward_fail_errno(e, "cannot find ward's own file");
+	self[n] = '\0';
+	*strrchr(self, '/') = '\0';
+	dir = open(*self ? self : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (size_t i = 0; i < ARRAY_LEN(places) && dir >= 0; i++) {
+		int fd = openat(dir, places[i], O_PATH | O_CLOEXEC);
+
+		if (fd >= 0)
+			return fd;
+	}
+	ward_fail(e, ENOENT, "the network needs ward-gateway, which is neither beside ward nor in ../libexec/ward");
+	return ward_remedy(e, "install ward with all its files (make install), or run without a network");
+}
+
+static int write_config(const struct plan *p, struct ward_err *e)
+{
+	struct gate_config config = { .magic = GATE_MAGIC, .match_count = (uint32_t)p->net.match_count };
+	auto_fd fd = memfd_create("ward-rules", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	auto_buf rules = { 0 };
+	int r = rules_encode(p->net.rules, &rules);
+
+	_Static_assert(PLAN_NET_MATCHES_MAX == GATE_MATCHES_MAX, "the plan's matches fit the gateway's");
+	if (r < 0 || fd < 0)
+		return ward_fail(e, r < 0 ? -r : errno, "cannot write the gateway's rules");
+	config.rules_bytes = (uint32_t)rules.len;
+	memcpy(config.matches, p->net.matches, sizeof(config.matches));
+	r = io_write_all(fd, &config, sizeof(config));
+	if (r == 0)
+		r = io_write_all(fd, rules.data, rules.len);
+	if (r < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return ward_fail(e, EIO, "cannot write the gateway's rules");
+	return take_fd(&fd);
+}
+
+/* What the child needs; it shares our memory until exec. */
+struct starting {
+	int fds[GATE_FDS_END];		/* become 0, 1, ...; -1: none */
+	int program_fd;
+	char *const *argv, *const *envp;
+	uint64_t no_signals;
+	bool failed;
+};
+
+static int child_main(void *argument)
+{
+	struct starting *s = argument;
+
+	s->failed = true;
+	raw_call(SYS_setsid);
+	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &s->no_signals, 0, 8);
+	for (int i = 0; i < GATE_FDS_END; i++)
+		if (s->fds[i] < 0 ? raw_call(SYS_close, i) < -EBADF : raw_call(SYS_dup3, s->fds[i], i, 0) < 0)
+			return 125;
+	if (raw_call(SYS_close_range, GATE_FDS_END, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */) < 0)
+		return 125;
+	s->failed = false;
+	raw_call(SYS_execveat, s->program_fd, "", s->argv, s->envp, AT_EMPTY_PATH);
+	s->failed = true;
+	return 125;
+}
+
+/* Above all that the child overwrites. */
+static int move_up(int fd)
+{
+	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 10);
+
+	own_close_fd(&fd);
+	return moved;
+}
+
+static int start_program(struct egress *g, int config_fd, int child_fd, struct ward_err *e)
+{
+	static char *const argv[] = { (char *)(uintptr_t)"ward-gateway", NULL };
+	char stack[8192] __attribute__((aligned(16)));
+	auto_fd program = move_up(open_program(e)), nothing = move_up(open("/dev/null", O_RDWR | O_CLOEXEC));
+	auto_fd hosts = move_up(open("/etc/hosts", O_RDONLY | O_CLOEXEC));
+	struct starting s = { .fds = { nothing, nothing, nothing, child_fd, config_fd, hosts }, .program_fd = program,
+			      .argv = argv, .envp = argv + 1 };
+	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK, .stack = stack, .stack_bytes = sizeof(stack),
+				     .main = child_main, .argument = &s };
+	long pid;
+
+	if (program < 0)
+		return e->code ? -e->code : ward_fail_errno(e, "cannot start the gateway");
+	if (nothing < 0)
+		return ward_fail_errno(e, "cannot open /dev/null");
+	pid = clone_start(&child);
+	if (pid < 0)
+		return ward_fail(e, (int)-pid, "cannot start the gateway: %s", strerror((int)-pid));
+	g->pid = (pid_t)pid;
+	return s.failed ? ward_fail(e, EIO, "the gateway could not be executed") : 0;
+}
+
+int egress_begin(const struct plan *p, struct egress **ret, struct ward_err *e)
+{
+	struct egress *g = calloc(1, sizeof(*g));
+	auto_fd config = move_up(write_config(p, e)), child_fd = -1;
+	int pair[2], r;
+
+	if (!g || config < 0) {
+		free(g);
+		return e->code ? -e->code : ward_fail(e, ENOMEM, "out of memory");
+	}
+	g->fd = -1;
+	*ret = g;	/* egress_end() sees to what follows */
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return ward_fail_errno(e, "cannot make the gateway's socket");
+	g->fd = pair[0];
+	child_fd = move_up(pair[1]);
+	r = child_fd < 0 ? ward_fail_errno(e, "cannot make the gateway's socket") :
+			   start_program(g, config, child_fd, e);
+	return r;
+}
+
+/* It ended before it was given anything. */
+static int explain_end(struct egress *g, struct ward_err *e)
+{
+	struct gate_event event;
+
+	if (recv(g->fd, &event, sizeof(event), MSG_DONTWAIT) == (ssize_t)sizeof(event) && event.kind == GATE_FAILED)
+		return ward_fail(e, EPIPE, "the gateway could not begin: %.*s", (int)sizeof(event.text), event.text);
+	return ward_fail(e, EPIPE, "the gateway ended before the sandbox was built");
+}
+
+int egress_give(struct egress *g, struct running *run, struct ward_err *e)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(NET_FDS_MAX * sizeof(int))];
+	} control = { 0 };
+	struct gate_order order = { .word = GATE_SOCKETS, .count = (uint32_t)run->net_count, .ports = run->net_ports };
+	struct iovec iov = { .iov_base = &order, .iov_len = sizeof(order) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space,
+			    .msg_controllen = CMSG_SPACE(run->net_count * sizeof(int)) };
+	int *fds = (int *)(void *)CMSG_DATA(&control.align);
+	ssize_t n;
+
+	control.align.cmsg_level = SOL_SOCKET;
+	control.align.cmsg_type = SCM_RIGHTS;
+	control.align.cmsg_len = CMSG_LEN(run->net_count * sizeof(int));
+	for (size_t i = 0; i < run->net_count; i++) {
+		fds[i] = run->net_fds[i].fd;
+		order.kinds[i] = (uint8_t)run->net_fds[i].kind;
+	}
+	n = sendmsg(g->fd, &m, MSG_NOSIGNAL);
+	for (size_t i = 0; i < run->net_count; i++)
+		close(run->net_fds[i].fd);
+	run->net_count = 0;
+	return n < 0 ? explain_end(g, e) : 0;
+}
+
+int egress_fd(const struct egress *g)
+{
+	return g ? g->fd : -1;
+}
+
+/* -- what it says */
+
+static const char *protocol_name(uint8_t protocol, char text[32])
+{
+	switch (protocol) {
+	case 1:
+	case 58:
+		return "ping to";
+	case 6:
+		return "connection to";
+	case 17:
+		return "UDP to";
+	default:
+		snprintf(text, 32, "IP protocol %u to", protocol);
+		return text;
+	}
+}
+
+static void deny(const struct gate_event *event, struct result *r)
+{
+	struct want w = event->want;
+	struct verdict v = event->verdict;
+	auto_buf what = { 0 }, remedy = { 0 };
+	char host[HOST_TEXT], protocol[32];
+
+	w.host.name[sizeof(w.host.name) - 1] = '\0';
+	w.host.len = (uint8_t)strlen(w.host.name);
+	v.allow = false;
+	if (v.reason >= VERDICT_REASONS)
+		return;
+	host_text(&w.host, host);
+	if (w.how == WANT_DNS)
+		buf_printf(&what, "name %s", host);
+	else if (w.host.kind == HOST_NONE)
+		buf_puts(&what, "request to the proxy");
+	else if (w.port && w.host.kind == HOST_ADDRESS && w.host.ip.family == 6)
+		buf_printf(&what, "%s [%s]:%u", protocol_name(event->protocol, protocol), host, w.port);
+	else if (w.port)
+		buf_printf(&what, "%s %s:%u", protocol_name(event->protocol, protocol), host, w.port);
+	else
+		buf_printf(&what, "%s %s", protocol_name(event->protocol, protocol), host);
+	verdict_remedy(&w, &v, &remedy);
+	if (!what.failed && !remedy.failed)
+		result_deny(r, buf_text(&what), verdict_reason_text((enum verdict_reason)v.reason), buf_text(&remedy));
+}
+
+/* One event. False: there is none now. */
+static bool hear(struct egress *g, struct result *r)
+{
+	struct gate_event event;
+	ssize_t n = recv(g->fd, &event, sizeof(event), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n != (ssize_t)sizeof(event)) {
+		close(g->fd);
+		g->fd = -1;
+		return false;
+	}
+	if (event.kind == GATE_DENIED)
+		deny(&event, r);
+	if (event.kind == GATE_FAILED)
+		strv_addf(&r->notes, "the gateway could not begin: %.*s", (int)sizeof(event.text), event.text);
+	if (event.kind == GATE_TOTALS) {
+		g->told = true;
+		r->network.connections = event.totals.connections;
+		r->network.bytes_in = event.totals.bytes_in;
+		r->network.bytes_out = event.totals.bytes_out;
+		r->network.names = event.totals.names;
+		r->network.denied = event.totals.denied;
+		if (event.count)
+			strv_addf(&r->notes, "%u more denied attempts at the network are counted but not listed", event.count);
+	}
+	return true;
+}
+
+void egress_handle(struct egress *g, struct result *r)
+{
+	for (int i = 0; i < EVENTS_AT_ONCE && g->fd >= 0 && hear(g, r); i++)
+		;
+	if (g->fd < 0 && !g->ending)
+		strv_add(&r->notes, "the gateway ended before the command did: from then on the sandbox had no network");
+}
+
+void egress_end(struct egress *g, struct result *r)
+{
+	uint64_t until = io_now_ms() + END_MS, now;
+
+	if (!g)
+		return;
+	g->ending = true;
+	if (g->fd >= 0)
+		shutdown(g->fd, SHUT_WR);
+	while (g->fd >= 0 && (now = io_now_ms()) < until) {
+		struct pollfd ready = { .fd = g->fd, .events = POLLIN };
+
+		if (hear(g, r))
+			continue;
+		if (g->fd >= 0 && poll(&ready, 1, (int)(until - now)) < 0 && errno != EINTR)
+			break;
+	}
+	own_close_fd(&g->fd);
+	if (g->pid > 0) {
+		kill(g->pid, SIGKILL);	/* it has said all that it had to say */
+		while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	free(g);
+}

@@ -1,0 +1,49 @@
+/* The network of a sandbox: what its namespace holds, and what is handed out of it to the gateway. */
+#ifndef WARD_LIB_NET_H
+#define WARD_LIB_NET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The sandbox's own addresses, beside the loopback's. Without one that is no loopback glibc finds no names at all. */
+#define NET_OWN4 { 10, 0, 2, 15 }
+#define NET_OWN6 { 0xfd, 0x77, 0x61, 0x72, 0x64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x15 }
+/* Where the gateway listens. */
+#define NET_GATE4 { 127, 0, 0, 53 }	/* names (port 53) and what is brought there (port 1) */
+#define NET_GATE_PORT 1
+#define NET_CONNECT_PORT 3128
+#define NET_SOCKS_PORT 1080
+/* Names are answered with addresses of this block. */
+#define NET_NAMES4 { 198, 18, 0, 0 }
+#define NET_NAMES4_PREFIX 15
+
+/* Sockets that were made in the sandbox's network namespace. */
+enum net_socket {
+	NET_BROUGHT4,	/* listens; what is accepted was meant for its own address (getsockname) */
+	NET_BROUGHT6,
+	NET_DNS_UDP,
+	NET_DNS_TCP,
+	NET_CONNECT,	/* HTTP proxy */
+	NET_SOCKS,
+	NET_AUDIT,	/* sees every attempt, refused ones too */
+	NET_SOCKETS
+};
+
+#define NET_PORTS_MAX 24	/* without nf_tables: a listening socket for each */
+#define NET_FDS_MAX (NET_SOCKETS + NET_PORTS_MAX)
+
+struct net_fd {
+	int fd;			/* -1: none */
+	enum net_socket kind;
+};
+
+/* Connections that are brought to the gateway, which then decides; all others are refused at once by the kernel. */
+struct net_match {
+	bool v6;
+	unsigned prefix;
+	uint8_t address[16];		/* the first 4 for IPv4 */
+	uint16_t first, last;		/* ports */
+};
+
+#endif

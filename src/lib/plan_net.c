@@ -1,0 +1,94 @@
+/*
+ * What the kernel brings to the gateway. In: the policy's network part. Out: blocks of addresses with ports. Everything
+ * else is refused by the kernel at once, so that a program sees a refused connection and not one that breaks; the gateway
+ * decides about what is brought, so more than needed here opens nothing.
+ */
+#include "lib/plan_net.h"
+
+#include <string.h>
+
+static void add_match(struct plan_net *n, const struct net_match *m)
+{
+	for (size_t i = 0; i < n->match_count; i++) {
+		const struct net_match *known = &n->matches[i];
+
+		if (known->v6 == m->v6 && known->prefix == m->prefix && known->first <= m->first &&
+		    known->last >= m->last && memcmp(known->address, m->address, sizeof(m->address)) == 0)
+			return;
+	}
+	if (n->match_count < PLAN_NET_MATCHES_MAX)
+		n->matches[n->match_count] = *m;
+	n->match_count++;
+}
+
+static void add_port(struct plan_net *n, uint16_t port)
+{
+	for (size_t i = 0; i < n->port_count; i++)
+		if (n->ports[i] == port)
+			return;
+	if (n->port_count < NET_PORTS_MAX)
+		n->ports[n->port_count++] = port;
+	else
+		n->ports_left_out = true;
+}
+
+/* Everything, whatever the address: where there are too many blocks, and under mode open. */
+static void bring_all(struct plan_net *n)
+{
+	n->match_count = 2;
+	n->matches[0] = (struct net_match){ .first = 1, .last = 65535 };
+	n->matches[1] = (struct net_match){ .v6 = true, .first = 1, .last = 65535 };
+}
+
+static void add_rule(struct plan_net *n, const struct rules *rules, const struct rule *rule)
+{
+	struct net_match m = { .prefix = NET_NAMES4_PREFIX, .address = NET_NAMES4 };
+
+	if (rule->kind == RULE_BLOCK) {
+		m = (struct net_match){ .v6 = rule->ip.family == 6, .prefix = rule->prefix };
+		memcpy(m.address, rule->ip.bytes, sizeof(m.address));
+	}
+	for (unsigned i = 0; i < rule->n_ports; i++) {
+		m.first = m.last = rules->ports[rule->first_port + i];
+		add_match(n, &m);
+		add_port(n, m.first);
+	}
+}
+
+static void add_services(struct plan_net *n, const struct rules *rules)
+{
+	for (uint32_t i = 0; i < rules->n_services; i++) {
+		struct net_match m = { .prefix = NET_NAMES4_PREFIX, .address = NET_NAMES4,
+				       .first = rules->services[i].port, .last = rules->services[i].port };
+
+		add_match(n, &m);
+		add_port(n, m.first);
+	}
+}
+
+int plan_net_fill(const struct policy *p, struct plan_net *n, struct ward_err *e)
+{
+	static const uint16_t usual[] = { 443, 80, 22 };
+	int r;
+
+	n->on = p->net_mode != NET_MODE_NONE;
+	if (!n->on)
+		return 0;
+	r = rules_compile(p, 1, &n->rules, e);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < n->rules->n_items; i++)
+		add_rule(n, n->rules, &n->rules->items[i]);
+	add_services(n, n->rules);
+	for (size_t i = 0; i < ARRAY_LEN(usual) && p->net_mode == NET_MODE_OPEN; i++)
+		add_port(n, usual[i]);
+	if (p->net_mode == NET_MODE_OPEN || n->match_count > PLAN_NET_MATCHES_MAX)
+		bring_all(n);
+	return 0;
+}
+
+void plan_net_clear(struct plan_net *n)
+{
+	rules_free(n->rules);
+	*n = (struct plan_net){ 0 };
+}

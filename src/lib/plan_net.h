@@ -1,0 +1,26 @@
+/* The part of a plan that says what of the network exists inside. */
+#ifndef WARD_LIB_PLAN_NET_H
+#define WARD_LIB_PLAN_NET_H
+
+#include "base/buf.h"
+#include "lib/net.h"
+#include "gateway/rules.h"
+#include "policy/policy.h"
+
+#define PLAN_NET_MATCHES_MAX 64
+
+struct plan_net {
+	bool on;
+	struct rules *rules;		/* owned */
+	struct net_match matches[PLAN_NET_MATCHES_MAX];	/* what the kernel brings to the gateway */
+	size_t match_count;
+	uint16_t ports[NET_PORTS_MAX];	/* of the policy; more than fit: not on a kernel without nf_tables */
+	size_t port_count;
+	bool ports_left_out;
+};
+
+/* Fills *n from the policy. */
+must_check int plan_net_fill(const struct policy *p, struct plan_net *n, struct ward_err *e);
+void plan_net_clear(struct plan_net *n);
+
+#endif
