@@ -31,14 +31,14 @@ enum hello_wrong {
 struct hello {
 	uint8_t state;			/* of the machine in hello.c */
 	uint8_t wrong;			/* enum hello_wrong */
-	bool done, has_name, has_ech, has_alpn, offers_h2;
+	bool begun, done;
+	bool has_name, has_ech, has_alpn, offers_h2;
 	uint32_t left;			/* bytes of the message that are to come */
 	uint32_t field;			/* bytes of the current field that are to come */
-	uint32_t number;		/* a length in the reading */
-	uint32_t extensions;		/* bytes of extensions that are to come */
-	uint16_t type, type_left;	/* the extension in the reading, and its bytes to come */
-	uint16_t list_left;
-	uint16_t name_len;
+	uint32_t number;		/* a number in the reading */
+	uint16_t type, inner;		/* the extension in the reading; bytes that its list has left */
+	uint8_t name_len, proto_len;
+	char proto[2];			/* an ALPN protocol, as far as it is of interest */
 	char name[HELLO_NAME_MAX + 1];
 };
 
@@ -60,8 +60,9 @@ struct tls_gate {
 	/* server side */
 	uint8_t server_header_len, server_header[5];
 	uint32_t server_left;		/* of the record */
-	uint8_t server_state, server_len;
-	uint8_t server_bytes[38];	/* of the handshake message: header, version, random; or of an alert */
+	uint32_t server_skip;		/* of a handshake message that is of no more interest */
+	uint8_t server_len;
+	uint8_t server_bytes[38];	/* of a handshake message: header, version, random */
 };
 
 void tls_gate_init(struct tls_gate *g, const struct host *host);

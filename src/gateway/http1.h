@@ -45,7 +45,7 @@ struct http_body {
 struct http_answer {
 	uint8_t state;
 	uint8_t name_len, value_len;
-	bool chunked, has_length, close, bad;
+	bool chunked, coded, has_length, bad;
 	uint16_t status;
 	uint32_t bytes;
 	uint64_t length;
@@ -59,12 +59,12 @@ struct http_gate {
 	uint8_t wrong;			/* enum http_wrong */
 	bool blind;
 	bool waiting;			/* an upgrade was asked for: nothing more before its answer */
-	bool stalled;			/* the last gate_client() left a whole request held until answers come */
+	bool stalled;			/* the last http_gate_client() left bytes held until answers come */
+	bool lost;			/* the answers can no longer be told apart */
 	size_t scanned;
 	struct http_body up;		/* the request body */
 	struct http_body down;		/* the response body */
 	struct http_answer answer;
-	uint8_t down_state;
 	uint8_t first, count;		/* requests without an answer yet, a ring */
 	uint8_t asked[HTTP1_PIPELINE];	/* what each was: HEAD, upgrade, websocket */
 };
