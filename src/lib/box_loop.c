@@ -239,8 +239,8 @@ static int next_timeout(const struct box *b, uint64_t now)
 	const uint64_t times[] = { b->deadline_ms, b->kill_at_ms, b->tick_at_ms, b->notify_at_ms,
 				   b->tried_guardian ? 0 : b->started_ms + GUARDIAN_AFTER_MS,
 				   b->serve ? serve_due_ms(b->serve) : 0, b->slim_at_ms };
-	int console_ms = b->streams.console ? console_wait_ms(b->streams.console) : -1;
-	uint64_t first = console_ms >= 0 ? now + (uint64_t)console_ms : UINT64_MAX;
+	int streams_ms = streams_wait_ms(&b->streams);
+	uint64_t first = streams_ms >= 0 ? now + (uint64_t)streams_ms : UINT64_MAX;
 
 	for (size_t i = 0; i < ARRAY_LEN(times); i++)
 		if (times[i] && times[i] < first)

@@ -24,12 +24,12 @@
 #include "lib/aside.h"
 
 #define CHUNK_BYTES 4096
-#define LOOK_MS 300		/* in the background: whether we are in the foreground now */
 
 struct console {
 	int tty_fd;		/* the operator's terminal; -1: none */
 	int in_fd, out_fd;	/* where typed bytes come from and shown ones go to; -1: ended */
 	bool own_tty;
+	bool shared;		/* standard output goes elsewhere, perhaps to a program that uses the terminal, too */
 	mode_t out_type;	/* of out_fd: S_IFIFO, ... */
 	int master_fd, slave_fd;
 	struct termios saved;	/* how the operator had the terminal */
@@ -50,7 +50,7 @@ unsigned console_terminals(void)
 
 	for (int i = 0; i < 3; i++)
 		mask |= isatty(i) ? 1U << i : 0;
-	return mask;
+	return mask & 3 ? mask : 0;
 }
 
 /* ---- the operator's terminal ---- */
@@ -78,7 +78,7 @@ static int open_own(int fd)
 static void find_operator(struct console *c)
 {
 	unsigned mask = console_terminals();
-	int fd = mask & 1 ? 0 : mask & 2 ? 1 : 2;
+	int fd = mask & 1 ? 0 : 1;
 	struct stat st;
 
 	if (!mask) {
@@ -92,14 +92,20 @@ static void find_operator(struct console *c)
 	if (!c->own_tty)
 		c->tty_fd = fd;	/* somebody else's terminal, after su */
 	c->in_fd = c->out_fd = c->tty_fd;
+	c->shared = !(mask & 2);
+}
+
+bool console_is_foreground(int tty_fd)
+{
+	pid_t group = tcgetpgrp(tty_fd);
+
+	/* not our controlling terminal: there is no job control on it that we could hurt */
+	return group < 0 || group == getpgrp();
 }
 
 bool console_in_front(const struct console *c)
 {
-	pid_t group = c->tty_fd >= 0 ? tcgetpgrp(c->tty_fd) : 0;
-
-	/* not our controlling terminal: there is no job control on it that we could hurt */
-	return c->tty_fd >= 0 && (group < 0 || group == getpgrp());
+	return c->tty_fd >= 0 && console_is_foreground(c->tty_fd);
 }
 
 /* ---- raw and back ---- */
@@ -150,6 +156,8 @@ static void take_terminal(struct console *c)
 		return;
 	raw = c->saved;
 	cfmakeraw(&raw);
+	if (c->shared)	/* whoever reads our output shows lines there */
+		raw.c_oflag = c->saved.c_oflag;
 	tell_keeper(c, true);
 	if (tcsetattr(c->tty_fd, TCSANOW, &raw) < 0)
 		return;
@@ -344,7 +352,7 @@ void console_move(struct console *c, const struct pollfd *polled)
 
 int console_wait_ms(const struct console *c)
 {
-	return c->tty_fd >= 0 && !c->raw && !c->ending ? LOOK_MS : -1;
+	return c->tty_fd >= 0 && !c->raw && !c->ending ? CONSOLE_LOOK_MS : -1;
 }
 
 uint64_t console_out_bytes(const struct console *c)

@@ -16,7 +16,7 @@ struct console_config {
 	bool unfiltered;		/* process.terminal: raw */
 };
 
-/* Which of 0-2 are terminals: bit 0 for standard input, and so on. */
+/* Which of 0-2 are the operator's terminal: bit 0 for standard input, and so on. 0 where neither of the first two is one. */
 unsigned console_terminals(void);
 
 /* Whether a terminal is known to speak UTF-8; any other could take bytes of it for control characters. */
@@ -44,6 +44,9 @@ void console_resume(struct console *c);
 /* Stops this process by `signal` (SIGTSTP, SIGTTIN), its whole group where group is set, as the operator's shell expects it of a
  * job; the terminal is put back before and taken again after. c may be NULL: nothing but the stop. Returns when continued. */
 void console_suspend(struct console *c, int signal, bool group);
+/* The same question about any descriptor; true for one that is not our controlling terminal. */
+bool console_is_foreground(int tty_fd);
+#define CONSOLE_LOOK_MS 300	/* in the background nobody tells us of the foreground: how often to look */
 /* Whether this process owns the operator's terminal at the moment, so that stopping makes sense. */
 bool console_in_front(const struct console *c);
 

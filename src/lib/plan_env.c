@@ -116,6 +116,8 @@ int plan_make_env(struct plan *p, struct ward_err *e)
 		strv_add(&p->env, fixed_env[i]);
 	add_path(p);
 	strv_addf(&p->env, "PWD=%s", p->cwd);
+	if (p->spec->tty)
+		strv_add(&p->env, "TERM=xterm-256color");	/* unless the caller's says better */
 	for (const char *const *own = p->spec->own_env; own && *own; own++)
 		set_env(p, *own, strcspn(*own, "="), strchr(*own, '=') + 1);
 	for (size_t i = 0; i < wanted->len; i++) {

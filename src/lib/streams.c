@@ -79,6 +79,7 @@ static int give_relay(struct streams *s, const struct plan *p, int i, const stru
 			     .own_from = !input, .own_to = input, .from_file = input && file,
 			     .to_file = !input && file, .to_type = input ? 0 : st->st_mode & S_IFMT,
 			     .from_pipe = pipe && s->unread_fd >= 0, .copied = !file };
+	r->from_terminal = input && S_ISCHR(st->st_mode);
 	if (!input && S_ISCHR(st->st_mode)) {
 		r->clean = p->spec->policy.proc_terminal != TERMINAL_RAW;
 		r->terminal.no_input = true;	/* what it types goes to whoever reads it next */
@@ -232,7 +233,8 @@ size_t streams_poll(struct streams *s, struct pollfd *polled)
 		if (r->done < r->pending.len || r->from_file || r->ahead)
 			polled[i] = (struct pollfd){ .fd = r->to_fd, .events = POLLOUT };
 		else
-			polled[i] = (struct pollfd){ .fd = r->from_fd, .events = POLLIN };
+			polled[i] = (struct pollfd){ .fd = r->from_terminal && !console_is_foreground(r->from_fd) ? -1 : r->from_fd,
+						     .events = POLLIN };
 	}
 	if (!s->console)
 		return s->relay_count;
@@ -295,6 +297,8 @@ static void relay_read(struct streams *s, struct relay *r)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
+	if (n < 0 && r->from_terminal && !console_is_foreground(r->from_fd))
+		return;	/* it was taken from us this very moment */
 	if (n <= 0) {
 		close_relay(r);
 		return;
@@ -354,6 +358,14 @@ void streams_move(struct streams *s, const struct pollfd *polled, size_t count)
 		if (r->done < r->pending.len)
 			relay_write(r);
 	}
+}
+
+int streams_wait_ms(const struct streams *s)
+{
+	for (size_t i = 0; i < s->relay_count; i++)
+		if (s->relays[i].from_terminal && s->relays[i].from_fd >= 0 && !console_is_foreground(s->relays[i].from_fd))
+			return CONSOLE_LOOK_MS;
+	return s->console ? console_wait_ms(s->console) : -1;
 }
 
 int streams_drain(struct streams *s, uint64_t until_ms, int stop_fd)

@@ -14,6 +14,7 @@ struct relay {
 	int from_fd, to_fd;	/* -1: closed */
 	bool own_from, own_to;	/* ours to close */
 	bool from_file, to_file;	/* a regular file: always ready, and the kernel can move the bytes itself */
+	bool from_terminal;	/* standard input: read only in its foreground */
 	bool from_pipe;		/* standard input: only what the command has read is taken out of it */
 	size_t ahead;		/* from_pipe: bytes that the command has before it and that are still in the pipe */
 	unsigned to_type;	/* output: what to_fd is, as in st_mode */
@@ -47,6 +48,8 @@ void streams_started(struct streams *s);
 /* Fills poll entries for what can be done now (at most STREAMS_POLLS); moves bytes for what poll said. */
 size_t streams_poll(struct streams *s, struct pollfd *polled);
 void streams_move(struct streams *s, const struct pollfd *polled, size_t count);
+/* How long a poll may wait: -1 for ever, else milliseconds. */
+int streams_wait_ms(const struct streams *s);
 /* After the end: moves what is left in the pipes until until_ms (io_now_ms; UINT64_MAX: as long as it takes). 1: stop_fd
  * became readable before the end. */
 int streams_drain(struct streams *s, uint64_t until_ms, int stop_fd);

@@ -200,6 +200,8 @@ int native_child_main(void *argument)
 	struct native_child *c = argument;
 	long r = 0;
 
+	/* nothing in the sandbox is of the operator's session and terminal, not even its first process */
+	raw_call(SYS_setsid);
 	/* the copy of the supervisor's end would keep us alive without it */
 	raw_call(SYS_close, c->supervisor_fd);
 	stamp(c, 0);
