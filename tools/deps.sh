@@ -26,6 +26,9 @@ rows() {
 	test   util-linux        cmd:setpriv
 	test   procps            cmd:ps
 	test   iproute2          cmd:ip
+	test   tmux              cmd:tmux
+	test   vim               cmd:vim
+	test   less              cmd:less
 	test   runc              cmd:runc
 	test   bubblewrap        cmd:bwrap
 	test   python3-jsonschema file:/usr/lib/python3/dist-packages/jsonschema/__init__.py

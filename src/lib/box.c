@@ -108,6 +108,8 @@ static int start(struct box *b, struct ward_err *e)
 	uint64_t began = timing_now(b->run.timing);
 	int r = prepare_streams(b, e);
 
+	if (b->streams.terminal)
+		console_look(&b->run.shape);
 	if (r == 0 && b->signal_fd < 0)
 		r = ward_fail(e, EMFILE, "cannot receive signals: no descriptor is left (ulimit -n)");
 	if (r == 0)

@@ -131,6 +131,8 @@ static void on_signal(struct box *b, uint64_t now)
 		return;	/* of our own writing, which has failed and says so */
 	if (on_job_signal(b, (int)info.ssi_signo))
 		return;
+	if (info.ssi_signo == SIGHUP && b->forwarded == SIGHUP)
+		return;	/* the kernel and the shell both say it */
 	if (b->forwarded && info.ssi_signo != SIGWINCH)
 		box_kill(b);	/* asked twice */
 	else if (b->serve && box_ends_run(info.ssi_signo))
@@ -206,7 +208,7 @@ static void look_at_console(struct box *b, uint64_t now)
 	if (b->stopped && console_in_front(b->streams.console))
 		suspend(b, SIGTSTP, true);
 	b->stopped = false;
-	if (console_hung_up(b->streams.console))
+	if (console_hung_up(b->streams.console) && !b->forwarded)
 		pass_signal(b, SIGHUP, now);
 }
 

@@ -24,6 +24,7 @@
 #include "lib/aside.h"
 
 #define CHUNK_BYTES 4096
+#define REST_ROUNDS 64
 
 struct console {
 	int tty_fd;		/* the operator's terminal; -1: none */
@@ -75,6 +76,34 @@ static int open_own(int fd)
 	return open(path, flags);
 }
 
+bool console_is_foreground(int tty_fd)
+{
+	pid_t group = tcgetpgrp(tty_fd);
+
+	/* not our controlling terminal: there is no job control on it that we could hurt */
+	return group < 0 || group == getpgrp();
+}
+
+void console_look(struct console_shape *shape)
+{
+	unsigned mask = console_terminals();
+	int fd = mask & 1 ? 0 : 1;
+
+	*shape = (struct console_shape){ .size = { 24, 80 } };
+	if (!mask)
+		return;
+	/* in the background they are those of whoever is in the foreground, an editor or a shell's line editor */
+	shape->has_modes = console_is_foreground(fd) && ioctl(fd, TCGETS, shape->modes) == 0;
+	(void)ioctl(fd, TIOCGWINSZ, shape->size);
+}
+
+void console_furnish(int fd, const struct console_shape *shape)
+{
+	if (shape->has_modes)
+		(void)ioctl(fd, TCSETS, shape->modes);
+	(void)ioctl(fd, TIOCSWINSZ, shape->size);
+}
+
 static void find_operator(struct console *c)
 {
 	unsigned mask = console_terminals();
@@ -93,14 +122,6 @@ static void find_operator(struct console *c)
 		c->tty_fd = fd;	/* somebody else's terminal, after su */
 	c->in_fd = c->out_fd = c->tty_fd;
 	c->shared = !(mask & 2);
-}
-
-bool console_is_foreground(int tty_fd)
-{
-	pid_t group = tcgetpgrp(tty_fd);
-
-	/* not our controlling terminal: there is no job control on it that we could hurt */
-	return group < 0 || group == getpgrp();
 }
 
 bool console_in_front(const struct console *c)
@@ -196,21 +217,6 @@ void console_resume(struct console *c)
 	if (c->raw && tcgetattr(c->tty_fd, &now) == 0 && now.c_lflag & (ICANON | ECHO))
 		c->raw = false;	/* a shell had the terminal meanwhile: the modes are the operator's again */
 	take_terminal(c);
-}
-
-void console_suspend(struct console *c, int signal, bool group)
-{
-	sigset_t one, old;
-
-	if (c)
-		give_terminal(c);
-	sigemptyset(&one);
-	sigaddset(&one, signal);
-	(void)kill(group ? 0 : getpid(), signal);
-	sigprocmask(SIG_UNBLOCK, &one, &old);	/* stopped here, unless nobody could continue us */
-	sigprocmask(SIG_SETMASK, &old, NULL);
-	if (c)
-		take_terminal(c);
 }
 
 /* ---- bytes ---- */
@@ -350,6 +356,37 @@ void console_move(struct console *c, const struct pollfd *polled)
 	}
 }
 
+/* Shows what the sandbox has written already, as far as that goes without waiting: it belongs before the shell's prompt. */
+static void show_rest(struct console *c)
+{
+	for (int i = 0; i < REST_ROUNDS && c->master_fd >= 0; i++) {
+		struct pollfd polled[CONSOLE_POLLS];
+
+		console_poll(c, polled);
+		polled[0].fd = -1;
+		if (poll(polled, CONSOLE_POLLS, 0) <= 0)
+			return;
+		console_move(c, polled);
+	}
+}
+
+void console_suspend(struct console *c, int signal, bool group)
+{
+	sigset_t one, old;
+
+	if (c) {
+		show_rest(c);
+		give_terminal(c);
+	}
+	sigemptyset(&one);
+	sigaddset(&one, signal);
+	(void)kill(group ? 0 : getpid(), signal);
+	sigprocmask(SIG_UNBLOCK, &one, &old);	/* stopped here, unless nobody could continue us */
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	if (c)
+		take_terminal(c);
+}
+
 int console_wait_ms(const struct console *c)
 {
 	return c->tty_fd >= 0 && !c->raw && !c->ending ? CONSOLE_LOOK_MS : -1;
@@ -386,16 +423,6 @@ bool console_knows_utf8(int tty_fd)
 	return false;
 }
 
-/* The terminal inside begins as the operator has his: the same erase character, the same size. */
-static void furnish(struct console *c)
-{
-	struct termios modes;
-
-	if (c->tty_fd >= 0 && tcgetattr(c->tty_fd, &modes) == 0)
-		(void)tcsetattr(c->master_fd, TCSANOW, &modes);
-	console_resize(c);
-}
-
 static void start_keeper(struct console *c)
 {
 	static const char *const argv[] = { "ward-keeper", NULL };
@@ -424,7 +451,7 @@ int console_create(const struct console_config *config, struct console **ret_con
 	if (c->tty_fd < 0)
 		c->unfiltered = true;	/* a file or a pipe gets the bytes as they are */
 	(void)fcntl(c->master_fd, F_SETFL, O_NONBLOCK);
-	furnish(c);
+	console_resize(c);
 	if (c->tty_fd >= 0)
 		start_keeper(c);
 	take_terminal(c);

@@ -11,6 +11,13 @@
 
 struct console;
 
+/* How a terminal inside begins: as the operator has his. */
+struct console_shape {
+	unsigned short size[4];		/* struct winsize */
+	unsigned char modes[60];	/* struct termios as the kernel has it, and room */
+	bool has_modes;
+};
+
 struct console_config {
 	int master_fd, slave_fd;	/* of the terminal inside; taken, whatever the answer is. slave_fd may be -1 */
 	bool unfiltered;		/* process.terminal: raw */
@@ -21,6 +28,11 @@ unsigned console_terminals(void);
 
 /* Whether a terminal is known to speak UTF-8; any other could take bytes of it for control characters. */
 bool console_knows_utf8(int tty_fd);
+
+/* The operator's terminal as it is now; without one 80 columns and 24 rows. */
+void console_look(struct console_shape *shape);
+/* Gives a terminal that shape, by either end, before anybody uses it. */
+void console_furnish(int fd, const struct console_shape *shape);
 
 /* Brings the operator and a terminal inside together. The operator's terminal is the first of 0-2 that is one: it goes into
  * raw mode while we are in its foreground. Where none is one, standard input is typed and standard output shows what comes.

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "lib/net.h"
+#include "lib/console.h"
 #include "lib/result.h"
 #include "lib/timing.h"
 
@@ -15,7 +16,8 @@ struct running {
 	int control_fd;		/* SOCK_SEQPACKET to ward-init: guest/protocol.h; closing it ends the sandbox */
 	int notify_fd;		/* seccomp listener, -1: none */
 	int proc_fd;		/* the sandbox's /proc, -1: none */
-	int master_fd, slave_fd;	/* of the terminal inside, -1: none */
+	struct console_shape shape;	/* of the terminal inside, where there is one; for the engine */
+	int master_fd, slave_fd;	/* of that terminal, -1: none */
 	int tmpfs_fds[6];	/* under the watch: /tmp, /home/agent, /dev/shm, /run */
 	size_t tmpfs_count;
 	struct net_fd net_fds[NET_FDS_MAX];	/* for the gateway and nobody else */

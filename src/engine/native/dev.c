@@ -75,6 +75,9 @@ long native_terminal(struct native_child *c)
 	if (slave < 0)
 		return slave;
 	c->slave_fd = (int)slave;
+	if (c->shape->has_modes)
+		raw_call(SYS_ioctl, slave, TCSETS, c->shape->modes);
+	raw_call(SYS_ioctl, slave, TIOCSWINSZ, c->shape->size);
 	for (int i = 0; i < 3; i++)
 		if (c->stdio_fds[i] < 0)
 			c->stdio_fds[i] = c->slave_fd;

@@ -54,6 +54,7 @@ struct native_child {
 
 	/* known from the word on */
 	const struct plan *plan;
+	const struct console_shape *shape;	/* of the terminal */
 	uint64_t signal_mask;		/* the caller's, for the command */
 	int stdio_fds[3];		/* these three sorts of descriptors come with the word; -1: the terminal */
 	int cgroup_fds[4];		/* v1: the child writes itself into them */

@@ -118,6 +118,7 @@ static int native_start(const struct plan *p, const int stdio_fds[3], struct run
 	}
 	m = run->child;
 	memcpy(m->child.stdio_fds, stdio_fds, sizeof(m->child.stdio_fds));	/* the numbers: which of them come */
+	m->child.shape = &run->shape;
 	memcpy(&m->child.signal_mask, &run->caller_mask, sizeof(m->child.signal_mask));
 	if (run->cgroup)
 		m->child.cgroup_count = cgroup_self_fds(run->cgroup, m->child.cgroup_fds,
