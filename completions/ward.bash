@@ -69,13 +69,31 @@ _ward_options() {
 		other=""
 		;;
 	exec)
-		options="--interactive --env --chdir --json --help -i -C -h"
+		options="--interactive --tty --env --chdir --json --help -i -t -C -h"
 		file=""
 		directory="--chdir -C"
 		other="--env"
 		;;
 	ps)
 		options="--all --json --help -a -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	attach)
+		options="--exclusive --read-only --json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	logs)
+		options="--follow --tail --json --help -f -h"
+		file=""
+		directory=""
+		other="--tail"
+		;;
+	stats)
+		options="--no-stream --json --help -h"
 		file=""
 		directory=""
 		other=""
@@ -173,7 +191,7 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps wait pause resume stop kill rm diff apply discard help version --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats wait pause resume stop kill rm diff apply discard help version --help --version" -- "$word")
 		return
 	fi
 	_ward_options "$verb"
@@ -198,7 +216,7 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps wait pause resume stop kill rm diff apply discard help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats wait pause resume stop kill rm diff apply discard help version" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls restore" -- "$word")
 	elif [[ $verb == @(run|shell|plan|exec) ]]; then

@@ -1,7 +1,8 @@
 /*
  * ward exec: a command in a sandbox that runs. In: its name, the command, 0-2. Out: the command's exit code. The sandbox makes the pipes and
  * hands over their outer ends; this process moves the bytes, so nothing that it has open goes inside, and what goes to a
- * terminal passes the filter. Signals go to the command. When this process goes, the command is told as by a hang-up.
+ * terminal passes the filter. With -t the command has a terminal of the sandbox's own, and lib/console.c stands between that and
+ * the operator's. Signals go to the command. When this process goes, the command is told as by a hang-up.
  */
 #include "cli/boxes.h"
 
@@ -21,19 +22,21 @@
 struct session {
 	struct client client;
 	struct streams streams;
+	struct console *console;	/* with -t */
 	int signal_fd;
 	unsigned asked;		/* times that the end was asked for */
 	bool over;
 	int code;
 };
 
-static int take_signals(struct session *s)
+static int take_signals(struct session *s, bool terminal)
 {
-	static const int passed_on[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+	static const int passed_on[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2,
+					 SIGWINCH, SIGTSTP, SIGCONT, SIGTTIN, SIGTTOU };
 	sigset_t set;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_LEN(passed_on); i++)
+	for (size_t i = 0; i < (terminal ? ARRAY_LEN(passed_on) : 6); i++)	/* the others are about terminals */
 		sigaddset(&set, passed_on[i]);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -54,12 +57,28 @@ static void add_relay(struct streams *s, int from, int to, bool input)
 			     .clean = !input && isatty(other) };
 }
 
+/* Signals that are about our own terminal. */
+static bool on_job_signal(struct session *s, int signal)
+{
+	if (signal == SIGWINCH)
+		console_resize(s->console);
+	else if (signal == SIGCONT)
+		console_resume(s->console);
+	else if (signal == SIGTSTP || signal == SIGTTIN)
+		console_suspend(s->console, signal, false);
+	else
+		return signal == SIGTTOU;
+	return true;
+}
+
 static void on_signal(struct session *s)
 {
 	struct signalfd_siginfo info;
 	struct ward_err ignored = { 0 };
 
 	if (read(s->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return;
+	if (s->console && on_job_signal(s, (int)info.ssi_signo))
 		return;
 	if (info.ssi_signo != SIGUSR1 && info.ssi_signo != SIGUSR2 && ++s->asked >= IMPATIENT) {
 		s->over = true;
@@ -80,6 +99,11 @@ static void on_answer(struct session *s, const struct options *o)
 	} else if (a.message.op == CONTROL_EXITED) {
 		s->over = true;
 		s->code = a.message.a & 0xff;
+	} else if (a.message.op == CONTROL_STOPPED) {
+		if (s->console && console_in_front(s->console)) {
+			console_suspend(s->console, SIGTSTP, true);
+			(void)!client_send(&s->client, CONTROL_SIGNAL, 0, SIGCONT, 0, &e);
+		}
 	} else if (a.message.op == CONTROL_FAILED) {
 		s->over = true;
 		ward_fail(&e, a.message.a, "%s", strerror(a.message.a));
@@ -93,16 +117,27 @@ static void on_answer(struct session *s, const struct options *o)
 
 static void move_once(struct session *s, const struct options *o)
 {
-	struct pollfd polled[2 + STREAMS_POLLS];
-	size_t relays = streams_poll(&s->streams, polled + 2);
+	struct pollfd polled[2 + STREAMS_POLLS + CONSOLE_POLLS];
+	size_t relays = streams_poll(&s->streams, polled + 2), count = 2 + relays;
 
 	polled[0] = (struct pollfd){ .fd = s->client.fd, .events = POLLIN };
 	polled[1] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
-	if (poll(polled, 2 + relays, -1) < 0)
+	if (s->console) {
+		console_poll(s->console, polled + count);
+		count += CONSOLE_POLLS;
+	}
+	if (poll(polled, count, s->console ? console_wait_ms(s->console) : -1) < 0)
 		return;
 	if (polled[1].revents)
 		on_signal(s);
 	streams_move(&s->streams, polled + 2, relays);
+	if (s->console) {
+		console_move(s->console, polled + 2 + relays);
+		if (console_hung_up(s->console)) {
+			s->over = true;
+			s->code = 128 + SIGHUP;
+		}
+	}
 	if (polled[0].revents)
 		on_answer(s, o);
 }
@@ -143,6 +178,21 @@ static void drain(struct session *s)
 	}
 }
 
+/* The same for a terminal. */
+static void drain_console(struct session *s)
+{
+	struct pollfd polled[CONSOLE_POLLS];
+
+	console_end(s->console);
+	for (;;) {
+		console_poll(s->console, polled);
+		if ((polled[0].fd < 0 && polled[1].fd < 0) || poll(polled, CONSOLE_POLLS, 2000) == 0)
+			break;
+		console_move(s->console, polled);
+	}
+	console_destroy(s->console);
+}
+
 /* NAME stands for the caller's own value. */
 static int gather_env(const struct options *o, struct strv *env, struct ward_err *e)
 {
@@ -159,17 +209,35 @@ static int gather_env(const struct options *o, struct strv *env, struct ward_err
 			return ward_fail(e, EINVAL, "--env %.80s: there is no such variable to pass on", value);
 		strv_addf(env, "%s=%s", value, own);
 	}
+	if (o->tty && getenv("TERM"))
+		strv_addf(env, "TERM=%s", getenv("TERM"));
 	return env->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
+}
+
+static int open_console(struct session *s, const struct client_answer *a, struct ward_err *e)
+{
+	const struct console_config config = { .master_fd = a->fds[0], .slave_fd = a->fds[1] };
+
+	return console_create(&config, &s->console, e);
+}
+
+static void add_relays(struct session *s, const struct client_answer *a)
+{
+	size_t next = 0;
+
+	if (a->fd_count == 3)
+		add_relay(&s->streams, STDIN_FILENO, a->fds[next++], true);
+	add_relay(&s->streams, a->fds[next], STDOUT_FILENO, false);
+	add_relay(&s->streams, a->fds[next + 1], STDERR_FILENO, false);
 }
 
 static int start(struct session *s, const struct options *o, struct ward_err *e)
 {
 	auto_strv env = { 0 };
-	struct control_exec x = { .flags = o->input ? CONTROL_INPUT : 0, .cwd = o->cwd ? o->cwd : "",
+	struct control_exec x = { .flags = o->tty ? CONTROL_TERMINAL : o->input ? CONTROL_INPUT : 0, .cwd = o->cwd ? o->cwd : "",
 				  .argv = o->words + 1 };
 	struct client_answer a;
 	struct box_info box = { 0 };
-	size_t next = 0;
 	int r = gather_env(o, &env, e);
 
 	x.env = env.items;
@@ -184,13 +252,9 @@ static int start(struct session *s, const struct options *o, struct ward_err *e)
 		r = client_receive(&s->client, &a, CLIENT_ANSWER_MS, e);
 	if (r < 0)
 		return r;
-	if (a.message.op != CONTROL_STARTED || a.fd_count != (o->input ? 3 : 2))
+	if (a.message.op != CONTROL_STARTED || a.fd_count != (o->input && !o->tty ? 3 : 2))
 		return ward_fail(e, EPROTO, "the sandbox gave another answer than was asked for");
-	if (o->input)
-		add_relay(&s->streams, STDIN_FILENO, a.fds[next++], true);
-	add_relay(&s->streams, a.fds[next], STDOUT_FILENO, false);
-	add_relay(&s->streams, a.fds[next + 1], STDERR_FILENO, false);
-	return 0;
+	return o->tty ? open_console(s, &a, e) : (add_relays(s, &a), 0);
 }
 
 int verb_exec(struct options *o)
@@ -208,7 +272,7 @@ int verb_exec(struct options *o)
 		ward_fail(&e, EINVAL, "no command was given");
 		return say_usage(&e, o);
 	}
-	if (take_signals(&s) < 0) {
+	if (take_signals(&s, o->tty) < 0) {
 		ward_fail_errno(&e, "cannot receive signals");
 		return say_error(&e, o->json, EXIT_REFUSED);
 	}
@@ -218,6 +282,8 @@ int verb_exec(struct options *o)
 		while (!s.over)
 			move_once(&s, o);
 		drain(&s);
+		if (s.console)
+			drain_console(&s);
 		streams_finish(&s.streams);
 	}
 	client_close(&s.client);

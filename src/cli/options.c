@@ -173,25 +173,46 @@ static int apply(struct options *o, const struct option_row *row, const char *op
 	return ward_fail(e, ENOTSUP, "%s is not yet supported by this build", option);
 }
 
+/* Letters of one word that take no value, but for the last: -it. *ret_row is the last, *ret_value what stands behind it. */
+static int read_letters(struct options *o, const char *word, const struct option_row **ret_row, const char **ret_value,
+			struct ward_err *e)
+{
+	for (const char *letter = word + 1;; letter++) {
+		const struct option_row *row = find_short(o->verb, *letter);
+		int r;
+
+		if (!row)
+			return fail_unknown(o->verb, word, e);
+		if (row->metavar[0] || !letter[1]) {
+			*ret_row = row;
+			*ret_value = letter[1] ? letter + 1 : NULL;
+			return 0;
+		}
+		r = apply(o, row, row->name, "", e);
+		if (r < 0)
+			return r;
+	}
+}
+
 /* One option at **at; *at moves over a value of its own word. */
 static int read_one(struct options *o, char ***at, struct ward_err *e)
 {
 	const char *word = **at, *value = NULL;
-	bool is_long = word[1] == '-';
-	const struct option_row *row;
+	const struct option_row *row = NULL;
 
-	if (is_long) {
+	if (word[1] == '-') {
 		size_t n = strcspn(word, "=");
 
 		row = find_long(o->verb, word, n);
 		if (word[n])
 			value = word + n + 1;
 	} else {
-		row = find_short(o->verb, word[1]);
-		if (word[2])
-			value = word + 2;
+		int r = read_letters(o, word, &row, &value, e);
+
+		if (r < 0)
+			return r;
 	}
-	if (!row || (!is_long && value && !row->metavar[0]))
+	if (!row)
 		return fail_unknown(o->verb, word, e);
 	if (!row->metavar[0] && value)
 		return ward_fail(e, EINVAL, "%s takes no value", row->name);

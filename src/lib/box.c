@@ -100,7 +100,13 @@ static int prepare_streams(struct box *b, struct ward_err *e)
 		return streams_prepare(&b->streams, b->plan, b->engine->terminals, e);
 	b->streams = (struct streams){ .inside = { -1, -1, -1 }, .unread_fd = -1 };
 	r = boxes_enter(b->plan, b->detached->name, &b->detached->entry, e);
-	return r < 0 ? r : serve_create(b, &b->detached->entry, &b->serve, b->streams.inside, e);
+	if (r == 0 && b->plan->spec->tty && !b->engine->terminals) {
+		r = ward_fail(e, ENOTSUP, "-t: there are no terminals inside without namespaces");
+		ward_remedy(e, "leave out -t, or see ward doctor");
+	}
+	return r < 0 ? r
+		     : serve_create(b, &b->detached->entry, b->plan->spec->tty && !box_is_idle(b), &b->serve,
+				    b->streams.inside, e);
 }
 
 static int start(struct box *b, struct ward_err *e)
@@ -134,6 +140,8 @@ static int start(struct box *b, struct ward_err *e)
 	timing_end(b->run.timing, "wait until it is built", began);
 	if (b->streams.no_terminal)
 		strv_add(&b->result->notes, "no terminal inside, only pipes: this engine has none");
+	if (r == 0 && b->run.master_fd >= 0 && b->serve)
+		serve_open_terminal(b->serve, take_fd(&b->run.master_fd), take_fd(&b->run.slave_fd));
 	if (r == 0 && b->run.master_fd >= 0)
 		r = streams_open_terminal(&b->streams, b->plan, take_fd(&b->run.master_fd),
 					  take_fd(&b->run.slave_fd), e);

@@ -73,6 +73,8 @@ int control_check_answer(const void *bytes, size_t n)
 	case CONTROL_STARTED:
 	case CONTROL_EXITED:
 	case CONTROL_FAILED:
+	case CONTROL_STOPPED:
+	case CONTROL_TURN:
 		return n == sizeof(m) ? 0 : -EINVAL;
 	case CONTROL_USAGE:
 		return n == sizeof(m) + sizeof(struct control_usage) ? 0 : -EINVAL;

@@ -20,16 +20,19 @@ enum control_op {
 	CONTROL_PAUSE,		/* -> CONTROL_OK when every process stands still */
 	CONTROL_RESUME,		/* -> CONTROL_OK */
 	CONTROL_WAIT,		/* -> CONTROL_OK; the connection ends when the sandbox has, and its result is kept */
-	CONTROL_ATTACH,		/* flags -> CONTROL_STARTED with one descriptor: output out of it, input into it */
+	CONTROL_ATTACH,		/* flags -> CONTROL_STARTED with one descriptor: output out of it, input into it; a 1: the
+				 * command has a terminal. Later CONTROL_TURN */
 	CONTROL_SIZE,		/* of an attached terminal: a rows, b columns; no answer */
 	CONTROL_REQUESTS,
 	/* from ward-box */
 	CONTROL_OK = 128,
 	CONTROL_ERROR,		/* a: errno; behind it what, why, remedy, each ended by NUL */
-	CONTROL_STARTED,	/* with descriptors: of an exec the outer ends of 0 (with CONTROL_INPUT), 1, 2; of a terminal one */
+	CONTROL_STARTED,	/* with descriptors: the outer ends of 0 (with CONTROL_INPUT), 1, 2; or both ends of the terminal */
 	CONTROL_EXITED,		/* a: exit code, b: signal or 0 */
 	CONTROL_FAILED,		/* it could not be executed; a: errno, b: 125, 126 or 127 */
-	CONTROL_USAGE		/* behind it struct control_usage */
+	CONTROL_USAGE,		/* behind it struct control_usage */
+	CONTROL_STOPPED,	/* the command of this connection was stopped on its terminal */
+	CONTROL_TURN		/* to who is attached: a 1: your input counts; 0: somebody else has taken it over */
 };
 
 enum control_flag {

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -163,7 +164,11 @@ static void obey(struct serve *s, struct serve_client *c, char *bytes, size_t n)
 		serve_answer(c, CONTROL_OK, 0, 0);
 		break;
 	case CONTROL_ATTACH:
+		serve_attach(s, c, m.flags);
+		break;
 	case CONTROL_SIZE:
+		serve_size(s, c, m.a, m.b);
+		break;
 	case CONTROL_REQUESTS:
 	case CONTROL_OK:
 	case CONTROL_ERROR:
@@ -171,6 +176,8 @@ static void obey(struct serve *s, struct serve_client *c, char *bytes, size_t n)
 	case CONTROL_EXITED:
 	case CONTROL_FAILED:
 	case CONTROL_USAGE:
+	case CONTROL_STOPPED:
+	case CONTROL_TURN:
 		ward_fail(&e, ENOTSUP, "this sandbox does not know the request %u", m.op);
 		serve_refuse(c, &e);
 		break;
@@ -193,7 +200,7 @@ static void read_request(struct serve *s, struct serve_client *c)
 		c->gone = true;
 		return;
 	}
-	c->deadline_ms = c->deadline_ms ? io_now_ms() + SILENT_MS : 0;
+	c->deadline_ms = io_now_ms() + SILENT_MS;
 	obey(s, c, at, (size_t)n);
 }
 
@@ -237,7 +244,7 @@ static bool may_ask(int fd)
 static void take_client(struct serve *s, uint64_t now)
 {
 	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct serve_client c = { .fd = fd, .deadline_ms = now + SILENT_MS };
+	struct serve_client c = { .fd = fd, .stream_fd = -1, .deadline_ms = now + SILENT_MS };
 	struct ward_err e = { 0 };
 
 	if (fd < 0)
@@ -252,6 +259,7 @@ static void take_client(struct serve *s, uint64_t now)
 		close(fd);
 		return;
 	}
+	c.number = ++s->last_number;
 	s->clients[s->client_count++] = c;
 }
 
@@ -264,8 +272,15 @@ static void drop_client(struct serve *s, size_t i)
 		box_signal(s->box, SIGHUP, c->tag);
 		box_signal(s->box, SIGCONT, c->tag);
 	}
+	serve_detach(s, c);
 	close(c->fd);
 	s->clients[i] = s->clients[--s->client_count];
+}
+
+/* Whether it may be silent. */
+static bool lasts(const struct serve_client *c)
+{
+	return c->tag || c->waits || c->stream_fd >= 0;
 }
 
 static void drop_gone(struct serve *s, uint64_t now)
@@ -273,7 +288,7 @@ static void drop_gone(struct serve *s, uint64_t now)
 	for (size_t i = s->client_count; i-- > 0;) {
 		struct serve_client *c = &s->clients[i];
 
-		if (c->gone || (c->deadline_ms && !c->tag && !c->waits && now >= c->deadline_ms))
+		if (c->gone || (!lasts(c) && now >= c->deadline_ms))
 			drop_client(s, i);
 	}
 }
@@ -285,7 +300,7 @@ uint64_t serve_due_ms(const struct serve *s)
 	for (size_t i = 0; i < s->client_count; i++) {
 		const struct serve_client *c = &s->clients[i];
 
-		if (!c->tag && !c->waits && (!due || c->deadline_ms < due))
+		if (!lasts(c) && (!due || c->deadline_ms < due))
 			due = c->deadline_ms;
 	}
 	return due;
@@ -293,11 +308,16 @@ uint64_t serve_due_ms(const struct serve *s)
 
 size_t serve_poll(struct serve *s, struct pollfd *polled)
 {
-	polled[0] = (struct pollfd){ .fd = s->listen_fd, .events = POLLIN };
-	polled[1] = (struct pollfd){ .fd = s->output_fd, .events = POLLIN };
-	for (size_t i = 0; i < s->client_count; i++)
-		polled[2 + i] = (struct pollfd){ .fd = s->clients[i].fd, .events = POLLIN };
-	return 2 + s->client_count;
+	bool typing = s->typed_done < s->typed_len;
+	struct pollfd *p = polled;
+
+	*p++ = (struct pollfd){ .fd = s->listen_fd, .events = POLLIN };
+	*p++ = (struct pollfd){ .fd = s->output_fd, .events = (short)(POLLIN | (typing ? POLLOUT : 0)) };
+	for (size_t i = 0; i < s->client_count; i++) {
+		*p++ = (struct pollfd){ .fd = s->clients[i].fd, .events = POLLIN };
+		*p++ = (struct pollfd){ .fd = typing ? -1 : s->clients[i].stream_fd, .events = POLLIN };
+	}
+	return (size_t)(p - polled);
 }
 
 /* One read of the command's output. */
@@ -315,6 +335,7 @@ static bool take_output(struct serve *s)
 	}
 	s->box->streams.out_bytes += (size_t)n;
 	log_add(&s->log, data, (size_t)n);
+	serve_show(s, data, (size_t)n);
 	return true;
 }
 
@@ -324,11 +345,16 @@ bool serve_handle(struct serve *s, const struct pollfd *polled, size_t count, ui
 
 	for (size_t i = 0; i < count; i++)
 		some |= polled[i].revents != 0;
-	if (polled[1].revents)
+	if (polled[1].revents & POLLOUT && s->typed_len)
+		serve_push(s);
+	if (polled[1].revents & ~POLLOUT)
 		take_output(s);
-	for (size_t i = 0; i + 2 < count; i++)
-		if (polled[2 + i].revents)
+	for (size_t i = 0; 2 * i + 2 < count; i++) {
+		if (polled[2 + 2 * i].revents)
 			read_request(s, &s->clients[i]);
+		if (polled[3 + 2 * i].revents && s->clients[i].stream_fd >= 0)
+			serve_type(s, &s->clients[i]);
+	}
 	drop_gone(s, now);
 	if (polled[0].revents)
 		take_client(s, now);
@@ -337,6 +363,8 @@ bool serve_handle(struct serve *s, const struct pollfd *polled, size_t count, ui
 
 void serve_drain(struct serve *s)
 {
+	own_close_fd(&s->slave_fd);	/* then the terminal's end is an end */
+	s->slave_fd = -1;
 	while (s->output_fd >= 0 && take_output(s))
 		;
 }
@@ -388,7 +416,17 @@ static int make_output(struct serve *s, int inside_fds[3], struct ward_err *e)
 	return 0;
 }
 
-int serve_create(struct box *b, struct box_entry *entry, struct serve **ret_serve, int inside_fds[3],
+void serve_open_terminal(struct serve *s, int master_fd, int slave_fd)
+{
+	const struct winsize size = { .ws_row = 24, .ws_col = 80 };
+
+	s->output_fd = master_fd;
+	s->slave_fd = slave_fd;
+	(void)fcntl(master_fd, F_SETFL, O_NONBLOCK);
+	(void)ioctl(master_fd, TIOCSWINSZ, &size);
+}
+
+int serve_create(struct box *b, struct box_entry *entry, bool terminal, struct serve **ret_serve, int inside_fds[3],
 		 struct ward_err *e)
 {
 	struct serve *s = calloc(1, sizeof(*s));
@@ -398,11 +436,12 @@ int serve_create(struct box *b, struct box_entry *entry, struct serve **ret_serv
 		return ward_fail(e, ENOMEM, "out of memory");
 	s->box = b;
 	s->entry = entry;
-	s->output_fd = s->log.fd = -1;
+	s->output_fd = s->slave_fd = s->log.fd = -1;
+	s->terminal = terminal;
 	r = s->listen_fd = listen_in(entry->run_fd, e);
 	if (r >= 0)
 		r = log_open(&s->log, entry->dir_fd, e);
-	if (r >= 0)
+	if (r >= 0 && !terminal)
 		r = make_output(s, inside_fds, e);
 	if (r < 0) {
 		serve_destroy(s);
@@ -417,10 +456,8 @@ void serve_close(struct serve *s)
 {
 	boxes_set_state(s->entry, BOX_ENDING);
 	for (size_t i = s->client_count; i-- > 0;)
-		if (!s->clients[i].waits && !s->clients[i].tag) {
-			close(s->clients[i].fd);
-			s->clients[i] = s->clients[--s->client_count];
-		}
+		if (!s->clients[i].waits && !s->clients[i].tag)
+			drop_client(s, i);
 }
 
 void serve_destroy(struct serve *s)
@@ -430,7 +467,10 @@ void serve_destroy(struct serve *s)
 	own_close_fd(&s->listen_fd);
 	own_close_fd(&s->output_fd);
 	log_close(&s->log);
-	for (size_t i = 0; i < s->client_count; i++)
+	own_close_fd(&s->slave_fd);
+	for (size_t i = 0; i < s->client_count; i++) {
+		own_close_fd(&s->clients[i].stream_fd);
 		close(s->clients[i].fd);
+	}
 	free(s);
 }

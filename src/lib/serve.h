@@ -11,12 +11,15 @@ struct box;
 struct serve;
 
 #define SERVE_CLIENTS_MAX 96
-#define SERVE_POLL_MAX (2 + SERVE_CLIENTS_MAX)
+#define SERVE_POLL_MAX (2 + 2 * SERVE_CLIENTS_MAX)
 
 /* Listens in the entry's runtime directory and prepares the command's output. entry and box are borrowed for the life of
- * the server. inside_fds become the command's 0-2; the caller closes them. */
-must_check int serve_create(struct box *b, struct box_entry *entry, struct serve **ret_serve, int inside_fds[3],
-			    struct ward_err *e);
+ * the server. inside_fds become the command's 0-2; the caller closes them; with `terminal` they stay -1, and
+ * serve_open_terminal() follows. */
+must_check int serve_create(struct box *b, struct box_entry *entry, bool terminal, struct serve **ret_serve,
+			    int inside_fds[3], struct ward_err *e);
+/* The command's terminal is there: takes both ends. */
+void serve_open_terminal(struct serve *s, int master_fd, int slave_fd);
 /* Fills poll entries (at most SERVE_POLL_MAX), then sees to what poll said; true when there was something. */
 size_t serve_poll(struct serve *s, struct pollfd *polled);
 bool serve_handle(struct serve *s, const struct pollfd *polled, size_t count, uint64_t now_ms);

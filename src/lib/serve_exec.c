@@ -45,6 +45,27 @@ static int make_pipes(const struct plan *p, bool input, struct exec_fds *f)
 	return 0;
 }
 
+/* One terminal for all three; its outer end, and the inner one to keep it open, for the client. */
+static int make_terminal(struct serve *s, struct exec_fds *f, struct ward_err *e)
+{
+	int master = -1, slave = -1, r;
+
+	if (!s->box->engine->terminals || s->box->run.proc_fd < 0)
+		return ward_fail(e, ENOTSUP, "there are no terminals inside without namespaces");
+	r = console_open_pty(s->box->run.proc_fd, &master, &slave, e);
+	if (r < 0)
+		return r;
+	f->outside[0] = master;
+	f->outside[1] = slave;
+	f->outside_count = 2;
+	for (int i = 0; i < 3; i++) {
+		f->inside[i] = fcntl(slave, F_DUPFD_CLOEXEC, 3);
+		if (f->inside[i] < 0)
+			return ward_fail_errno(e, "cannot hand a terminal to the sandbox");
+	}
+	return 0;
+}
+
 static int tell_init(struct serve *s, void *bytes, size_t n, const int fds[3])
 {
 	union {
@@ -90,7 +111,7 @@ static bool can_start(const struct serve *s, const struct serve_client *c, struc
 	return false;
 }
 
-static int start(struct serve *s, struct serve_client *c, char *bytes, size_t n, struct exec_fds *f)
+static int start(struct serve *s, struct serve_client *c, char *bytes, size_t n, struct exec_fds *f, struct ward_err *e)
 {
 	struct guest_message word = { .op = GUEST_EXEC, .tag = ++s->last_tag ? s->last_tag : ++s->last_tag };
 	struct control_message m;
@@ -100,12 +121,20 @@ static int start(struct serve *s, struct serve_client *c, char *bytes, size_t n,
 	word.a = m.a;
 	word.b = m.b;
 	memcpy(bytes, &word, sizeof(word));
-	r = make_pipes(s->box->plan, m.flags & CONTROL_INPUT, f);
-	if (r == 0)
-		r = tell_init(s, bytes, n, f->inside);
-	if (r == 0)
-		c->tag = word.tag;
-	return r;
+	if (m.flags & CONTROL_TERMINAL) {
+		r = make_terminal(s, f, e);
+	} else {
+		r = make_pipes(s->box->plan, m.flags & CONTROL_INPUT, f);
+		if (r < 0)
+			ward_fail(e, -r, "cannot make pipes: %s", strerror(-r));
+	}
+	if (r < 0)
+		return r;
+	r = tell_init(s, bytes, n, f->inside);
+	if (r < 0)
+		return ward_fail(e, -r, "cannot hand the command to the sandbox: %s", strerror(-r));
+	c->tag = word.tag;
+	return 0;
 }
 
 void serve_exec(struct serve *s, struct serve_client *c, char *bytes, size_t n)
@@ -119,9 +148,8 @@ void serve_exec(struct serve *s, struct serve_client *c, char *bytes, size_t n)
 		serve_refuse(c, &e);
 		return;
 	}
-	r = start(s, c, bytes, n, &f);
+	r = start(s, c, bytes, n, &f, &e);
 	if (r < 0) {
-		ward_fail(&e, -r, "cannot hand the command to the sandbox: %s", strerror(-r));
 		serve_refuse(c, &e);
 	} else {
 		box_look_again(s->box);
@@ -142,7 +170,9 @@ void serve_guest(struct serve *s, const struct guest_message *m)
 				     WIFSIGNALED(m->a) ? WTERMSIG(m->a) : 0);
 		else if (m->op == GUEST_FAILED)
 			serve_answer(c, CONTROL_FAILED, m->a, m->b);
-		else
+		else if (m->op == GUEST_STOPPED)
+			serve_answer(c, CONTROL_STOPPED, m->a, 0);
+		if (m->op != GUEST_EXITED && m->op != GUEST_FAILED)
 			return;
 		c->tag = 0;
 		c->deadline_ms = 1;	/* it has what it came for */

@@ -10,6 +10,10 @@ struct serve_client {
 	int fd;
 	uint32_t tag;		/* of the command that it started and that runs; 0: none */
 	uint64_t deadline_ms;	/* when silence ends the connection */
+	uint64_t number;	/* in the order of coming, from 1 */
+	int stream_fd;		/* of one that is attached; -1: it is not */
+	bool types;		/* its input is for the command */
+	bool sized;		/* it has told the size of its terminal */
 	bool waits;		/* for the end of the sandbox */
 	bool gone;		/* to be dropped */
 };
@@ -18,7 +22,13 @@ struct serve {
 	struct box *box;		/* borrowed */
 	struct box_entry *entry;	/* borrowed */
 	int listen_fd;
-	int output_fd;			/* what the command writes; -1: it is closed */
+	int output_fd;			/* what the command writes: a pipe, or its terminal's outer end; -1: it is closed */
+	int slave_fd;			/* of the terminal, so that it lasts; -1: none */
+	bool terminal;
+	uint64_t owner;			/* number of the client whose input alone counts; 0: none */
+	char typed[1024];		/* on its way to the terminal */
+	size_t typed_len, typed_done;
+	uint64_t last_number;
 	struct log log;
 	struct serve_client clients[SERVE_CLIENTS_MAX];
 	size_t client_count;
@@ -29,6 +39,13 @@ struct serve {
 bool serve_send(struct serve_client *c, const void *bytes, size_t n, const int *fds, size_t fd_count);
 void serve_answer(struct serve_client *c, enum control_op op, int32_t a, int32_t b);
 void serve_refuse(struct serve_client *c, const struct ward_err *e);
+/* Attached clients (serve_attach.c): joining, leaving, what the command wrote, what was typed, the size of a terminal. */
+void serve_attach(struct serve *s, struct serve_client *c, unsigned flags);
+void serve_detach(struct serve *s, struct serve_client *c);
+void serve_show(struct serve *s, const char *bytes, size_t n);
+void serve_type(struct serve *s, struct serve_client *c);
+void serve_push(struct serve *s);
+void serve_size(struct serve *s, struct serve_client *c, int rows, int cols);
 /* Starts a command of a request that was checked; the request's bytes are written over. */
 void serve_exec(struct serve *s, struct serve_client *c, char *bytes, size_t n);
 

@@ -2,40 +2,9 @@
 import json
 import os
 import signal
-import subprocess
 import time
 
-
-def box(t, *args, **options):
-    """Starts a detached sandbox and returns its id; it is removed at the end of the test, whatever happens."""
-    t.defer(clean, t)
-    r = t.ward("run", "-d", *args, **options)
-    t.equal(r.rc, 0, f"run -d ({r.err})")
-    return r.out.strip()
-
-
-def clean(t):
-    subprocess.run(t.ward_argv("rm", "--force", "--all"), env=t.environment(), stdout=subprocess.DEVNULL,
-                   preexec_fn=lambda: drop(t))
-
-
-def drop(t):
-    from harness import users
-    users.drop(t.person)
-
-
-def listed(t, *args):
-    return {s["id"]: s for s in json.loads(t.ward("ps", "--json", *args).out)["sandboxes"]}
-
-
-def supervisor(t, box_id):
-    return listed(t, "-a")[box_id]["pid"]
-
-
-def look(t, path):
-    """A file of /proc that only root may read."""
-    with t.root(), open(path) as f:
-        return f.read()
+from harness.boxes import box, listed, look, supervisor
 
 
 def test_life(t):

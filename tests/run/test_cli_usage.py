@@ -3,9 +3,9 @@ import os
 import shutil
 import subprocess
 
-VERBS = ["run", "plan", "check", "init", "trust", "doctor", "quarantine", "exec", "ps", "wait", "pause", "resume",
-         "stop", "kill", "rm", "diff", "apply", "discard", "help", "version"]
-LATER_VERBS = ["attach", "logs", "explain", "learn", "audit", "serve", "render"]
+VERBS = ["run", "plan", "check", "init", "trust", "doctor", "quarantine", "exec", "ps", "attach", "logs", "stats", "wait",
+         "pause", "resume", "stop", "kill", "rm", "diff", "apply", "discard", "help", "version"]
+LATER_VERBS = ["explain", "learn", "audit", "serve", "render"]
 LATER_OPTIONS = [["--allow", "h:1"],
                  ["--hints"], ["--isolation", "vm"], ["--image", "debian:12"], ["--gpus", "all"]]
 

@@ -106,7 +106,7 @@ static void test_refusals(unused_arg void **state)
 	check_refusal(READ(VERB_RUN, "--memroy=5", "c"), "unknown option --memroy=5", "--memory");
 	check_refusal(READ(VERB_RUN, "--qqqqqqqq", "c"), "unknown option", "ward run --help");
 	check_refusal(READ(VERB_RUN, "-Z", "c"), "unknown option -Z", "");
-	check_refusal(READ(VERB_RUN, "-vv", "c"), "unknown option -vv", "");
+	check_refusal(READ(VERB_RUN, "-vZ", "c"), "unknown option -vZ", "");
 	check_refusal(READ(VERB_RUN, "--timeout"), "--timeout needs a value: SECONDS", "");
 	check_refusal(READ(VERB_RUN, "--widen=yes", "c"), "--widen takes no value", "");
 	check_refusal(READ(VERB_RUN, "-p", "", "c"), "the value is empty", "");
@@ -127,6 +127,18 @@ static void test_later(unused_arg void **state)
 	for (size_t i = 0; i < ARRAY_LEN(later); i++)
 		check_refusal(READ(VERB_RUN, later[i], "x", "c"), "not yet supported by this build", "");
 	check_refusal(READ(VERB_RUN, "--allow=h:1", "c"), "--allow is not yet supported", "");
+}
+
+static void test_letters(unused_arg void **state)
+{
+	assert_int_equal(READ(VERB_EXEC, "-it", "box", "c"), 0);
+	assert_true(o.input && o.tty);
+	assert_int_equal(READ(VERB_EXEC, "-iC/tmp", "box", "c"), 0);
+	assert_true(o.input);
+	assert_string_equal(o.cwd, "/tmp");
+	assert_int_equal(READ(VERB_EXEC, "-iC", "/tmp", "box", "c"), 0);
+	assert_string_equal(o.cwd, "/tmp");
+	check_refusal(READ(VERB_EXEC, "-ix", "box", "c"), "unknown option -ix", "");
 }
 
 static void test_many(unused_arg void **state)
@@ -172,7 +184,7 @@ int main(void)
 		cmocka_unit_test(test_forms),	 cmocka_unit_test(test_command_begins),
 		cmocka_unit_test(test_plain_words), cmocka_unit_test(test_mounts),
 		cmocka_unit_test(test_refusals), cmocka_unit_test(test_later),
-		cmocka_unit_test(test_many),	 cmocka_unit_test(test_help),
+		cmocka_unit_test(test_letters),	 cmocka_unit_test(test_many), cmocka_unit_test(test_help),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
