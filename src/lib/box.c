@@ -84,8 +84,6 @@ static int begin_watching(struct box *b, struct ward_err *e)
 	config.disk_count = b->disk_count;
 	if (r == 0 && p->watch)
 		r = watch_create(&config, &b->watch, e);
-	if (r == 0)
-		r = guard_watch_create(p->roots, p->root_count, &b->guard_watch, &b->result->notes, e);
 	if (p->watch || b->run.cgroup)
 		b->tick_at_ms = io_now_ms() + WATCH_TICK_MS;
 	return r;
@@ -133,6 +131,9 @@ static int start(struct box *b, struct ward_err *e)
 	began = timing_now(b->run.timing);
 	if (r == 0 && b->record)
 		r = store_started(b->record, b->run.init_pid, e);
+	/* before the command can run, or what happens in its first moments is missed; the sandbox is being built meanwhile */
+	if (r == 0)
+		r = guard_watch_create(b->plan->roots, b->plan->root_count, &b->guard_watch, &b->result->notes, e);
 	if (r == 0)
 		r = b->engine->release(b->plan, &b->run, b->result, e);
 	if (r == 0 && b->egress)

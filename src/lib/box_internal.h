@@ -32,6 +32,7 @@ struct box {
 	uint64_t started_ms, deadline_ms, kill_at_ms, tick_at_ms, notify_at_ms, slim_at_ms;
 	bool tried_guardian, dead, exited, failed;
 	bool paused;			/* by the cpu limit */
+	bool stopped_by_init;		/* box_stop_all() had to ask ward-init */
 	bool stopped;			/* the command was, on its terminal */
 	bool held;			/* by the operator */
 	bool ending;			/* it was asked to */

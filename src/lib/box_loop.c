@@ -42,9 +42,16 @@ void box_kill(struct box *b)
 
 void box_stop_all(struct box *b, bool stop)
 {
-	if (b->run.cgroup && cgroup_freeze(b->run.cgroup, stop) == 0)
-		return;
-	box_tell_init(b, stop ? GUEST_STOP : GUEST_CONTINUE, 0);
+	bool frozen = b->run.cgroup && cgroup_freeze(b->run.cgroup, stop) == 0;
+
+	/* a freeze that does not come about in time (a process waits for a disk) may hold ward-init already */
+	if (stop && !frozen && b->run.cgroup)
+		(void)!cgroup_freeze(b->run.cgroup, false);
+	if (stop)
+		b->stopped_by_init = !frozen;
+	/* who stopped them lets them go on, whatever the freezer can do by then */
+	if (b->stopped_by_init)
+		box_tell_init(b, stop ? GUEST_STOP : GUEST_CONTINUE, 0);
 }
 
 static void end_by_limit(struct box *b, enum limit l)

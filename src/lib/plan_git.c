@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/io.h"
 #include "base/path.h"
@@ -52,10 +53,12 @@ static int on_setting(void *ctx, const struct gitconfig_entry *entry)
 static void read_config(struct identity *id, const char *base, const char *rest)
 {
 	auto_free char *path = base && *base == '/' ? path_join(base, rest) : NULL;
+	auto_fd fd = path ? open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
 	struct identity before = *id;
 	auto_buf text = { 0 };
+	struct stat st;
 
-	if (path && io_read_file(AT_FDCWD, path, CONFIG_BYTES_MAX, &text) == 0 &&
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && io_read_all(fd, CONFIG_BYTES_MAX, &text) == 0 &&
 	    gitconfig_read(buf_text(&text), text.len, on_setting, id) < 0)
 		*id = before;	/* git would refuse it too */
 }

@@ -288,7 +288,7 @@ void result_stopped_text(const struct result *r, const struct plan *p, struct bu
 		remedy_option(&t, out);
 		buf_puts(out, "\n");
 	}
-	for (size_t i = 0; r->exit_code && i < r->denial_count; i++) {
+	for (size_t i = 0; i < r->denial_count; i++) {
 		const struct denial *d = &r->denials[i];
 
 		if (!d->explains || !d->what || !d->why || !d->remedy)

@@ -8,7 +8,7 @@
 struct denial {
 	char *what, *why, *remedy;	/* owned */
 	uint64_t count;
-	bool explains;			/* why the command failed: said whatever standard error is */
+	bool explains;			/* something that a program complained of: said whatever standard error is */
 };
 
 enum layer_state { LAYER_ABSENT, LAYER_IN_FORCE };
@@ -46,7 +46,7 @@ struct result {
 
 /* Adds a denial, or counts it when what is there already. */
 void result_deny(struct result *r, const char *what, const char *why, const char *remedy);
-/* The same for something that explains why a command failed. */
+/* The same for what explains an error that a program has printed. */
 void result_explain(struct result *r, const char *what, const char *why, const char *remedy);
 void result_layer_note(struct result *r, enum layer l, enum layer_state s, const char *note);
 void result_clear(struct result *r);
@@ -55,7 +55,7 @@ void result_clear(struct result *r);
 void result_json(const struct result *r, const struct plan *p, struct buf *out);
 /* The same for an error before there is a result: {"refused": {what, why, remedy}}. */
 void result_refusal_json(const struct ward_err *e, struct buf *out);
-/* What is said whatever standard error is: that a limit was reached, ward ended the run, or why the command failed; one line and its remedy each. */
+/* What is said whatever standard error is: that a limit was reached, ward ended the run, or why a program complained; one line and its remedy each. */
 void result_stopped_text(const struct result *r, const struct plan *p, struct buf *out);
 /* The summary for a person; colour escapes when colour is set. */
 void result_text(const struct result *r, const struct plan *p, bool verbose, bool colour, struct buf *out);

@@ -495,6 +495,8 @@ static void test_memory(void **state)
 		assert_int_equal(by_int(SYS_mmap, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, NULL), ERRNO(ENOMEM));
 		assert_int_equal(by_int(SYS_memfd_create, 1, MFD_CLOEXEC | MFD_ALLOW_SEALING, NULL), closed ? NO_CALL : ALLOW);
 		assert_int_equal(by_int(SYS_memfd_create, 1, MFD_HUGETLB, NULL), ERRNO(ENOMEM));
+		assert_int_equal(by_int(SYS_memfd_create, 1, 0xfffffffe, NULL), ERRNO(ENOMEM));
+		assert_int_equal(by_int(SYS_memfd_create, 1, 0xffffffff, NULL), closed ? NO_CALL : ALLOW);
 		if (set == 0 || flags & SECCOMP_RUNG)
 			continue;
 		for (size_t i = 1; i < ARRAY_LEN(closable); i++)
