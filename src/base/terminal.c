@@ -300,7 +300,7 @@ static void take_escape(struct terminal *t, unsigned char c, struct buf *out)
 	(void)hold(t, c);
 	if (c == '[') {
 		t->state = TERMINAL_CSI;
-	} else if (c == ']' || c == 'P' || c == 'X' || c == '^' || c == '_') {
+	} else if (memchr("]PX^_k", c, 6)) {	/* k: a title, in screen and tmux */
 		t->state = TERMINAL_STRING;
 	} else if (c <= 0x2f) {
 		t->state = TERMINAL_CHARSET;
