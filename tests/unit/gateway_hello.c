@@ -113,7 +113,7 @@ static struct gate gate_for(const char *name)
 	return g;
 }
 
-/* Feeds bytes in pieces; returns how many passed in all, or -reason. */
+/* Feeds bytes in pieces; returns how many passed in all, or -reason; then none has. */
 static long feed(struct gate *g, const struct bytes *o, size_t piece)
 {
 	static uint8_t held[sizeof(o->b)];
@@ -125,8 +125,10 @@ static long feed(struct gate *g, const struct bytes *o, size_t piece)
 		memcpy(held + n, o->b + at, some);
 		n += some;
 		at += some;
-		if (gate_client(g, held, n, &release) == GATE_REFUSE)
+		if (gate_client(g, held, n, &release) == GATE_REFUSE) {
+			assert_int_equal(passed + release, 0);
 			return -(long)g->reason;
+		}
 		assert_true(release <= n);
 		memmove(held, held + release, n - release);
 		n -= release;
