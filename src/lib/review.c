@@ -5,6 +5,7 @@
  *	PLACE/review/ID/record		what it is, see review_record.c
  *	PLACE/review/ID/layer/upper	the changes, as the kernel's overlay leaves them
  *	PLACE/review/ID/layer/work	the kernel's own
+ *	PLACE/review/ID/layer/lower	empty: where the workspace is mounted for a moment
  *
  * PLACE is the state directory. Where that lies on an overlay itself (the root of most containers) or takes no attributes, the
  * kernel refuses it as the place of changes; then it is a directory in /dev/shm, and the run says that changes are in memory.

@@ -9,6 +9,7 @@
 #define REVIEW_LAYER "layer"		/* what the sandbox's overlay is made of: */
 #define REVIEW_UPPER "layer/upper"	/* the changes */
 #define REVIEW_WORK "layer/work"	/* the kernel's own */
+#define REVIEW_LOWER "layer/lower"	/* empty: the workspace is mounted on it for a moment */
 
 /* Where reviews may lie: the state directory, or memory where the kernel takes no changes there. */
 enum review_place { REVIEW_IN_STATE, REVIEW_IN_MEMORY, REVIEW_PLACES };

@@ -147,6 +147,8 @@ static int make_review(struct review_run *r, struct ward_err *e)
 	if (status == 0)
 		status = make_layer_dir(r, REVIEW_WORK, 0700, e);
 	if (status == 0)
+		status = make_layer_dir(r, REVIEW_LOWER, 0700, e);
+	if (status == 0)
 		status = fill_record(r, e);
 	if (status == 0)
 		status = review_write_record(r->dir_fd, &r->record, e);

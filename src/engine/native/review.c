@@ -3,10 +3,10 @@
  * what is read comes from the workspace, what is written goes to the layer. Runs in the child before pivot_root, with the
  * capabilities of its own user namespace; raw system calls only.
  *
- * Both directories are mounted for a moment in ward's own directory of the new root, where the overlay finds them by names that hold
- * no character of the options' syntax, and are unmounted again: nothing inside can reach either of them but through the
- * overlay. Its attributes are in user.overlay (the only ones that a user namespace may write; the kernel keeps the sandbox from
- * setting them), so directories are not redirected: renaming one of the workspace's is EXDEV. It is volatile: nobody has
+ * Both directories are mounted for a moment in ward's own directory of the new root, one in the other, where the overlay finds them by
+ * names that hold no character of the options' syntax, and are unmounted together: nothing inside can reach either of them but
+ * through the overlay. Its attributes are in user.overlay (the only ones that a user namespace may write; the kernel keeps the
+ * sandbox from setting them), so directories are not redirected: renaming one of the workspace's is EXDEV. It is volatile: nobody has
  * to wait for the disk when the sandbox ends.
  */
 #include <errno.h>
@@ -17,8 +17,8 @@
 #include "base/raw.h"
 #include "engine/native/native.h"
 
-#define LOWER ".ward/lower"
 #define LAYER ".ward/layer"
+#define LOWER LAYER "/lower"	/* an empty directory that the supervisor has made */
 
 static const char options[] =
 	"lowerdir=" LOWER ",upperdir=" LAYER "/upper,workdir=" LAYER "/work,userxattr,volatile";
@@ -35,25 +35,22 @@ static long open_layer(const struct native_child *c)
 static long attach(struct native_child *c, long tree, const char *point)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV };
-	long r = tree;
+	long r = tree < 0 ? tree : raw_call(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attr, sizeof(attr));
 
-	if (r >= 0)
-		r = raw_call(SYS_mkdirat, c->base_fd, point, 0700);
-	if (r == 0)
-		r = raw_call(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attr, sizeof(attr));
 	return r < 0 ? r : native_attach((int)tree, c->base_fd, point);
 }
 
 long native_attach_review(struct native_child *c, const struct plan_mount *m, long lower_tree)
 {
 	const char *target = m->target + 1;
-	long r = attach(c, lower_tree, LOWER);
+	long r = raw_call(SYS_mkdirat, c->base_fd, LAYER, 0700);
 
-	if (r == 0) {
-		c->failed_path = c->layer_path;
+	c->failed_path = c->layer_path;
+	if (r == 0)
 		r = attach(c, open_layer(c), LAYER);
-	}
 	c->failed_path = m->target;
+	if (r == 0)
+		r = attach(c, lower_tree, LOWER);
 	if (r == 0)
 		r = native_make_point(c->base_fd, target, false);
 	if (r == 0) {
@@ -62,11 +59,5 @@ long native_attach_review(struct native_child *c, const struct plan_mount *m, lo
 	}
 	if (r == 0)
 		r = raw_call(SYS_umount2, LAYER, MNT_DETACH);
-	if (r == 0)
-		r = raw_call(SYS_umount2, LOWER, MNT_DETACH);
-	if (r < 0)
-		return r;
-	raw_call(SYS_unlinkat, c->base_fd, LAYER, AT_REMOVEDIR);
-	raw_call(SYS_unlinkat, c->base_fd, LOWER, AT_REMOVEDIR);
-	return 0;
+	return r < 0 ? r : raw_call(SYS_unlinkat, c->base_fd, LAYER, AT_REMOVEDIR);
 }
