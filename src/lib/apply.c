@@ -248,8 +248,9 @@ static int refuse_part(const char *path, const char *above, struct ward_err *e)
 	return ward_remedy(e, "discard %s, or apply the review without that path", above);
 }
 
-/* Whether a directory above path hides what the workspace has there; then path cannot come back by itself. */
-static int check_above(const struct review *r, const char *path, struct ward_err *e)
+/* The first directory above path that hides what the workspace has there, because it was deleted or made anew; NULL: none. The caller
+ * frees. */
+static char *find_cover(const struct review *r, const char *path)
 {
 	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
 		auto_free char *above = strndup(path, (size_t)(slash - path));
@@ -258,14 +259,20 @@ static int check_above(const struct review *r, const char *path, struct ward_err
 		auto_fd fd = dir < 0 ? -1 : openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		char value[2];
 
-		if (!above)
-			return ward_fail(e, ENOMEM, "out of memory");
 		if (fd < 0 && dir >= 0 && faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-			return refuse_part(path, above, e);
+			return take_ptr(above);
 		if (fd >= 0 && fgetxattr(fd, "user.overlay.opaque", value, sizeof(value)) >= 0)
-			return refuse_part(path, above, e);
+			return take_ptr(above);
 	}
-	return 0;
+	return NULL;
+}
+
+/* What is covered cannot come back by itself. */
+static int check_above(const struct review *r, const char *path, struct ward_err *e)
+{
+	auto_free char *cover = find_cover(r, path);
+
+	return cover ? refuse_part(path, cover, e) : 0;
 }
 
 /* Takes one path, with all beneath it, out of the upper layer. */
@@ -314,12 +321,13 @@ static void settle(struct review *r, const struct apply_intent *intent)
 	auto_fd dir = intent->at && r->workspace_fd >= 0 ? changes_open_parent(r->workspace_fd, intent->at, &name) : -1;
 	auto_fd upper = intent->at ? changes_open_parent(r->upper_fd, intent->at, &name) : -1;
 	auto_fd a = -1, b = -1;
+	auto_free char *cover = intent->at ? find_cover(r, intent->at) : NULL;
 	struct stat old_st, new_st;
 
 	snprintf(temp, sizeof(temp), "%s%s", APPLY_TEMP, intent->token);
 	if (dir >= 0)
 		unlinkat(dir, temp, 0);
-	if (dir < 0 || upper < 0 || fstatat(dir, name, &old_st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	if (cover || dir < 0 || upper < 0 || fstatat(dir, name, &old_st, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    fstatat(upper, name, &new_st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(old_st.st_mode) || !S_ISREG(new_st.st_mode) ||
 	    old_st.st_size != new_st.st_size || (old_st.st_mode & 0777) != (new_st.st_mode & 0777))
 		return;

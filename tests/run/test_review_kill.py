@@ -1,0 +1,120 @@
+"""ward apply killed at any system call: each path is the old or the new one, the next command completes it, nothing is left."""
+import os
+import random
+import stat
+
+# Runs a program and kills it at its Nth stop at a system call (entries and exits both count); prints how many stops there were.
+KILL_AT = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+	long limit = atol(argv[1]), stops = 0;
+	pid_t pid = fork();
+	int status, sig = 0;
+
+	if (pid == 0) {
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
+		raise(SIGSTOP);
+		execv(argv[2], argv + 2);
+		_exit(98);
+	}
+	waitpid(pid, &status, 0);
+	ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+	for (;;) {
+		ptrace(PTRACE_SYSCALL, pid, 0, sig);
+		if (waitpid(pid, &status, 0) < 0 || WIFEXITED(status) || WIFSIGNALED(status))
+			break;
+		sig = WSTOPSIG(status) & 0x7f;
+		if (WSTOPSIG(status) != (SIGTRAP | 0x80)) {
+			sig = sig == SIGTRAP ? 0 : sig;
+			continue;
+		}
+		sig = 0;
+		if (++stops == limit)
+			kill(pid, SIGKILL);
+	}
+	printf("%ld\n", stops);
+	return WIFSIGNALED(status) ? 77 : WEXITSTATUS(status);
+}
+"""
+
+FILES = {"a": "old a\n", "b": "old b\n", "c": "old c\n", "gone": "gone\n", "dir/x": "x\n", "dir/y": "y\n", "todir": "file\n", "tofile/f": "f\n",
+         "tofile/g": "g\n", "mode": "m\n", "mv": "content that moves\n"}
+CHANGE = ("echo new a > a; echo new b > b; rm gone; rm -r dir; rm todir; mkdir todir; echo in > todir/in; rm -r tofile; echo now > tofile; chmod 755 mode; "
+          "mv mv moved; mkdir -p n/e; echo w > n/e/w; ln -s a link; echo new > new; chmod 700 n")
+WANTED = {"a": "new a\n", "b": "new b\n", "c": "old c\n", "todir/in": "in\n", "tofile": "now\n", "mode": "m\n", "moved": "content that moves\n",
+          "n/e/w": "w\n", "link": "-> a", "new": "new\n"}
+
+
+def content(directory):
+    """path -> text, "-> target" for links."""
+    found = {}
+    for top, dirs, files in os.walk(directory):
+        for name in files + [d for d in dirs if os.path.islink(os.path.join(top, d))]:
+            path = os.path.join(top, name)
+            with open(path, encoding="utf-8") if not os.path.islink(path) else open(os.devnull, encoding="ascii") as f:
+                found[os.path.relpath(path, directory)] = "-> " + os.readlink(path) if os.path.islink(path) else f.read()
+    return found
+
+
+def prepare(t):
+    ws = t.workspace(FILES)
+    r = t.ward("run", "--review", "--", "/bin/sh", "-c", CHANGE, cwd=ws)
+    t.equal(r.rc, 0, r.err)
+    return ws
+
+
+def one_point(t, program, point):
+    ws = prepare(t)
+    r = t.run(program, str(point), t.ward_path, "apply", cwd=ws)
+    for path, text in content(ws).items():
+        name = os.path.basename(path)
+        t.check(name.startswith(".ward-apply-") or text in (FILES.get(path), WANTED.get(path)), f"at {point}: {path} is {text!r}")
+    after = t.ward("diff", cwd=ws)
+    t.check(after.rc in (0, 125), after.err)
+    if after.rc == 0 and after.out:	# it was killed before it had begun
+        t.equal(content(ws), FILES, f"at {point}: neither begun nor completed")
+        t.equal(t.ward("apply", cwd=ws).rc, 0)
+    t.equal(content(ws), WANTED, f"killed at {point}, exit {r.rc}")
+    t.equal(stat.S_IMODE(os.stat(ws + "/n").st_mode), 0o700)
+    t.equal(stat.S_IMODE(os.stat(ws + "/mode").st_mode), 0o755)
+    t.ward("discard", cwd=ws)	# one that has nothing left in it may stay until somebody looks
+    for name in ("review", "applying"):
+        path = os.path.join(t.state_dir, name)
+        t.equal(os.listdir(path) if os.path.isdir(path) else [], [], f"at {point}: left in {name}")
+    t.run("rm", "-rf", ws, check=True)
+
+
+def kill_at(t, count):
+    program = t.compile(KILL_AT)
+    ws = prepare(t)
+    r = t.run(program, "0", t.ward_path, "apply", cwd=ws)
+    t.equal(r.rc, 0, r.err)
+    stops = int(r.out.split()[-1])
+    t.check(stops > 300, f"{stops} stops")
+    # both ends are dull: starting up, and freeing memory
+    points = random.sample(range(60, stops + 1), min(count, stops - 60))
+    for point in sorted(points):
+        one_point(t, program, point)
+
+
+def test_some_points(t):
+    kill_at(t, 24)
+
+
+test_some_points.needs = ("cc",)
+
+
+def test_many_points(t):
+    kill_at(t, 400)
+
+
+test_many_points.needs = ("cc",)
+test_many_points.slow = True
+test_many_points.timeout = 600
