@@ -18,8 +18,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	memcpy(copy, data, n);
 	if (request_read(copy, n, &r, &e) == 0) {
 		auto_buf again = { 0 };
+		auto_strv words = { 0 };
 
-		assert(request_write(&r, &again, &e) == 0);
+		for (size_t i = 0; i < r.count; i++)
+			strv_add(&words, r.words[i]);
+		assert(request_write(r.flags, &words, &again, &e) == 0);
 		assert(again.len == n && memcmp(again.data, data, n) == 0);
 		request_clear(&r);
 	} else {

@@ -6,10 +6,11 @@
 
 #include <string.h>
 
-_Static_assert(sizeof(((struct ward_error *)0)->what) == sizeof(((struct ward_err *)0)->what) &&
-	       sizeof(((struct ward_error *)0)->why) == sizeof(((struct ward_err *)0)->why) &&
-	       sizeof(((struct ward_error *)0)->remedy) == sizeof(((struct ward_err *)0)->remedy),
-	       "a public error holds an inner one");
+_Static_assert(sizeof(struct ward_error) == sizeof(struct ward_err) &&
+	       offsetof(struct ward_error, what) == offsetof(struct ward_err, what) &&
+	       offsetof(struct ward_error, why) == offsetof(struct ward_err, why) &&
+	       offsetof(struct ward_error, remedy) == offsetof(struct ward_err, remedy),
+	       "a public error is an inner one");
 
 const char *ward_version(void)
 {
@@ -23,11 +24,7 @@ void ward_free(void *text)
 
 int api_fail(struct ward_error *ret_e, const struct ward_err *e)
 {
-	if (ret_e) {
-		ret_e->code = e->code;
-		memcpy(ret_e->what, e->what, sizeof(ret_e->what));
-		memcpy(ret_e->why, e->why, sizeof(ret_e->why));
-		memcpy(ret_e->remedy, e->remedy, sizeof(ret_e->remedy));
-	}
+	if (ret_e)
+		memcpy(ret_e, e, sizeof(*ret_e));
 	return -e->code;
 }

@@ -28,6 +28,7 @@ struct child {
 	const char *path;
 	char *const *envp;
 	int null_fd, sock_fd;	/* both above REQUEST_FD */
+	bool keep_stdio;
 	char *stack;		/* of the second child */
 	long error;		/* negative: what went wrong */
 	const char *where;
@@ -60,7 +61,7 @@ static int become_box(void *argument)
 	raw_call(SYS_setsid);
 	for (int i = 1; i <= LAST_SIGNAL; i++)
 		raw_call(SYS_rt_sigaction, i, &plain, 0, 8);	/* SIGKILL and SIGSTOP say no */
-	for (int i = 0; i < REQUEST_FD; i++) {
+	for (int i = 0; i < REQUEST_FD && !c->keep_stdio; i++) {
 		r = raw_call(SYS_dup3, c->null_fd, i, 0);
 		if (r < 0)
 			return fail_child(c, "dup3", r);
@@ -126,11 +127,11 @@ static int above(int fd)
 	return moved;
 }
 
-static int start_box(const char *path, int *ret_fd, struct ward_err *e)
+static int start_box(const char *path, bool keep_stdio, int *ret_fd, struct ward_err *e)
 {
 	auto_fd null_fd = above(open("/dev/null", O_RDWR | O_CLOEXEC));
 	auto_fd ours = -1, theirs = -1;
-	struct child c = { .path = path, .envp = environ };
+	struct child c = { .path = path, .envp = environ, .keep_stdio = keep_stdio };
 	int pair[2];
 	int r;
 
@@ -149,12 +150,12 @@ static int start_box(const char *path, int *ret_fd, struct ward_err *e)
 }
 
 /* The request as a descriptor whose content cannot change any more. */
-static int seal_request(const struct request *r, uint32_t *ret_bytes, struct ward_err *e)
+static int seal_request(uint32_t flags, const struct strv *words, uint32_t *ret_bytes, struct ward_err *e)
 {
 	auto_fd fd = memfd_create("ward-request", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	auto_buf bytes = { 0 };
 
-	if (request_write(r, &bytes, e) < 0)
+	if (request_write(flags, words, &bytes, e) < 0)
 		return -e->code;
 	if (fd < 0 || io_write_all(fd, bytes.data, bytes.len) < 0 || lseek(fd, 0, SEEK_SET) != 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
@@ -163,39 +164,42 @@ static int seal_request(const struct request *r, uint32_t *ret_bytes, struct war
 	return take_fd(&fd);
 }
 
-int launch(const char *program, const struct request *r, int *ret_fd, struct ward_err *e)
+int launch(const char *program, uint32_t flags, const struct strv *words, bool keep_stdio, int *ret_fd,
+	   struct ward_err *e)
 {
-	struct request_call call = { .magic = REQUEST_MAGIC };
-	auto_fd request_fd = seal_request(r, &call.bytes, e);
+	struct request_call call = { .magic = DETACH_MAGIC };
+	auto_fd request_fd = seal_request(flags, words, &call.bytes, e);
 	auto_free char *path = NULL;
 	auto_fd sock_fd = -1;
-	int result;
+	int r;
 
 	if (request_fd < 0)
 		return request_fd;
-	result = launch_find(program, &path, e);
-	if (result == 0)
-		result = start_box(path, &sock_fd, e);
-	if (result < 0)
-		return result;
-	result = io_send_fds(sock_fd, &call, sizeof(call), &request_fd, 1);
-	if (result < 0 && result != -EPIPE)	/* EPIPE: it is gone already; launch_answer() says so */
-		return ward_fail(e, -result, "the request cannot be sent: %s", strerror(-result));
+	r = launch_find(program, &path, e);
+	if (r == 0)
+		r = start_box(path, keep_stdio, &sock_fd, e);
+	if (r < 0)
+		return r;
+	r = io_send_fds(sock_fd, &call, sizeof(call), &request_fd, 1);
+	if (r < 0 && r != -EPIPE)	/* EPIPE: it is gone already; launch_answer() says so */
+		return ward_fail(e, -r, "the request cannot be sent: %s", strerror(-r));
 	*ret_fd = take_fd(&sock_fd);
 	return 0;
 }
 
-int launch_answer(int sock_fd, struct request_answer *ret_answer, int *fds, size_t max_fds, size_t *ret_fds,
-		  struct ward_err *e)
+int launch_answer(int sock_fd, enum detach_kind expected, struct detach_answer *ret_answer, int *fds, size_t max_fds,
+		  size_t *ret_fds, struct ward_err *e)
 {
 	ssize_t n = io_recv_fds(sock_fd, ret_answer, sizeof(*ret_answer), fds, max_fds, ret_fds);
+	bool known = n == (ssize_t)sizeof(*ret_answer) && ret_answer->magic == DETACH_MAGIC;
 
-	if (n == (ssize_t)sizeof(*ret_answer) && ret_answer->magic == REQUEST_MAGIC &&
-	    ret_answer->kind != ANSWER_REFUSED)
+	if (known && ret_answer->kind == expected) {
+		ret_answer->id[sizeof(ret_answer->id) - 1] = '\0';
 		return 0;
+	}
 	while (*ret_fds)
 		close(fds[--*ret_fds]);
-	if (n != (ssize_t)sizeof(*ret_answer) || ret_answer->magic != REQUEST_MAGIC || !ret_answer->error.code) {
+	if (!known || ret_answer->kind != DETACH_REFUSED || ret_answer->error.code <= 0) {
 		ward_fail(e, EPROTO, "the program `ward` ended without an answer, or is of another version than libward " WARD_VERSION);
 		return ward_remedy(e, "install both from one source, or name the program: ward_spec_program()");
 	}

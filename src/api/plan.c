@@ -11,17 +11,15 @@
 
 static int read_plan(int sock_fd, char **ret_json, struct ward_err *e)
 {
-	struct request_answer answer;
+	struct detach_answer answer;
 	auto_buf text = { 0 };
 	auto_fd fd = -1;
 	size_t fds;
-	int r = launch_answer(sock_fd, &answer, &fd, 1, &fds, e);
+	int r = launch_answer(sock_fd, DETACH_PLAN, &answer, &fd, 1, &fds, e);
 
 	if (r < 0)
 		return r;
-	if (answer.kind != ANSWER_PLAN || fds != 1)
-		return ward_fail(e, EPROTO, "the program `ward` answered something else");
-	r = io_read_all(fd, PLAN_BYTES_MAX, &text);
+	r = fds == 1 ? io_read_all(fd, PLAN_BYTES_MAX, &text) : -EPROTO;
 	if (r < 0)
 		return ward_fail(e, -r, "the plan cannot be read: %s", strerror(-r));
 	*ret_json = buf_take(&text);
@@ -31,14 +29,12 @@ static int read_plan(int sock_fd, char **ret_json, struct ward_err *e)
 int ward_plan(const struct ward_spec *s, char **ret_json, struct ward_error *e)
 {
 	struct ward_err inner = { 0 };
-	struct request request;
+	auto_strv words = { 0 };
 	auto_fd sock_fd = -1;
-	int r = spec_request_of(s, REQUEST_PLAN, &request, &inner);
+	int r;
 
-	if (r == 0) {
-		r = launch(s->program, &request, &sock_fd, &inner);
-		request_clear(&request);
-	}
+	spec_words(s, REQUEST_PLAN, &words);
+	r = launch(s->program, REQUEST_PLAN, &words, false, &sock_fd, &inner);
 	if (r == 0)
 		r = read_plan(sock_fd, ret_json, &inner);
 	return r < 0 ? api_fail(e, &inner) : 0;

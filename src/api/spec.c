@@ -1,7 +1,7 @@
 /*
- * ward_spec_*: what shall run. In: texts of the host program. Out: a spec that owns copies of them. Nothing is looked at
- * here but that a text is one; what the policy says to it is found out by ward_plan() and ward_start(), in another process.
- * A setter that fails leaves the spec as it was.
+ * ward_spec_*: what shall run. In: texts of the host program. Out: a spec that owns copies of them, and the command line that
+ * it stands for. Nothing is looked at here but that a text is one; what the policy says to it is found out by ward_plan() and
+ * ward_start(), in another process. A setter that fails leaves the spec as it was.
  */
 #include "api/api.h"
 
@@ -21,9 +21,12 @@ void ward_spec_free(struct ward_spec *s)
 	if (!s)
 		return;
 	free(s->program);
-	for (size_t i = 0; i < REQUEST_TEXTS; i++)
-		free(s->texts[i]);
-	strv_free(&s->options);
+	free(s->policy);
+	free(s->profile);
+	free(s->workspace);
+	free(s->directory);
+	free(s->name);
+	strv_free(&s->fields);
 	strv_free(&s->argv);
 	free(s);
 }
@@ -67,76 +70,86 @@ int ward_spec_program(struct ward_spec *s, const char *path, struct ward_error *
 
 int ward_spec_policy(struct ward_spec *s, const char *file, struct ward_error *e)
 {
-	return set_path(&s->texts[REQUEST_POLICY], "the policy file", file, e);
+	return set_path(&s->policy, "the policy file", file, e);
+}
+
+int ward_spec_profile(struct ward_spec *s, const char *name, struct ward_error *e)
+{
+	return set_path(&s->profile, "the profile's name", name, e);
 }
 
 int ward_spec_workspace(struct ward_spec *s, const char *dir, struct ward_error *e)
 {
-	return set_path(&s->texts[REQUEST_WORKSPACE], "the workspace", dir, e);
+	return set_path(&s->workspace, "the workspace", dir, e);
 }
 
 int ward_spec_directory(struct ward_spec *s, const char *dir, struct ward_error *e)
 {
-	return set_path(&s->texts[REQUEST_DIRECTORY], "the directory", dir, e);
+	return set_path(&s->directory, "the directory", dir, e);
 }
 
-/* Appends all four, or none of them. */
-static int add_option(struct ward_spec *s, const char *field, const char *value, const char *origin, bool append,
-		      struct ward_err *e)
+int ward_spec_name(struct ward_spec *s, const char *name, struct ward_error *e)
 {
-	const char *parts[] = { field, value, origin, append ? "+" : "" };
-	size_t before = s->options.len;
+	return set_path(&s->name, "the name", name, e);
+}
 
-	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-		strv_add(&s->options, parts[i]);
-	if (!s->options.failed)
+/* Both words, or none of them. */
+static int add_field(struct ward_spec *s, const char *option, const char *field, const char *value, struct ward_err *e)
+{
+	size_t before = s->fields.len;
+
+	strv_add(&s->fields, option);
+	strv_addf(&s->fields, "%s=%s", field, value);
+	if (!s->fields.failed)
 		return 0;
-	while (s->options.len > before) {
-		free(s->options.items[--s->options.len]);
-		s->options.items[s->options.len] = NULL;
+	while (s->fields.len > before) {
+		free(s->fields.items[--s->fields.len]);
+		s->fields.items[s->fields.len] = NULL;
 	}
-	s->options.failed = false;
+	s->fields.failed = false;
 	return ward_fail(e, ENOMEM, "out of memory");
 }
 
-static int set_option(struct ward_spec *s, const char *field, const char *value, const char *origin, bool append,
-		      struct ward_error *e)
+static int check_field(const char *field, const char *value, struct ward_err *e)
+{
+	int r = check_path("the field's name", field, e);
+
+	if (r == 0 && strchr(field, '='))
+		r = ward_fail(e, EINVAL, "the field's name has a = in it");
+	if (r == 0)
+		r = check_text("the field's name", field, e);
+	return r == 0 ? check_text("the field's value", value, e) : r;
+}
+
+static int set_field(struct ward_spec *s, const char *option, const char *field, const char *value, struct ward_error *e)
 {
 	struct ward_err inner = { 0 };
 
-	if (check_path("the field's name", field, &inner) < 0 ||
-	    check_text("the field's name", field, &inner) < 0 ||
-	    check_text("the field's value", value, &inner) < 0 ||
-	    add_option(s, field, value, origin, append, &inner) < 0) {
-		ward_wrap(&inner, "%s", origin);
+	if (check_field(field, value, &inner) < 0 || add_field(s, option, field, value, &inner) < 0)
 		return api_fail(e, &inner);
-	}
 	return 0;
 }
 
 int ward_spec_set(struct ward_spec *s, const char *field, const char *value, struct ward_error *e)
 {
-	return set_option(s, field, value, "ward_spec_set", false, e);
+	return set_field(s, "--set", field, value, e);
 }
 
 int ward_spec_add(struct ward_spec *s, const char *field, const char *value, struct ward_error *e)
 {
-	return set_option(s, field, value, "ward_spec_add", true, e);
+	return set_field(s, "--add", field, value, e);
 }
 
 int ward_spec_mount(struct ward_spec *s, const char *path, const char *at, int writable, struct ward_error *e)
 {
-	static const char origin[] = "ward_spec_mount";
 	struct ward_err inner = { 0 };
 	auto_free char *entry = NULL;
 
 	if (check_path("the path", path, &inner) < 0 || check_text("the path", path, &inner) < 0 ||
 	    (at && check_text("where it is inside", at, &inner) < 0) ||
 	    spec_mount_entry(path, at, writable != 0, &entry, &inner) < 0 ||
-	    add_option(s, SPEC_MOUNT_FIELD, entry, origin, true, &inner) < 0) {
-		ward_wrap(&inner, "%s", origin);
+	    add_field(s, "--add", SPEC_MOUNT_FIELD, entry, &inner) < 0)
 		return api_fail(e, &inner);
-	}
 	return 0;
 }
 
@@ -166,27 +179,46 @@ int ward_spec_command(struct ward_spec *s, const char *const argv[], struct ward
 	return api_fail(e, &inner);
 }
 
-int spec_request_of(const struct ward_spec *s, uint32_t flags, struct request *ret_request, struct ward_err *e)
+int ward_spec_terminal(struct ward_spec *s, unsigned rows, unsigned columns, struct ward_error *e)
 {
-	size_t options = s->options.len / 4;
-	struct request r = { .flags = flags | (s->widen ? REQUEST_WIDEN : 0), .option_count = options,
-			     .arg_count = s->argv.len };
+	struct ward_err inner = { 0 };
 
-	r.options = calloc(options + 1, sizeof(*r.options));
-	r.argv = calloc(r.arg_count + 1, sizeof(*r.argv));
-	if (!r.options || !r.argv) {
-		request_clear(&r);
-		return ward_fail(e, ENOMEM, "out of memory");
+	if (!rows != !columns || rows > UINT16_MAX || columns > UINT16_MAX) {
+		ward_fail(&inner, EINVAL, "no terminal has %u rows and %u columns", rows, columns);
+		return api_fail(e, &inner);
 	}
-	for (size_t i = 0; i < REQUEST_TEXTS; i++)
-		r.texts[i] = s->texts[i];
-	for (size_t i = 0; i < options; i++) {
-		char **at = s->options.items + i * 4;
-
-		r.options[i] = (struct request_option){ at[0], at[1], at[2], *at[3] == '+' };
-	}
-	for (size_t i = 0; i < r.arg_count; i++)
-		r.argv[i] = s->argv.items[i];
-	*ret_request = r;
+	s->rows = rows;
+	s->columns = columns;
 	return 0;
+}
+
+static void add_pair(struct strv *out, const char *option, const char *value)
+{
+	if (!value)
+		return;
+	strv_add(out, option);
+	strv_add(out, value);
+}
+
+void spec_words(const struct ward_spec *s, uint32_t flags, struct strv *out)
+{
+	bool starts = !(flags & REQUEST_PLAN);
+
+	add_pair(out, "--policy", s->policy);
+	add_pair(out, "--profile", s->profile);
+	add_pair(out, "--workspace", s->workspace);
+	add_pair(out, "--chdir", s->directory);
+	for (size_t i = 0; i < s->fields.len; i++)
+		strv_add(out, s->fields.items[i]);
+	if (s->widen)
+		strv_add(out, "--widen");
+	if (starts) {
+		strv_add(out, "--detach");	/* so it may be idle */
+		add_pair(out, "--name", s->name);
+		if (s->rows)
+			strv_add(out, "--tty");
+	}
+	strv_add(out, "--");
+	for (size_t i = 0; i < s->argv.len; i++)
+		strv_add(out, s->argv.items[i]);
 }

@@ -1,38 +1,33 @@
 /*
- * ward-box: the program that libward starts. In: descriptor 3, a socket over which one request comes (api/request.h). Out: one
- * answer over it. Runs with the rights of the host program, in a session of its own, with /dev/null as 0-2: what there is to
- * say goes into the answer. The request comes from the same user, and is read as if it did not.
+ * ward-box: the program that libward starts, and `ward run -d` through it. In: descriptor 3, a socket over which one request
+ * comes (api/request.h): a command line of ward run or ward plan. Out: answers over it (lib/detach.h): a plan, a refusal, or a
+ * sandbox that runs, which this process then supervises to its end as ward run does. Runs with the rights of the program that
+ * asked, in a session of its own; what there is to say goes into the answer. The request comes from the same user, and is read
+ * as if it did not.
  */
 #include "cli/box_program.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 
 #include "api/request.h"
 #include "base/io.h"
+#include "cli/ask.h"
+#include "cli/run.h"
 #include "engine/engines.h"
 #include "lib/engine.h"
 
-static int answer(uint32_t kind, const struct ward_err *why, int fd)
-{
-	struct request_answer a = { .magic = REQUEST_MAGIC, .kind = kind };
-
-	if (why)
-		a.error = *why;
-	return io_send_fds(REQUEST_FD, &a, sizeof(a), &fd, fd >= 0 ? 1 : 0);
-}
-
-static int receive(struct buf *bytes, struct ward_err *e)
+static int receive(int asker_fd, struct buf *bytes, struct ward_err *e)
 {
 	struct request_call call;
 	auto_fd fd = -1;
 	size_t fds;
-	ssize_t n = io_recv_fds(REQUEST_FD, &call, sizeof(call), &fd, 1, &fds);
+	ssize_t n = io_recv_fds(asker_fd, &call, sizeof(call), &fd, 1, &fds);
 	int r;
 
-	if (n != (ssize_t)sizeof(call) || call.magic != REQUEST_MAGIC || fds != 1)
+	if (n != (ssize_t)sizeof(call) || call.magic != DETACH_MAGIC || fds != 1)
 		return ward_fail(e, EPROTO, "this is not a request of libward " WARD_VERSION);
 	r = io_read_all(fd, REQUEST_BYTES_MAX, bytes);
 	if (r < 0)
@@ -40,95 +35,65 @@ static int receive(struct buf *bytes, struct ward_err *e)
 	return bytes->len == call.bytes ? 0 : ward_fail(e, EPROTO, "the request is not whole");
 }
 
-/* All errors of a policy file in one message, as many as fit. */
-static void sum_up(const struct policy_errors *errors, struct ward_err *e)
-{
-	size_t n = errors->lines.len;
-	auto_buf all = { 0 };
-
-	for (size_t i = 0; i < n; i++)
-		buf_printf(&all, "%s%s", i ? "; " : "", errors->lines.items[i]);
-	ward_fail(e, EINVAL, "%zu error%s: %s", n, n == 1 ? "" : "s", buf_text(&all));
-	ward_wrap(e, "policy file");
-	ward_remedy(e, "mend the file; ward check FILE shows all of it");
-}
-
-static int build_spec(const struct request *r, struct spec *ret_spec, struct ward_err *e)
-{
-	struct policy_errors errors = { 0 };
-	struct spec_request wanted = {
-		.policy_file = r->texts[REQUEST_POLICY],
-		.workspace = r->texts[REQUEST_WORKSPACE],
-		.cwd = r->texts[REQUEST_DIRECTORY],
-		.option_count = r->option_count,
-		.widen = r->flags & REQUEST_WIDEN,
-		.argv = r->arg_count ? r->argv : NULL,
-	};
-	auto_free struct spec_option *options = calloc(r->option_count + 1, sizeof(*options));
-	int result;
-
-	if (!options)
-		return ward_fail(e, ENOMEM, "out of memory");
-	for (size_t i = 0; i < r->option_count; i++)
-		options[i] = (struct spec_option){ .field = r->options[i].field, .value = r->options[i].value,
-						   .option = r->options[i].origin, .append = r->options[i].append };
-	wanted.options = options;
-	result = spec_build(&wanted, ret_spec, &errors, e);
-	if (result < 0 && errors.lines.len)
-		sum_up(&errors, e);
-	strv_free(&errors.lines);
-	return result;
-}
-
-/* A text as a descriptor to read it from. */
-static int text_fd(const struct buf *text, struct ward_err *e)
-{
-	auto_fd fd = memfd_create("ward-answer", MFD_CLOEXEC);
-
-	if (text->failed)
-		return ward_fail(e, ENOMEM, "out of memory");
-	if (fd < 0 || io_write_all(fd, text->data, text->len) < 0 || lseek(fd, 0, SEEK_SET) != 0)
-		return ward_fail_errno(e, "the answer cannot be written down");
-	return take_fd(&fd);
-}
-
-static int make_plan(const struct request *r, struct ward_err *e)
+static int make_plan(const struct options *o, int asker_fd, struct ward_err *e)
 {
 	struct plan *plan = NULL;
 	auto_buf json = { 0 };
 	auto_fd fd = -1;
 	struct spec spec;
-	int result = build_spec(r, &spec, e);
 
-	if (result < 0)
-		return result;
-	result = plan_compile(&spec, NULL, &plan, e);
-	if (result == 0) {
-		plan_print(plan, engine_choose(plan)->stages(), true, &json);
-		fd = text_fd(&json, e);
-		result = fd < 0 ? fd : answer(ANSWER_PLAN, NULL, fd);
-		plan_free(plan);
-	}
+	if (ask_plan(o, NULL, &spec, &plan, NULL, e) < 0)
+		return -e->code;
+	plan_print(plan, engine_choose(plan)->stages(), true, &json);
+	fd = detach_text_fd(&json, e);
+	if (fd >= 0)
+		detach_tell(asker_fd, DETACH_PLAN, NULL, &fd, 1);
+	plan_free(plan);
 	spec_clear(&spec);
+	return fd < 0 ? fd : 0;
+}
+
+/* Does what the words say; what is wrong before anything was started is in *e, unless it was told already. */
+static int obey(const struct request *r, int *asker_fd, struct ward_err *e)
+{
+	bool plans = r->flags & REQUEST_PLAN;
+	struct detached d = { .asker_fd = *asker_fd, .outer_fds = NO_OUTER, .attached = !(r->flags & REQUEST_DETACHED),
+			      .entry = NO_BOX_ENTRY };
+	struct options o;
+	int result = options_read(plans ? VERB_PLAN : VERB_RUN, r->words, &o, e);
+
+	if (result == 0 && plans) {
+		o.json = true;	/* all that is known goes into the error */
+		result = make_plan(&o, *asker_fd, e);
+	} else if (result == 0) {
+		o.json |= d.attached;
+		d.name = o.name;
+		result = run_sandbox(&o, &d) == EXIT_REFUSED ? -EIO : 0;
+		*asker_fd = d.asker_fd;
+	}
+	options_clear(&o);
 	return result;
 }
 
 int box_program(void)
 {
-	struct ward_err e = { 0 };
+	int asker_fd = fcntl(REQUEST_FD, F_DUPFD_CLOEXEC, 10);	/* out of the way of what children are handed */
+	struct detach_answer refusal = { 0 };
 	struct request request;
 	auto_buf bytes = { 0 };
 	int r;
 
-	prctl(PR_SET_NAME, "ward-box");
-	r = receive(&bytes, &e);
+	close(REQUEST_FD);
+	prctl(PR_SET_NAME, BOX_PROGRAM);
+	r = receive(asker_fd, &bytes, &refusal.error);
 	if (r == 0)
-		r = request_read(bytes.data, bytes.len, &request, &e);
+		r = request_read(bytes.data, bytes.len, &request, &refusal.error);
 	if (r == 0) {
-		r = make_plan(&request, &e);
+		r = obey(&request, &asker_fd, &refusal.error);
 		request_clear(&request);
 	}
-	if (r < 0 && (!e.code || answer(ANSWER_REFUSED, &e, -1) < 0))
-		return 125;	/* nobody is there to be told */
-	return r < 0 ? 125 : 0;
+	if (r < 0 && refusal.error.code)
+		detach_tell(asker_fd, DETACH_REFUSED, &refusal, NULL, 0);
+	own_close_fd(&asker_fd);
+	return r < 0 ? EXIT_REFUSED : 0;
 }

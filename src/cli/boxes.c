@@ -99,24 +99,6 @@ void boxes_choose(const struct options *o, unsigned flags, struct chosen *ret_ch
 	}
 }
 
-void boxes_json(struct json *j, const struct box_info *i)
-{
-	json_string(j, "id", i->id);
-	json_string(j, "name", i->name[0] ? i->name : NULL);
-	json_string(j, "state", box_state_name(i->state));
-	json_begin_array(j, "command");
-	for (size_t k = 0; k < i->command.len; k++)
-		json_string(j, NULL, i->command.items[k]);
-	json_end_array(j);
-	json_string(j, "workspace", i->workspace);
-	json_int(j, "pid", i->pid);
-	json_uint(j, "started_ms", i->started_ms);
-	if (i->state == BOX_ENDED) {
-		json_uint(j, "ended_ms", i->ended_ms);
-		json_int(j, "exit_code", i->exit_code);
-	}
-}
-
 void boxes_look_again(struct box_info *i)
 {
 	struct box_info now = { 0 };

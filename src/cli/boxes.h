@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "base/json.h"
+#include "lib/boxes_json.h"
 #include "lib/client.h"
 
 /* Sandboxes that a verb was told of, each with a connection where one was made. */
@@ -24,8 +25,6 @@ void boxes_choose(const struct options *o, unsigned flags, struct chosen *ret_ch
 void chosen_clear(struct chosen *c);
 /* Says what is wrong with number i and takes it out of what follows. */
 void chosen_fail(const struct options *o, struct chosen *c, size_t i, const struct ward_err *e, int *ret_code);
-/* One of them as members of a JSON object, with its present state. */
-void boxes_json(struct json *j, const struct box_info *i);
 /* With --json: {"sandboxes": [...]} of those that did not fail; else nothing, or their ids. */
 int boxes_report(const struct options *o, struct chosen *c, int code);
 /* The entry as it is now, in place of the old one. */

@@ -36,6 +36,7 @@ struct options {
 	struct spec_option *fields;	/* owned */
 	size_t field_count, field_cap;
 	const char *const *own_env;	/* what the verb itself sets inside, NAME=VALUE, NULL-terminated; NULL: nothing */
+	char **line;			/* all of it, as it was given (run and plan: unchanged) */
 	char **words;			/* what is not an option, NULL-terminated; points into argv */
 	size_t word_count;
 	struct strv made;		/* values that had to be put together */

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "lib/spec_mount.h"
 
-enum kind { KIND_FLAG, KIND_TEXT, KIND_ONE, KIND_MANY, KIND_MOUNT_RO, KIND_MOUNT_RW, KIND_PAIR, KIND_SETS, KIND_LATER };
+enum kind { KIND_FLAG, KIND_TEXT, KIND_ONE, KIND_MANY, KIND_MOUNT_RO, KIND_MOUNT_RW, KIND_PAIR, KIND_ENTRY, KIND_SETS, KIND_LATER };
 
 struct option_row {
 	uint32_t verbs;
@@ -128,19 +128,19 @@ static int add_mount(struct options *o, const struct option_row *row, const char
 	return add_field(o, row->field, kept, option, true, e);
 }
 
-static int add_pair(struct options *o, const char *value, const char *option, struct ward_err *e)
+static int add_pair(struct options *o, const char *value, const char *option, bool append, struct ward_err *e)
 {
 	size_t n = strcspn(value, "=");
 	const char *field;
 
 	if (!value[n] || !n) {
 		ward_fail(e, EINVAL, "%s %.200s: expected FIELD=VALUE", option, value);
-		return ward_remedy(e, "for instance %s process.syscalls=build", option);
+		return ward_remedy(e, "for instance %s %s", option, append ? "process.env=LANG=C" : "process.syscalls=build");
 	}
 	field = keep(o, strndup(value, n));
 	if (!field)
 		return ward_fail(e, ENOMEM, "out of memory");
-	return add_field(o, field, value + n + 1, option, false, e);
+	return add_field(o, field, value + n + 1, option, append, e);
 }
 
 static int apply(struct options *o, const struct option_row *row, const char *option,
@@ -166,7 +166,8 @@ static int apply(struct options *o, const struct option_row *row, const char *op
 	case KIND_SETS:
 		return add_field(o, row->field, row->field + strlen(row->field) + 1, option, false, e);
 	case KIND_PAIR:
-		return add_pair(o, value, option, e);
+	case KIND_ENTRY:
+		return add_pair(o, value, option, row->kind == KIND_ENTRY, e);
 	case KIND_LATER:
 		break;
 	}
@@ -265,7 +266,7 @@ int options_read(enum verb verb, char **argv, struct options *o, struct ward_err
 	};
 	char **out = argv, **at = argv;
 
-	*o = (struct options){ .verb = verb, .words = argv };
+	*o = (struct options){ .verb = verb, .line = argv, .words = argv };
 	for (; *at; at++) {
 		if (strcmp(*at, "--") == 0) {
 			at++;

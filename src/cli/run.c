@@ -6,10 +6,11 @@
 #include "cli/ask.h"
 #include "cli/progress.h"
 #include "cli/report.h"
+#include "cli/review.h"
+#include "cli/run.h"
+#include "cli/run_detached.h"
 #include "engine/engines.h"
 #include "engine/native/native.h"
-#include "lib/detach.h"
-#include "cli/review.h"
 #include "lib/engine.h"
 #include "lib/store.h"
 
@@ -17,7 +18,6 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "base/json.h"
 
 /* Nothing was started: says why, in every form that was asked for. ward-box leaves the speaking to the process that
  * waits for it. */
@@ -172,29 +172,7 @@ static void look_at_changes(const struct options *o, struct result *result, stru
 	review_close(&r);
 }
 
-/* What the process that asked for a detached sandbox says. */
-static int tell_detached(const struct options *o, int r, const struct detach_answer *a, const struct ward_err *e)
-{
-	auto_buf out = { 0 };
-	struct json j = { .out = &out };
-
-	if (r < 0)
-		return say_error(e, o->json, EXIT_REFUSED);
-	if (!a->ready)
-		return say_error(&a->error, o->json, EXIT_REFUSED);
-	if (o->json) {
-		json_begin_object(&j, NULL);
-		json_string(&j, "id", a->id);
-		json_string(&j, "name", o->name);
-		json_end_object(&j);
-	} else {
-		buf_puts(&out, a->id);
-	}
-	buf_puts(&out, "\n");
-	return say_out(&out, EXIT_FINE);
-}
-
-static int run(struct options *o, struct detached *d)
+int run_sandbox(struct options *o, struct detached *d)
 {
 	struct ward_err e = { 0 };
 	struct result result = { 0 };
@@ -238,18 +216,13 @@ static int run(struct options *o, struct detached *d)
 
 int verb_run(struct options *o)
 {
-	struct detached detached = { .name = o->name };
-	struct detach_answer answer = { 0 };
 	struct ward_err e = { 0 };
-	int r;
 
-	if (o->name && !o->detach) {
-		ward_fail(&e, EINVAL, "--name names a sandbox that is left running");
-		ward_remedy(&e, "add -d, or leave the name out");
-		return say_usage(&e, o);
-	}
-	if (!o->detach)
-		return run(o, NULL);
-	r = detach_fork(&detached, &answer, &e);
-	return r == 0 ? run(o, &detached) : tell_detached(o, r, &answer, &e);
+	if (o->detach)
+		return run_detached(o);
+	if (!o->name)
+		return run_sandbox(o, NULL);
+	ward_fail(&e, EINVAL, "--name names a sandbox that is left running");
+	ward_remedy(&e, "add -d, or leave the name out");
+	return say_usage(&e, o);
 }

@@ -117,13 +117,7 @@ static int print_json(const struct chosen *c, const struct look *l)
 		json_begin_object(&j, NULL);
 		json_string(&j, "id", c->infos[i].id);
 		json_string(&j, "name", c->infos[i].name[0] ? c->infos[i].name : NULL);
-		json_uint(&j, "cpu_ms", u->cpu_ms);
-		json_uint(&j, "memory_bytes", u->memory_bytes);
-		json_uint(&j, "memory_peak_bytes", u->memory_peak_bytes);
-		json_uint(&j, "pids", u->pids);
-		json_uint(&j, "disk_bytes", u->disk_bytes);
-		json_uint(&j, "output_bytes", u->output_bytes);
-		json_uint(&j, "uptime_ms", u->uptime_ms);
+		boxes_usage_json(&j, u);
 		json_end_object(&j);
 	}
 	json_end_array(&j);

@@ -15,19 +15,13 @@
 static int wait_one(struct box_info *i, struct ward_err *e)
 {
 	struct client c = NO_CLIENT;
-	int r = client_connect(i, &c, e);
+	int r = client_connect_end(i->id, -1, &c, e);
 
-	if (r == 0)
-		r = client_ask(&c, CONTROL_WAIT, 0, 0, 0, e);
 	if (r == 0)
 		r = client_wait_end(&c, -1, e);
 	client_close(&c);
-	if (r < 0)
-		(void)client_is_ending(i->id);
 	boxes_look_again(i);
-	if (r < 0 && i->alive)
-		return r;
-	return 0;	/* it had ended before we could ask */
+	return r < 0 && i->alive ? r : 0;
 }
 
 static int put_report(const struct box_info *i, struct buf *out, struct ward_err *e)

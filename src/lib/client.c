@@ -6,69 +6,25 @@
 #include "lib/client.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 
 #include "base/io.h"
 #include "lib/boxes_internal.h"
-#include "lib/store.h"
 
 #define CONNECT_MS 2000
-#define DYING_MS 10000
 #define ENDING_MS 300000	/* the sweep of a huge workspace */
 
-void client_recover(struct boxes *all)
-{
-	struct ward_err ignored = { 0 };
-	bool recovered = false;
-
-	for (size_t i = 0; i < all->len; i++) {
-		struct box_info *b = &all->items[i];
-
-		if (b->state != BOX_DEAD || b->recovered)
-			continue;
-		if (!recovered && store_recover(&ignored) < 0)
-			return;		/* the next one tries again; `ward recover` says why */
-		recovered = b->recovered = true;
-		boxes_mark_dead(b->id);
-	}
-}
-
-int client_find(const char *word, struct box_info *ret_info, struct ward_err *e)
-{
-	int r = boxes_find(word, ret_info, e);
-	struct boxes one = { .items = ret_info, .len = 1 };
-
-	if (r == 0)
-		client_recover(&one);
-	return r;
-}
-
-static int fail_not_alive(const struct box_info *i, struct ward_err *e)
+int client_fail_not_alive(const struct box_info *i, struct ward_err *e)
 {
 	if (i->state == BOX_ENDED)
 		ward_fail(e, ESRCH, "the sandbox %s has ended with exit code %d", i->id, i->exit_code);
 	else
 		ward_fail(e, ESRCH, "the sandbox %s is dead: its supervisor was killed", i->id);
 	return ward_remedy(e, "ward logs %s shows what it wrote, ward rm %s removes it", i->id, i->id);
-}
-
-int client_find_alive(const char *word, struct box_info *ret_info, struct ward_err *e)
-{
-	int r = client_find(word, ret_info, e);
-
-	if (r == 0 && !ret_info->alive) {
-		r = fail_not_alive(ret_info, e);
-		box_info_clear(ret_info);
-	}
-	return r;
 }
 
 /* It is on record as living; between that and now it may have ended. */
@@ -79,7 +35,7 @@ static int explain_connect(const struct box_info *i, int error, struct ward_err 
 	int r = 0;
 
 	if (boxes_look(i->id, &now, &own) == 0 && !now.alive)
-		r = fail_not_alive(&now, e);
+		r = client_fail_not_alive(&now, e);
 	box_info_clear(&now);
 	if (r < 0)
 		return r;
@@ -206,6 +162,35 @@ int client_ask(struct client *c, enum control_op op, unsigned flags, int32_t a, 
 	return r;
 }
 
+/* One try: 0: connected; 1: it has ended; -EAGAIN: it ends, and hears nobody any more. */
+static int try_connect_end(const char *id, struct client *ret_client, struct ward_err *e)
+{
+	struct box_info info = { 0 };
+	int r = boxes_look(id, &info, e);
+	bool alive = info.alive, ending = info.state == BOX_ENDING;
+
+	if (r == 0 && alive)
+		r = client_connect(&info, ret_client, e);
+	box_info_clear(&info);
+	if (r < 0 || !alive)
+		return r < 0 ? (alive && (ending || r == -ENOENT || r == -ECONNREFUSED) ? -EAGAIN : r) : 1;
+	r = client_ask(ret_client, CONTROL_WAIT, 0, 0, 0, e);
+	if (r < 0)
+		client_close(ret_client);
+	return r == -ESRCH ? -EAGAIN : r;
+}
+
+int client_connect_end(const char *id, int timeout_ms, struct client *ret_client, struct ward_err *e)
+{
+	const struct timespec moment = { .tv_nsec = 5000000 };
+	uint64_t until = io_now_ms() + (timeout_ms < 0 ? ENDING_MS : (uint64_t)timeout_ms);
+	int r;
+
+	while ((r = try_connect_end(id, ret_client, e)) == -EAGAIN && io_now_ms() < until)
+		nanosleep(&moment, NULL);
+	return r == -EAGAIN ? ward_fail(e, ETIMEDOUT, "the sandbox %s does not end", id) : r;
+}
+
 int client_wait_end(struct client *c, int timeout_ms, struct ward_err *e)
 {
 	uint64_t until = io_now_ms() + (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms);
@@ -245,28 +230,4 @@ bool client_is_ending(const char *id)
 			nanosleep(&moment, NULL);
 	}
 	return was && !ending;
-}
-
-int client_kill_supervisor(const struct box_info *i, struct ward_err *e)
-{
-	struct pollfd dead = { .events = POLLIN };
-	struct boxes one = { 0 };
-	struct box_info now = { 0 };
-	auto_fd fd = (int)syscall(SYS_pidfd_open, i->pid, 0);
-
-	if (client_is_ending(i->id))
-		return 0;
-	if (fd >= 0 && store_process_start(i->pid) == i->pid_start) {
-		dead.fd = fd;
-		if (syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
-			return ward_fail_errno(e, "cannot kill the supervisor %d of %s", i->pid, i->id);
-		if (poll(&dead, 1, DYING_MS) != 1)
-			return ward_fail(e, ETIMEDOUT, "the supervisor %d of %s does not die", i->pid, i->id);
-	}
-	if (boxes_look(i->id, &now, e) < 0)
-		return -e->code;
-	one = (struct boxes){ .items = &now, .len = 1 };
-	client_recover(&one);
-	box_info_clear(&now);
-	return 0;
 }

@@ -29,6 +29,9 @@ must_check int client_find_alive(const char *word, struct box_info *ret_info, st
 /* Finishes what sandboxes whose supervisor was killed left behind, and marks them so. */
 void client_recover(struct boxes *all);
 
+/* Says that it is not alive, and how it ended. Returns -ESRCH. */
+int client_fail_not_alive(const struct box_info *i, struct ward_err *e);
+
 must_check int client_connect(const struct box_info *i, struct client *ret_client, struct ward_err *e);
 void client_close(struct client *c);
 /* Sends a request without waiting for its answer. */
@@ -41,7 +44,10 @@ must_check int client_receive(struct client *c, struct client_answer *ret_answer
 /* Both, where the answer is CONTROL_OK. */
 must_check int client_ask(struct client *c, enum control_op op, unsigned flags, int32_t a, int32_t b,
 			  struct ward_err *e);
-/* After CONTROL_WAIT: until the sandbox has ended and its result is kept. -ETIMEDOUT after timeout_ms (-1: never). */
+/* A connection that ends when the sandbox has ended and its result is kept. 1: it has ended already, there is none. One that is
+ * ending hears nobody any more: it is waited for, -ETIMEDOUT after timeout_ms (-1: as long as an end may take). */
+must_check int client_connect_end(const char *id, int timeout_ms, struct client *ret_client, struct ward_err *e);
+/* After that, or CONTROL_WAIT: until the sandbox has ended and its result is kept. -ETIMEDOUT after timeout_ms (-1: never). */
 must_check int client_wait_end(struct client *c, int timeout_ms, struct ward_err *e);
 /* Whether the sandbox was dead already and only its end took so long: waits for that. */
 bool client_is_ending(const char *id);

@@ -1,104 +1,87 @@
 /*
- * From `ward run -d` to ward-box. The caller forks before anything is begun; the child builds and supervises the sandbox as `ward
- * run` does, and tells the caller over a pipe that it runs, or the whole refusal. It is in a session of its own, keeps
- * nothing of the caller's but descriptors 0-2, and those only until the sandbox runs: errors of the policy are printed line by
- * line while it is read. Whoever kills the caller meanwhile does not stop the child; whoever kills the child leaves the
- * caller with the end of the pipe.
+ * ward-box's words to the process that asked for it (src/api/launch.c is that side). In: what became of the sandbox. Out: one message each, over
+ * a socket that nobody else has. A detached sandbox needs it no longer when it runs; an attached one lives as long as the other end is
+ * open (serve.c looks), and its result goes over it instead of into the register.
  */
 #include "lib/detach.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "lib/serve.h"
 
-static int take_answer(int fd, pid_t child, struct detach_answer *ret_answer, struct ward_err *e)
+void detach_tell(int asker_fd, enum detach_kind kind, const struct detach_answer *a, const int *fds, size_t count)
 {
-	ssize_t n;
+	struct detach_answer message = { 0 };
 
-	do
-		n = read(fd, ret_answer, sizeof(*ret_answer));
-	while (n < 0 && errno == EINTR);
-	if (n == (ssize_t)sizeof(*ret_answer)) {
-		if (!ret_answer->ready)		/* it ends now */
-			while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-				;
-		return 1;
-	}
-	ward_fail(e, EIO, "ward-box ended while it was starting the sandbox");
-	return ward_remedy(e, "ward recover cleans up what it may have left");
+	if (asker_fd < 0)
+		return;
+	if (a)
+		message = *a;
+	message.magic = DETACH_MAGIC;
+	message.kind = kind;
+	(void)!io_send_fds(asker_fd, &message, sizeof(message), fds, count);
 }
 
-static int become_box(struct detached *d)
+int detach_text_fd(const struct buf *text, struct ward_err *e)
 {
-	int fd = fcntl(d->ready_fd, F_DUPFD_CLOEXEC, 3);
+	auto_fd fd = memfd_create("ward-answer", MFD_CLOEXEC);
 
-	if (setsid() < 0 || fd < 0)
-		_exit(125);
-	prctl(PR_SET_NAME, "ward-box");
-	d->ready_fd = fd;
-	/* whatever else the caller had open is none of ours */
-	if (fd > 3)
-		syscall(SYS_close_range, 3, fd - 1, 0);
-	syscall(SYS_close_range, fd + 1, ~0U, 0);
-	return 0;
-}
-
-int detach_fork(struct detached *d, struct detach_answer *ret_answer, struct ward_err *e)
-{
-	auto_fd reading = -1;
-	int fds[2];
-	pid_t child;
-
-	d->entry = NO_BOX_ENTRY;
-	d->serve = NULL;
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return ward_fail_errno(e, "cannot make a pipe");
-	reading = fds[0];
-	d->ready_fd = fds[1];
-	child = fork();
-	if (child < 0) {
-		close(fds[1]);
-		return ward_fail_errno(e, "cannot start ward-box");
-	}
-	if (child == 0)
-		return become_box(d);
-	close(fds[1]);
-	return take_answer(reading, child, ret_answer, e);
-}
-
-static void answer(struct detached *d, const struct detach_answer *a)
-{
-	if (d->ready_fd >= 0)
-		(void)!io_write_all(d->ready_fd, a, sizeof(*a));	/* less than a pipe takes at once */
-	own_close_fd(&d->ready_fd);
-	d->ready_fd = -1;
+	if (text->failed)
+		return ward_fail(e, ENOMEM, "out of memory");
+	if (fd < 0 || io_write_all(fd, buf_text(text), text->len) < 0 || lseek(fd, 0, SEEK_SET) != 0)
+		return ward_fail_errno(e, "the answer cannot be written down");
+	return take_fd(&fd);
 }
 
 void detach_refuse(struct detached *d, const struct ward_err *why)
 {
 	struct detach_answer a = { .error = *why };
 
-	answer(d, &a);
+	detach_tell(d->asker_fd, DETACH_REFUSED, &a, NULL, 0);
 }
 
 void detach_ready(struct detached *d)
 {
-	struct detach_answer a = { .ready = true };
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	struct detach_answer a = { 0 };
+	size_t count = 0;
 
-	memcpy(a.id, d->entry.id, sizeof(a.id));
 	for (int i = 0; i < 3 && null >= 0; i++)
 		dup2(null, i);
 	own_close_fd(&null);
+	memcpy(a.id, d->entry.id, sizeof(a.id));
+	while (count < 3 && d->outer_fds[count] >= 0)
+		count++;
 	(void)!chdir("/");
 	d->started = true;
-	answer(d, &a);
+	detach_tell(d->asker_fd, DETACH_READY, &a, d->outer_fds, count);
+	for (size_t i = 0; i < 3; i++) {
+		own_close_fd(&d->outer_fds[i]);
+		d->outer_fds[i] = -1;
+	}
+	if (!d->attached) {
+		own_close_fd(&d->asker_fd);
+		d->asker_fd = -1;
+	}
+}
+
+/* Attached: the result is for one reader, and nothing of the sandbox stays. */
+static int hand_over(struct detached *d, const struct result *r, const struct buf *report, struct ward_err *e)
+{
+	struct detach_answer a = { .code = r->exit_code };
+	auto_fd fd = detach_text_fd(report, e);
+
+	boxes_discard(&d->entry);
+	serve_destroy(d->serve);
+	if (fd < 0)
+		return fd;
+	detach_tell(d->asker_fd, DETACH_ENDED, &a, &fd, 1);
+	return 0;
 }
 
 int detach_end(struct detached *d, const struct plan *p, const struct result *r, struct ward_err *e)
@@ -111,11 +94,17 @@ int detach_end(struct detached *d, const struct plan *p, const struct result *r,
 		boxes_discard(&d->entry);
 	} else {
 		result_json(r, p, &report);
-		status = boxes_ended(&d->entry, r, &report, e);
-		serve_destroy(d->serve);
-		box_entry_close(&d->entry);
-		boxes_prune();
+		if (d->attached) {
+			status = hand_over(d, r, &report, e);
+		} else {
+			status = boxes_ended(&d->entry, r, &report, e);
+			box_entry_close(&d->entry);	/* first: who waited may remove it */
+			serve_destroy(d->serve);
+			boxes_prune();
+		}
 	}
 	d->serve = NULL;
+	for (size_t i = 0; i < 3; i++)
+		own_close_fd(&d->outer_fds[i]);
 	return status;
 }

@@ -1,4 +1,4 @@
-/* Leaving a sandbox behind: the process that asks, and ward-box, which stays. */
+/* ward-box and the process that asked for it. */
 #ifndef WARD_LIB_DETACH_H
 #define WARD_LIB_DETACH_H
 
@@ -9,27 +9,42 @@ struct serve;
 /* What ward-box holds beside the run itself. */
 struct detached {
 	const char *name;	/* of the sandbox, borrowed; NULL: none */
-	int ready_fd;		/* to the process that waits for word; -1: it has it */
+	int asker_fd;		/* socket to the process that asked; -1: it has gone, or has heard all */
+	bool attached;		/* that process stays: its end is the sandbox's, the streams are its own, and nothing is kept */
 	bool started;
+	int outer_fds[3];	/* attached: its ends of the command's streams, until it has them; -1: none */
 	struct box_entry entry;
 	struct serve *serve;	/* outlives box_run(): who waits for the end shall find the result */
 };
+#define NO_OUTER { -1, -1, -1 }
 
-/* What that process learns: started, or why not. */
+/* What that process is told, each in one message. */
+enum detach_kind {
+	DETACH_REFUSED = 1,	/* nothing was started: error */
+	DETACH_PLAN,		/* with a descriptor: the plan's JSON */
+	DETACH_READY,		/* the sandbox runs: id; attached: with its ends of 0-2, or of the terminal */
+	DETACH_ENDED		/* attached: code; with a descriptor: the report */
+};
+
+#define DETACH_MAGIC 0x31647277U	/* "wrd1": another version of either side is refused, not misread */
+
 struct detach_answer {
-	bool ready;
+	uint32_t magic, kind;
+	int32_t code;
 	char id[24];
 	struct ward_err error;
 };
 
-/* Forks. In the caller: 1 when *ret_answer is there, or -errno. In the child, which becomes ward-box (a session of its own,
- * none of the caller's descriptors but 0-2): 0; it must call detach_ready() or detach_refuse(). */
-must_check int detach_fork(struct detached *d, struct detach_answer *ret_answer, struct ward_err *e);
-/* The sandbox runs: tells the caller and leaves its terminal, directory and descriptors 0-2. */
+/* Tells it something; fds stay the caller's. Whoever does not listen any more is not an error. */
+void detach_tell(int asker_fd, enum detach_kind kind, const struct detach_answer *a, const int *fds, size_t count);
+/* A text as a descriptor to read it from. */
+must_check int detach_text_fd(const struct buf *text, struct ward_err *e);
+
+/* The sandbox runs: tells it, and leaves its terminal, directory and descriptors 0-2. */
 void detach_ready(struct detached *d);
 /* Nothing was started. */
 void detach_refuse(struct detached *d, const struct ward_err *why);
-/* The run is over: keeps its result, then lets go of those who wait for it. */
+/* The run is over: keeps its result, or hands it over, then lets go of those who wait for it. */
 must_check int detach_end(struct detached *d, const struct plan *p, const struct result *r, struct ward_err *e);
 
 #endif

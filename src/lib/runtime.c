@@ -14,7 +14,7 @@
 
 static void runtime_path(struct buf *path)
 {
-	const char *own = getenv("WARD_RUNTIME_DIR"), *xdg = getenv("XDG_RUNTIME_DIR");
+	const char *own = secure_getenv("WARD_RUNTIME_DIR"), *xdg = secure_getenv("XDG_RUNTIME_DIR");
 
 	if (own && *own)
 		buf_puts(path, own);

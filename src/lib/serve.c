@@ -21,6 +21,7 @@
 
 #include "base/io.h"
 #include "lib/box_internal.h"
+#include "lib/detach.h"
 #include "lib/serve_internal.h"
 
 #define SILENT_MS 5000		/* a client that asks nothing */
@@ -313,6 +314,7 @@ size_t serve_poll(struct serve *s, struct pollfd *polled)
 
 	*p++ = (struct pollfd){ .fd = s->listen_fd, .events = POLLIN };
 	*p++ = (struct pollfd){ .fd = s->output_fd, .events = (short)(POLLIN | (typing ? POLLOUT : 0)) };
+	*p++ = (struct pollfd){ .fd = s->life_fd, .events = POLLIN };
 	for (size_t i = 0; i < s->client_count; i++) {
 		*p++ = (struct pollfd){ .fd = s->clients[i].fd, .events = POLLIN };
 		*p++ = (struct pollfd){ .fd = typing ? -1 : s->clients[i].stream_fd, .events = POLLIN };
@@ -349,10 +351,14 @@ bool serve_handle(struct serve *s, const struct pollfd *polled, size_t count, ui
 		serve_push(s);
 	if (polled[1].revents & ~POLLOUT)
 		take_output(s);
-	for (size_t i = 0; 2 * i + 2 < count; i++) {
-		if (polled[2 + 2 * i].revents)
+	if (polled[2].revents) {
+		s->life_fd = -1;	/* whoever it was started for has gone, or speaks where nothing is to be said */
+		box_kill(s->box);
+	}
+	for (size_t i = 0; 2 * i + 3 < count; i++) {
+		if (polled[3 + 2 * i].revents)
 			read_request(s, &s->clients[i]);
-		if (polled[3 + 2 * i].revents && s->clients[i].stream_fd >= 0)
+		if (polled[4 + 2 * i].revents && s->clients[i].stream_fd >= 0)
 			serve_type(s, &s->clients[i]);
 	}
 	drop_gone(s, now);
@@ -420,10 +426,38 @@ void serve_open_terminal(struct serve *s, int master_fd, int slave_fd)
 {
 	const struct winsize size = { .ws_row = 24, .ws_col = 80 };
 
+	(void)ioctl(master_fd, TIOCSWINSZ, &size);
+	if (s->box->detached->attached) {	/* its outer end is for whoever it was started for */
+		s->box->detached->outer_fds[0] = master_fd;
+		own_close_fd(&slave_fd);
+		return;
+	}
 	s->output_fd = master_fd;
 	s->slave_fd = slave_fd;
 	(void)fcntl(master_fd, F_SETFL, O_NONBLOCK);
-	(void)ioctl(master_fd, TIOCSWINSZ, &size);
+}
+
+/* Attached: three pipes, whose outer ends go to whoever it was started for; nothing for an idle one. */
+static int make_streams(struct serve *s, int inside_fds[3], struct ward_err *e)
+{
+	const struct plan *p = s->box->plan;
+	int *outer = s->box->detached->outer_fds;
+
+	for (int i = 0; i < 3; i++) {
+		int fds[2] = { -1, -1 };
+
+		if (box_is_idle(s->box)) {
+			inside_fds[i] = open("/dev/null", O_RDWR | O_CLOEXEC);
+			continue;
+		}
+		if (pipe2(fds, O_CLOEXEC) < 0)
+			return ward_fail_errno(e, "cannot make a pipe for the command");
+		if (p->ids.host_uid != geteuid())	/* without it only the names in /dev do not work */
+			(void)!fchown(fds[0], p->ids.host_uid, p->ids.host_gid);
+		inside_fds[i] = fds[i ? 1 : 0];
+		outer[i] = fds[i ? 0 : 1];
+	}
+	return 0;
 }
 
 int serve_create(struct box *b, struct box_entry *entry, bool terminal, struct serve **ret_serve, int inside_fds[3],
@@ -437,12 +471,13 @@ int serve_create(struct box *b, struct box_entry *entry, bool terminal, struct s
 	s->box = b;
 	s->entry = entry;
 	s->output_fd = s->slave_fd = s->log.fd = -1;
+	s->life_fd = b->detached->attached ? b->detached->asker_fd : -1;
 	s->terminal = terminal;
 	r = s->listen_fd = listen_in(entry->run_fd, e);
-	if (r >= 0)
+	if (r >= 0 && !b->detached->attached)
 		r = log_open(&s->log, entry->dir_fd, e);
 	if (r >= 0 && !terminal)
-		r = make_output(s, inside_fds, e);
+		r = b->detached->attached ? make_streams(s, inside_fds, e) : make_output(s, inside_fds, e);
 	if (r < 0) {
 		serve_destroy(s);
 		return r;

@@ -11,7 +11,7 @@ struct box;
 struct serve;
 
 #define SERVE_CLIENTS_MAX 96
-#define SERVE_POLL_MAX (2 + 2 * SERVE_CLIENTS_MAX)
+#define SERVE_POLL_MAX (3 + 2 * SERVE_CLIENTS_MAX)
 
 /* Listens in the entry's runtime directory and prepares the command's output. entry and box are borrowed for the life of
  * the server. inside_fds become the command's 0-2; the caller closes them; with `terminal` they stay -1, and

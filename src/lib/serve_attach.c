@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "lib/box_internal.h"
+#include "lib/detach.h"
 #include "lib/serve_internal.h"
 
 #define ATTACHED_MAX 16
@@ -44,6 +45,9 @@ void serve_attach(struct serve *s, struct serve_client *c, unsigned flags)
 
 	if (box_is_idle(s->box)) {
 		ward_fail(&e, EINVAL, "the sandbox is idle: it has no command that could be joined");
+		ward_remedy(&e, "ward exec -t %s sh", s->entry->id);
+	} else if (s->box->detached->attached) {
+		ward_fail(&e, EBUSY, "the streams of its command belong to the program that started it");
 		ward_remedy(&e, "ward exec -t %s sh", s->entry->id);
 	} else if (c->stream_fd >= 0 || attached(s) >= ATTACHED_MAX) {
 		ward_fail(&e, EAGAIN, "%d are attached already, and no more are possible", ATTACHED_MAX);

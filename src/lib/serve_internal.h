@@ -24,6 +24,7 @@ struct serve {
 	int listen_fd;
 	int output_fd;			/* what the command writes: a pipe, or its terminal's outer end; -1: it is closed */
 	int slave_fd;			/* of the terminal, so that it lasts; -1: none */
+	int life_fd;			/* attached: its end is the sandbox's; borrowed; -1: none */
 	bool terminal;
 	uint64_t owner;			/* number of the client whose input alone counts; 0: none */
 	char typed[1024];		/* on its way to the terminal */

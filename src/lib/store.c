@@ -18,7 +18,7 @@
 
 static int state_path(struct buf *path, struct ward_err *e)
 {
-	const char *own = getenv("WARD_STATE_DIR"), *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	const char *own = secure_getenv("WARD_STATE_DIR"), *xdg = secure_getenv("XDG_STATE_HOME"), *home = secure_getenv("HOME");
 
 	if (own && *own)
 		buf_puts(path, own);

@@ -19,13 +19,14 @@ static void refuses(const char *dir)
 	REFUSED(ward_spec_policy(s, NULL, &e), EINVAL, "policy file is NULL");
 	REFUSED(ward_spec_workspace(s, "", &e), EINVAL, "workspace is empty");
 	REFUSED(ward_spec_set(s, "", "1", &e), EINVAL, "name is empty");
+	REFUSED(ward_spec_set(s, "a=b", "1", &e), EINVAL, "=");
 	REFUSED(ward_spec_set(s, "process.env", "\xff", &e), EILSEQ, "UTF-8");
 	REFUSED(ward_spec_command(s, nothing, &e), EINVAL, "no command");
 	REFUSED(ward_spec_command(s, nameless, &e), EINVAL, "name of the command is empty");
 	CHECK(ward_spec_workspace(s, "", NULL) == -EINVAL);
 	FINE(ward_spec_workspace(s, dir, &e));
 	FINE(ward_spec_set(s, "resources.pids_limi", "7", &e));
-	REFUSED(ward_plan(s, &json, &e), EINVAL, "ward_spec_set");
+	REFUSED(ward_plan(s, &json, &e), EINVAL, "--set");
 	CHECK(strstr(e.remedy, "pids_limit"));
 	ward_spec_free(s);
 	ward_spec_free(NULL);

@@ -72,3 +72,102 @@ def test_box_program_by_hand(t):
     for stdin in ("closed", "open"):
         r = t.run("bash", "-c", f'exec -a ward-box "$1" {"3<&-" if stdin == "closed" else "3</dev/null"}', "bash", t.ward_path)
         t.equal((r.rc, r.out, r.err), (125, "", ""), stdin)
+
+
+def run_program(t, source, *words, static=False, input=None, timeout=60):
+    """A program of tests/api or examples/c with a fresh workspace; ward is found beside the library, or in PATH."""
+    program = libward.program(t, source, static)
+    env = {"PATH": f"{libward.tree(t)}/bin:{t.environment()['PATH']}"} if static else {}
+    return t.run(program, t.workspace(), *words, env=env, input=input, timeout=timeout)
+
+
+def test_box(t):
+    """Everything that can be done with a box and its commands; nothing is printed and nothing is left."""
+    r = run_program(t, "tests/api/box.c")
+    t.equal((r.rc, r.out, r.err), (0, "", ""), "the program")
+
+
+def test_box_static(t):
+    """The same, linked statically."""
+    r = run_program(t, "tests/api/box.c", static=True)
+    t.equal((r.rc, r.out, r.err), (0, "", ""), "the program")
+
+
+def test_threads(t):
+    """Threads start, use, wait for and end boxes at the same time."""
+    r = run_program(t, "tests/api/threads.c")
+    t.equal((r.rc, r.out, r.err), (0, "", ""), "the program")
+
+
+def test_examples(t):
+    """The examples do what they say, shared and static."""
+    for static in (False, True):
+        r = run_program(t, "examples/c/run.c", "sh", "-c", "echo out; echo err >&2; exit 4", static=static)
+        t.equal((r.rc, r.out), (4, "out\n"), "run")
+        err, report = r.err.splitlines()
+        t.equal((err, json.loads(report)["exit"]["code"]), ("err", 4), "run")
+        r = run_program(t, "examples/c/exec_many.c", input="echo a $FROM\nexit 3\n", static=static)
+        t.equal((r.rc, r.out), (0, "a exec_many\n[0] echo a $FROM\n[3] exit 3\n"), "exec_many")
+        r = run_program(t, "examples/c/pool.c", "3", "12", static=static)
+        t.equal((r.rc, r.out), (0, "12 jobs, 0 failed\n"), "pool")
+    r = run_program(t, "examples/c/run.c", "/nonexistent")
+    t.equal(r.rc, 127, "a command that is not there")
+
+
+PYTHON = """
+import select, sys, threading, time, ward
+workspace = sys.argv[1]
+
+done = ward.run(["sh", "-c", "cat; echo $A >&2; exit 4"], input=b"x" * 300000, workspace=workspace, env={"A": "1"})
+assert (done.code, len(done.out), done.err, done.report["exit"]["code"]) == (4, 300000, b"1\\n", 4), done.__dict__
+assert ward.run(["sleep", "1000"], workspace=workspace, timeout=0.2).code == 137
+assert ward.plan(["true"], workspace=workspace, fields={"resources.pids_limit": 9})["limits"]["pids"]["value"] == 9
+try:
+    ward.run(["true"], workspace=workspace, fields={"resources.pids_limi": 9})
+    raise SystemExit("no error")
+except ward.Error as e:
+    assert e.code == 22 and "pids_limit" in e.remedy, e
+
+with ward.Box(workspace=workspace, name="py", mounts=[("/usr/share/man", False, "/mnt/man")]) as box:
+    assert box.exec(["ls", "/mnt"]).communicate() == (0, b"man\\n", b"")
+    with box.exec(["sh"], env={"A": "2"}, directory="/tmp") as process:
+        process.stdin.write(b"echo $A; pwd; sleep 1000\\n")
+        assert [process.stdout.readline() for _ in range(2)] == [b"2\\n", b"/tmp\\n"]
+        assert process.wait(0.01) is None
+        process.signal(9)
+        assert select.select([process], [], [], 20)[0] and process.wait() == 137
+    waits = []
+    threads = [threading.Thread(target=lambda n=n: waits.append(box.exec(["sh", "-c", f"exit {n}"]).wait())) for n in range(8)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert sorted(waits) == list(range(8)), waits
+    box.pause()
+    box.resume()
+    assert box.stats()["pids"] >= 1
+    assert [b["name"] for b in ward.boxes()["sandboxes"]] == ["py"]
+    other = ward.Box.open("py")
+    box.stop()
+    assert select.select([other], [], [], 20)[0]
+    assert box.wait() == 0 and box.result()["exit"]["code"] == 0
+assert ward.boxes() == {"sandboxes": []}
+
+box = ward.Box(["sh", "-c", "echo logged; exit 3"], workspace=workspace, detached=True)
+box_id = box.id
+box.close()
+with ward.Box.open(box_id) as box:
+    assert box.wait(20) == 3 and box.result()["exit"]["code"] == 3
+    box.remove()
+print("fine", ward.version())
+"""
+
+
+def test_python(t):
+    """The Python module, as it is installed."""
+    module = os.path.join(libward.tree(t), "share/doc/ward/examples/python")
+    t.check(os.path.exists(os.path.join(module, "ward.py")), "ward.py is not installed")
+    env = {"PYTHONPATH": module, "PYTHONDONTWRITEBYTECODE": "1"}
+    if libward.sanitizers(t):	# the program is not built with them
+        env.update(LD_PRELOAD=t.run("cc", "-print-file-name=libasan.so", check=True).out.strip(), ASAN_OPTIONS="detect_leaks=0")
+    r = t.run("python3", "-c", PYTHON, t.workspace(), env=env, timeout=60)
+    t.equal((r.rc, r.err), (0, ""), "the program")
+    t.contains(r.out, "fine 0.", "the program")

@@ -7,19 +7,17 @@
 
 #include "api/request.h"
 
-static struct request_option options[] = {
-	{ "process.env", "LANG=C", "ward_spec_add", true },
-	{ "resources.pids_limit", "", "ward_spec_set", false },
-};
-static char *words[] = { (char[]){ "sh" }, (char[]){ "-c" }, (char[]){ "" }, NULL };
-
 static void write_sample(struct buf *out)
 {
-	struct request r = { .flags = REQUEST_WIDEN, .texts = { "/p.yaml", NULL, "/w/sub" }, .options = options,
-			     .option_count = 2, .argv = words, .arg_count = 3 };
+	auto_strv words = { 0 };
 	struct ward_err e = { 0 };
 
-	assert_int_equal(request_write(&r, out, &e), 0);
+	strv_add(&words, "--set");
+	strv_add(&words, "process.syscalls=build");
+	strv_add(&words, "--");
+	strv_add(&words, "sh");
+	strv_add(&words, "");
+	assert_int_equal(request_write(REQUEST_DETACHED, &words, out, &e), 0);
 }
 
 static void round_trip(void **state)
@@ -31,20 +29,12 @@ static void round_trip(void **state)
 	(void)state;
 	write_sample(&bytes);
 	assert_int_equal(request_read(bytes.data, bytes.len, &r, &e), 0);
-	assert_int_equal(r.flags, REQUEST_WIDEN);
-	assert_string_equal(r.texts[REQUEST_POLICY], "/p.yaml");
-	assert_null(r.texts[REQUEST_WORKSPACE]);
-	assert_string_equal(r.texts[REQUEST_DIRECTORY], "/w/sub");
-	assert_int_equal(r.option_count, 2);
-	assert_string_equal(r.options[0].value, "LANG=C");
-	assert_string_equal(r.options[0].origin, "ward_spec_add");
-	assert_true(r.options[0].append);
-	assert_false(r.options[1].append);
-	assert_string_equal(r.options[1].value, "");
-	assert_int_equal(r.arg_count, 3);
-	assert_string_equal(r.argv[1], "-c");
-	assert_string_equal(r.argv[2], "");
-	assert_null(r.argv[3]);
+	assert_int_equal(r.flags, REQUEST_DETACHED);
+	assert_int_equal(r.count, 5);
+	assert_string_equal(r.words[1], "process.syscalls=build");
+	assert_string_equal(r.words[3], "sh");
+	assert_string_equal(r.words[4], "");
+	assert_null(r.words[5]);
 	request_clear(&r);
 }
 
@@ -70,7 +60,7 @@ static void cut_short(void **state)
 static void changed_head(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < 20; i++) {
+	for (size_t i = 0; i < 12; i++) {
 		struct ward_err e = { 0 };
 		struct request r;
 		auto_buf bytes = { 0 };
@@ -84,15 +74,15 @@ static void changed_head(void **state)
 static void too_much(void **state)
 {
 	auto_free char *word = malloc(REQUEST_BYTES_MAX);
-	char *argv[] = { word, NULL };
-	struct request r = { .options = options, .argv = argv, .arg_count = 1 };
 	struct ward_err e = { 0 };
+	auto_strv words = { 0 };
 	auto_buf bytes = { 0 };
 
 	(void)state;
 	memset(word, 'x', REQUEST_BYTES_MAX - 1);
 	word[REQUEST_BYTES_MAX - 1] = '\0';
-	assert_int_equal(request_write(&r, &bytes, &e), -E2BIG);
+	strv_add(&words, word);
+	assert_int_equal(request_write(0, &words, &bytes, &e), -E2BIG);
 }
 
 int main(void)

@@ -1,0 +1,12 @@
+/* One sandbox from its start to its end: what ward run and ward-box do. */
+#ifndef WARD_CLI_RUN_H
+#define WARD_CLI_RUN_H
+
+#include "cli/cli.h"
+#include "lib/detach.h"
+
+/* Runs the command of the options. d: what ward-box holds of a process that asked, which then hears all that there is to say; NULL: ward
+ * run itself. Returns the exit code. */
+int run_sandbox(struct options *o, struct detached *d);
+
+#endif

@@ -1,0 +1,307 @@
+/* A box from start to end: streams, exec, signals, pause, stats, wait with and without time, result, list, open, remove. */
+#include "check.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+static const char *workspace;
+static struct ward_error e;
+
+static struct ward_box *start(unsigned flags, const char *name, const char *script)
+{
+	const char *const argv[] = { "sh", "-c", script, NULL };
+	struct ward_spec *s = ward_spec_new();
+	struct ward_box *b = NULL;
+
+	FINE(ward_spec_workspace(s, workspace, &e));
+	if (name)
+		FINE(ward_spec_name(s, name, &e));
+	if (script)
+		FINE(ward_spec_command(s, argv, &e));
+	FINE(ward_start(s, flags, &b, &e));
+	ward_spec_free(s);
+	return b;
+}
+
+static void read_all(int fd, char *text, size_t n)
+{
+	size_t got = 0;
+	ssize_t more;
+
+	CHECK(fd >= 0);
+	while (got < n - 1 && (more = read(fd, text + got, n - 1 - got)) > 0)
+		got += (size_t)more;
+	text[got] = '\0';
+	close(fd);
+}
+
+static void attached(void)
+{
+	struct ward_box *b = start(0, NULL, "read x; echo got $x; echo bad >&2; exit 6");
+	int in = ward_box_stream(b, 0, &e), out = ward_box_stream(b, 1, &e), err = ward_box_stream(b, 2, &e), code = -1;
+	char text[256], *json = NULL;
+	struct pollfd p = { .events = POLLIN };
+
+	CHECK(strlen(ward_box_id(b)) > 10 && strcmp(ward_box_name(b), "") == 0);
+	REFUSED(ward_box_stream(b, 1, &e), EBADF, "handed over");
+	REFUSED(ward_box_stream(b, 3, &e), EINVAL, "no 3");
+	REFUSED(ward_resize(b, 10, 10, &e), ENOTTY, "no terminal");
+	CHECK(ward_wait(b, 0, &code, &e) == 0 && code == -1);
+	CHECK(ward_wait(b, 30, &code, &e) == 0);
+	REFUSED(ward_result(b, &json, &e), EAGAIN, "has not ended");
+	p.fd = ward_box_fd(b, &e);
+	CHECK(p.fd >= 0 && poll(&p, 1, 0) == 0);
+	CHECK(write(in, "pear\n", 5) == 5);
+	close(in);
+	read_all(out, text, sizeof(text));
+	CHECK(strcmp(text, "got pear\n") == 0);
+	read_all(err, text, sizeof(text));
+	CHECK(strcmp(text, "bad\n") == 0);
+	CHECK(poll(&p, 1, 10000) == 1);
+	CHECK(ward_wait(b, -1, &code, &e) == 1 && code == 6);
+	CHECK(ward_wait(b, 0, &code, &e) == 1 && code == 6);
+	CHECK(ward_box_fd(b, &e) == p.fd && poll(&p, 1, 1000) == 1);
+	FINE(ward_result(b, &json, &e));
+	CHECK(strstr(json, "\"code\":6") && strstr(json, ward_box_id(b)));
+	ward_free(json);
+	REFUSED(ward_kill(b, &e), ESRCH, "has ended");
+	ward_box_free(b);
+}
+
+static int run(struct ward_box *b, const char *script, const char *const *env, const char *dir, char *text, size_t n)
+{
+	const char *const argv[] = { "sh", "-c", script, NULL };
+	struct ward_command c = { .size = sizeof(c), .argv = argv, .env = env, .directory = dir };
+	struct ward_process *p = NULL;
+	int code = -1;
+
+	FINE(ward_exec(b, &c, &p, &e));
+	close(ward_process_stream(p, 0, &e));
+	read_all(ward_process_stream(p, 1, &e), text, n);
+	CHECK(ward_process_wait(p, -1, &code, &e) == 1);
+	ward_process_free(p);
+	return code;
+}
+
+static void executes(void)
+{
+	const char *const env[] = { "FRUIT=pear", NULL }, *const missing[] = { "there-is-no-such-program", NULL },
+			  *const sleeps[] = { "sleep", "1000", NULL };
+	struct ward_command c = { .size = sizeof(c), .argv = missing };
+	struct ward_box *b = start(0, "pool-1", NULL), *other = NULL;
+	struct ward_process *p = NULL;
+	char text[256], *json = NULL;
+	int code = -1;
+
+	CHECK(strcmp(ward_box_name(b), "pool-1") == 0);
+	REFUSED(ward_box_stream(b, 1, &e), EBADF, "there is none");
+	CHECK(run(b, "echo $FRUIT; pwd; exit 3", env, "/tmp", text, sizeof(text)) == 3);
+	CHECK(strcmp(text, "pear\n/tmp\n") == 0);
+	CHECK(run(b, "kill -9 $$", NULL, NULL, text, sizeof(text)) == 137);
+	FINE(ward_exec(b, &c, &p, &e));
+	CHECK(ward_process_wait(p, -1, &code, &e) == 1 && code == 127);
+	ward_process_free(p);
+	c.argv = sleeps;
+	FINE(ward_exec(b, &c, &p, &e));
+	CHECK(ward_process_wait(p, 20, &code, &e) == 0);
+	REFUSED(ward_process_signal(p, 99, &e), EINVAL, "not a signal");
+	REFUSED(ward_process_resize(p, 5, 5, &e), ENOTTY, "no terminal");
+	FINE(ward_process_signal(p, SIGTERM, &e));
+	CHECK(ward_process_wait(p, 20000, &code, &e) == 1 && code == 143);
+	REFUSED(ward_process_signal(p, SIGTERM, &e), ESRCH, "has ended");
+	ward_process_free(p);
+	FINE(ward_pause(b, &e));
+	FINE(ward_resume(b, &e));
+	FINE(ward_stats(b, &json, &e));
+	CHECK(strstr(json, "\"memory_bytes\":") && strstr(json, ward_box_id(b)));
+	ward_free(json);
+	FINE(ward_list(&json, &e));
+	CHECK(strstr(json, "pool-1") && strstr(json, ward_box_id(b)));
+	ward_free(json);
+	FINE(ward_open("pool-1", &other, &e));
+	CHECK(strcmp(ward_box_id(other), ward_box_id(b)) == 0);
+	CHECK(run(other, "exit 9", NULL, NULL, text, sizeof(text)) == 9);
+	REFUSED(ward_remove(other, &e), EBUSY, "alive");
+	ward_box_free(other);
+	FINE(ward_exec(b, &c, &p, &e));	/* freed while it runs, and after its box */
+	ward_box_free(b);
+	CHECK(ward_process_wait(p, 20000, &code, &e) == 1 && code == 137);
+	ward_process_free(p);
+	REFUSED(ward_open("pool-1", &other, &e), ENOENT, "no sandbox");
+}
+
+static void detached(void)
+{
+	struct ward_box *b = start(WARD_DETACHED, "left", "trap 'exit 5' TERM; : >ready; while :; do sleep 0.05; done"), *other = NULL;
+	struct timespec moment = { .tv_nsec = 10000000 };
+	char id[64], ready[4096], *json = NULL;
+	struct pollfd p = { .events = POLLIN };
+	int code = -1;
+
+	snprintf(ready, sizeof(ready), "%s/ready", workspace);
+	for (int i = 0; i < 2000 && access(ready, F_OK) < 0; i++)
+		nanosleep(&moment, NULL);
+	snprintf(id, sizeof(id), "%s", ward_box_id(b));
+	REFUSED(ward_box_stream(b, 0, &e), EBADF, "there is none");
+	ward_box_free(b);
+	FINE(ward_open(id, &b, &e));
+	FINE(ward_open("left", &other, &e));
+	CHECK(ward_wait(b, 10, &code, &e) == 0);
+	p.fd = ward_box_fd(b, &e);
+	CHECK(p.fd >= 0 && poll(&p, 1, 0) == 0);
+	FINE(ward_stop(other, 20000, &e));
+	CHECK(poll(&p, 1, 20000) == 1);
+	CHECK(ward_wait(b, -1, &code, &e) == 1 && code == 5);
+	p.fd = ward_box_fd(other, &e);	/* which has not been asked for before */
+	CHECK(p.fd >= 0 && poll(&p, 1, 0) == 1);
+	FINE(ward_result(other, &json, &e));
+	CHECK(strstr(json, "\"code\":5"));
+	ward_free(json);
+	FINE(ward_remove(b, &e));
+	CHECK(ward_remove(b, &e) == -ENOENT);
+	ward_box_free(b);
+	ward_box_free(other);
+}
+
+/* Reads until the text is there. */
+static void expect(int fd, const char *wanted)
+{
+	char text[4096] = "";
+	size_t got = 0;
+
+	while (!strstr(text, wanted)) {
+		ssize_t n = got < sizeof(text) - 1 ? read(fd, text + got, sizeof(text) - 1 - got) : 0;
+
+		if (n <= 0) {
+			fprintf(stderr, "wanted %s, got %s\n", wanted, text);
+			_exit(1);
+		}
+		got += (size_t)n;
+		text[got] = '\0';
+	}
+}
+
+static const char typed_script[] = "trap 'stty size' WINCH; stty size; tty >/dev/null || exit 1; while read x; do echo \"<$x>\"; done; exit 8";
+
+static void terminals(void)
+{
+	const char *const argv[] = { "sh", "-c", typed_script, NULL };
+	struct ward_command c = { .size = sizeof(c), .argv = argv, .rows = 11, .columns = 33 };
+	struct ward_spec *s = ward_spec_new();
+	struct ward_process *p = NULL;
+	struct ward_box *b = NULL;
+	int code = -1, in, out;
+	char byte;
+
+	REFUSED(ward_spec_terminal(s, 0, 3, &e), EINVAL, "0 rows");
+	FINE(ward_spec_workspace(s, workspace, &e));
+	FINE(ward_spec_terminal(s, 22, 77, &e));
+	FINE(ward_spec_command(s, argv, &e));
+	FINE(ward_start(s, 0, &b, &e));
+	ward_spec_free(s);
+	in = ward_box_stream(b, 0, &e);
+	out = ward_box_stream(b, 1, &e);
+	CHECK(in >= 0 && out >= 0 && isatty(out));
+	REFUSED(ward_box_stream(b, 2, &e), EBADF, "there is none");
+	FINE(ward_resize(b, 44, 99, &e));
+	CHECK(write(in, "fig\n", 4) == 4);
+	expect(out, "<fig>");
+	CHECK(write(in, "\n", 1) == 1);
+	FINE(ward_exec(b, &c, &p, &e));
+	close(out);
+	out = ward_process_stream(p, 1, &e);
+	CHECK(isatty(out));
+	FINE(ward_process_resize(p, 12, 34, &e));
+	CHECK(write(out, "plum\n", 5) == 5);
+	expect(out, "<plum>");
+	CHECK(write(out, "\4", 1) == 1);
+	CHECK(ward_process_wait(p, 20000, &code, &e) == 1 && code == 8);
+	while (read(out, &byte, 1) == 1)
+		;
+	CHECK(errno == EIO);
+	ward_process_free(p);
+	CHECK(write(in, "\4", 1) == 1);
+	CHECK(ward_wait(b, 20000, &code, &e) == 1 && code == 8);
+	close(in);
+	close(out);
+	ward_box_free(b);
+}
+
+static void refuses(void)
+{
+	static const char *const env[] = { "NOVALUE", NULL };
+	const char *const argv[] = { "true", NULL }, *const nameless[] = { "", NULL };
+	struct ward_command c = { .argv = argv };
+	struct ward_spec *s = ward_spec_new();
+	struct ward_process *p = NULL;
+	struct ward_box *b = NULL;
+
+	FINE(ward_spec_workspace(s, "/nonexistent", &e));
+	REFUSED(ward_start(s, 0, &b, &e), ENOENT, "/nonexistent");
+	REFUSED(ward_start(s, 64, &b, &e), EINVAL, "flag");
+	FINE(ward_spec_workspace(s, workspace, &e));
+	FINE(ward_spec_name(s, "a name", &e));
+	REFUSED(ward_start(s, WARD_DETACHED, &b, &e), EINVAL, "a name");
+	ward_spec_free(s);
+	REFUSED(ward_open(NULL, &b, &e), EINVAL, "NULL");
+	REFUSED(ward_open("", &b, &e), ENOENT, "no sandbox");
+	b = start(0, NULL, NULL);
+	REFUSED(ward_exec(b, &c, &p, &e), EINVAL, "size");
+	c.size = sizeof(c);
+	c.env = env;
+	REFUSED(ward_exec(b, &c, &p, &e), EINVAL, "variables");
+	c.env = NULL;
+	c.argv = nameless;
+	REFUSED(ward_exec(b, &c, &p, &e), EINVAL, "no command");
+	c.argv = argv;
+	c.rows = 5;
+	REFUSED(ward_exec(b, &c, &p, &e), EINVAL, "0 columns");
+	FINE(ward_kill(b, &e));
+	CHECK(ward_wait(b, 20000, NULL, &e) == 1);
+	ward_box_free(b);
+	CHECK(!p);
+}
+
+/* The host program dies without a word: so does its box. */
+static void orphan(void)
+{
+	int fds[2], status;
+	char id[64] = "";
+	struct ward_box *b;
+	pid_t child;
+
+	CHECK(pipe(fds) == 0);
+	child = fork();
+	if (child == 0) {
+		b = start(0, "orphan", "sleep 1000");
+		CHECK(write(fds[1], ward_box_id(b), strlen(ward_box_id(b))) > 0);
+		raise(SIGKILL);
+	}
+	close(fds[1]);
+	CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+	read_all(fds[0], id, sizeof(id));
+	CHECK(id[0]);
+	for (int i = 0; i < 2000 && ward_open(id, &b, &e) == 0; i++) {
+		struct timespec moment = { .tv_nsec = 10000000 };
+
+		ward_box_free(b);
+		nanosleep(&moment, NULL);
+	}
+	CHECK(e.code == ENOENT);
+}
+
+int main(int argc, char **argv)
+{
+	CHECK(argc == 2);
+	workspace = argv[1];
+	signal(SIGPIPE, SIG_IGN);
+	attached();
+	executes();
+	detached();
+	terminals();
+	refuses();
+	orphan();
+	return 0;
+}
