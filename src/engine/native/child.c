@@ -90,9 +90,11 @@ long native_word(struct native_child *c)
 	size_t count;
 	long r;
 
-	do
+	r = raw_call(SYS_recvmsg, c->control_fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	if (r == -EAGAIN)
+		native_net_meanwhile(c);
+	while (r == -EINTR || r == -EAGAIN)
 		r = raw_call(SYS_recvmsg, c->control_fd, &m, MSG_CMSG_CLOEXEC);
-	while (r == -EINTR);
 	if (r != 1)
 		return r < 0 ? r : -ECONNRESET;
 	count = c->cgroup_count + c->tree_count + c->has_layer;

@@ -25,6 +25,19 @@ long native_rlimits(struct native_child *c)
 	return r;
 }
 
+/* What no program of the sandbox can get any more, whatever it is. */
+long native_bounding_set(struct native_child *c)
+{
+	(void)c;
+	for (int cap = 0; cap < 64; cap++) {
+		long r = raw_call(SYS_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0);
+
+		if (r < 0)
+			return r == -EINVAL ? 0 : r;	/* the kernel knows no higher one */
+	}
+	return 0;
+}
+
 long native_capabilities(struct native_child *c)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -34,13 +47,6 @@ long native_capabilities(struct native_child *c)
 			     SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
 	long r = raw_call(SYS_prctl, PR_SET_SECUREBITS, c->plan->spec->policy.proc_nesting ? 0 : bits, 0, 0, 0);
 
-	for (int cap = 0; r == 0 && cap < 64; cap++) {
-		long dropped = raw_call(SYS_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0);
-
-		if (dropped == -EINVAL)
-			break;	/* the kernel knows no higher one */
-		r = dropped;
-	}
 	if (r == 0)
 		r = raw_call(SYS_capset, &header, none);
 	c->layers[LAYER_CAPS] = LAYER_IN_FORCE;

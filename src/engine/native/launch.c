@@ -102,12 +102,42 @@ static int write_maps(const struct plan_ids *ids, const struct running *run, str
 	return io_write_all(run->control_fd, "m", 1) < 0 ? ward_fail(e, EPIPE, "the sandbox went away") : 0;
 }
 
+/* Whether most processors have nothing to do: what runs now on the whole host is the number before the slash in "0.1 0.2 0.3
+ * 2/80 4711", and one of them is ours. */
+static bool host_is_idle(int cpu_count)
+{
+	char text[64];
+	auto_fd fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	int running;
+
+	text[n > 0 ? n : 0] = '\0';
+	return sscanf(text, "%*s %*s %*s %d/", &running) == 1 && running <= cpu_count && 4 * (running - 1) < cpu_count;
+}
+
+/* Where the child and its helper work: beside us if there are idle processors, else in turn. */
+static void choose_cpus(struct native_child *c)
+{
+	int here = sched_getcpu();
+
+	if (sched_getaffinity(0, sizeof(c->cpus), &c->cpus) < 0 || CPU_COUNT(&c->cpus) < 2 || here < 0 ||
+	    !host_is_idle(CPU_COUNT(&c->cpus)))
+		return;
+	c->apart = true;
+	c->here = c->others = c->cpus;
+	CPU_CLR((size_t)here, &c->others);
+	CPU_XOR(&c->here, &c->cpus, &c->others);
+	if (CPU_COUNT(&c->cpus) > 2) {
+		c->here = c->others;	/* a third one for the helper, which need not wait for us */
+		c->net_go = 1;
+	}
+}
+
 static void fill_child(struct native_child *c, const struct plan_ids *ids, const char *base)
 {
 	c->base = base;
 	c->ids = *ids;
-	if (sched_getaffinity(0, sizeof(c->cpus), &c->cpus) == 0)
-		c->cpu_count = CPU_COUNT(&c->cpus);
+	choose_cpus(c);
 	c->base_fd = c->net_fd = c->proc_fd = c->listener_fd = c->master_fd = c->slave_fd = c->layer_fd = -1;
 	snprintf(c->root_options, sizeof(c->root_options), "mode=0755,size=4m,nr_inodes=4096,uid=%u,gid=%u",
 		 ids->inside_uid, ids->inside_gid);
@@ -120,30 +150,10 @@ static void fill_child(struct native_child *c, const struct plan_ids *ids, const
 	snprintf(c->gid_map, sizeof(c->gid_map), "%u %u 1\n", ids->inside_gid, ids->host_gid);
 }
 
-/* Whether most processors have nothing to do: what runs now on the whole host is the number before the slash in "0.1 0.2 0.3
- * 2/80 4711", and two of them are ours. */
-static bool host_is_idle(int cpu_count)
-{
-	char text[64];
-	auto_fd fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	int running;
-
-	text[n > 0 ? n : 0] = '\0';
-	return sscanf(text, "%*s %*s %*s %d/", &running) == 1 && running < 2 + cpu_count && 4 * (running - 2) < cpu_count;
-}
-
-/* The kernel may put a new process on its parent's processor, where it waits until the parent sleeps. If there are enough
- * idle ones, it is sent to another. */
+/* The kernel may put a new process on its parent's processor, where it waits until the parent sleeps. */
 static void send_away(const struct native_child *c, pid_t pid)
 {
-	int here = sched_getcpu();
-	cpu_set_t others = c->cpus;
-
-	if (c->cpu_count < 2 || here < 0 || !host_is_idle(c->cpu_count))
-		return;
-	CPU_CLR((size_t)here, &others);
-	if (sched_setaffinity(pid, sizeof(others), &others) == 0)
+	if (c->apart && sched_setaffinity(pid, sizeof(c->others), &c->others) == 0)
 		(void)!sched_setaffinity(pid, sizeof(c->cpus), &c->cpus);
 }
 

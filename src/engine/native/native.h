@@ -49,8 +49,8 @@ struct native_child {
 	char uid_map[32], gid_map[32];	/* what the child writes itself; "": the supervisor does */
 	char root_options[96], pts_options[96];
 	bool timed;			/* the child says when each stage ended */
-	cpu_set_t cpus;			/* the caller's processors */
-	int cpu_count;			/* 0: not known */
+	bool apart;			/* supervisor, child and helper work at the same time */
+	cpu_set_t cpus, here, others;	/* if so: the caller's processors; where the helper, where the child begins */
 
 	/* known from the word on */
 	const struct plan *plan;
@@ -79,6 +79,9 @@ struct native_child {
 	long net_pid;
 	int net_fd;			/* the network namespace, or -errno */
 	uint32_t net_done;		/* a futex */
+	uint32_t net_go;		/* a futex: the supervisor has done its part, its processor is free */
+	bool net_taken;			/* somebody makes it */
+	bool net_own;			/* the child itself, in its own place */
 	int base_fd;
 	int proc_fd;			/* the sandbox's /proc, for the supervisor */
 	int master_fd, slave_fd;	/* of the terminal inside, for the supervisor; -1: none */
@@ -149,7 +152,12 @@ long native_pivot(struct native_child *c);
 long native_net_begin(struct native_child *c);
 long native_net_enter(struct native_child *c);
 long native_net_open(struct native_child *c);
+/* In the child, when it has nothing else to do: makes the network namespace if nobody does yet. */
+void native_net_meanwhile(struct native_child *c);
+/* Lets the helper begin: from now on it has a processor for itself. */
+void native_net_go(struct native_child *c);
 long native_rlimits(struct native_child *c);
+long native_bounding_set(struct native_child *c);
 long native_capabilities(struct native_child *c);
 long native_no_new_privs(struct native_child *c);
 long native_landlock(struct native_child *c);

@@ -1,10 +1,11 @@
 /*
  * The network namespace holds a loopback of its own and nothing else: no route, no other interface.
  *
- * Making one is the kernel's slowest part of a start and needs nothing of the rest, so where there is a third processor
- * (the supervisor and the child have one each) a helper does it while the child builds the root: it shares memory and descriptors, leaves the new namespace behind as a
- * descriptor, and is gone before anything of the sandbox's runs. Both have the capabilities of the sandbox's own user
- * namespace, which owns the new one.
+ * Making one is the kernel's slowest part of a start and needs nothing of the rest, so where processors are idle a helper
+ * does it while the child builds the root: on a third one at once, with only two on the supervisor's, when that has done
+ * its part and waits. If the child has to wait first (a large workspace is being looked through), it does it itself. The
+ * helper shares memory and descriptors, leaves the new namespace behind as a descriptor, and is gone before anything of
+ * the sandbox's runs. Both have the capabilities of the sandbox's own user namespace, which owns the new one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,9 +32,8 @@ static long bring_loopback_up(void)
 	return r;
 }
 
-static int make_net(void *argument)
+static void make_net(struct native_child *c)
 {
-	struct native_child *c = argument;
 	long r = raw_call(SYS_unshare, CLONE_NEWNET);
 
 	if (r == 0)
@@ -43,36 +43,73 @@ static int make_net(void *argument)
 	c->net_fd = (int)r;
 	__atomic_store_n(&c->net_done, 1, __ATOMIC_RELEASE);
 	raw_call(SYS_futex, &c->net_done, FUTEX_WAKE, 1, 0, 0, 0);
+}
+
+static bool take_net(struct native_child *c)
+{
+	return !__atomic_exchange_n(&c->net_taken, true, __ATOMIC_ACQ_REL);
+}
+
+static int help(void *argument)
+{
+	struct native_child *c = argument;
+
+	while (!__atomic_load_n(&c->net_go, __ATOMIC_ACQUIRE))
+		raw_call(SYS_futex, &c->net_go, FUTEX_WAIT, 0, 0, 0, 0);
+	if (take_net(c))
+		make_net(c);
 	return 0;
+}
+
+void native_net_meanwhile(struct native_child *c)
+{
+	if (!take_net(c))
+		return;
+	c->net_own = true;
+	make_net(c);
 }
 
 long native_net_begin(struct native_child *c)
 {
 	struct clone_child helper = { .flags = CLONE_VM | CLONE_FILES, .stack = c->net_stack,
-				      .stack_bytes = sizeof(c->net_stack), .main = make_net, .argument = c };
+				      .stack_bytes = sizeof(c->net_stack), .main = help, .argument = c };
 
-	if (c->cpu_count < 3) {
-		(void)make_net(c);
+	if (!c->apart) {
+		native_net_meanwhile(c);
 		return 0;
 	}
 	c->net_pid = clone_start(&helper);
-	return c->net_pid < 0 ? c->net_pid : 0;
+	if (c->net_pid < 0)
+		return c->net_pid;
+	if (raw_call(SYS_sched_setaffinity, c->net_pid, sizeof(c->here), &c->here) >= 0)
+		raw_call(SYS_sched_setaffinity, c->net_pid, sizeof(c->cpus), &c->cpus);
+	return 0;
+}
+
+void native_net_go(struct native_child *c)
+{
+	__atomic_store_n(&c->net_go, 1, __ATOMIC_RELEASE);
+	raw_call(SYS_futex, &c->net_go, FUTEX_WAKE, 1, 0, 0, 0);
 }
 
 long native_net_enter(struct native_child *c)
 {
 	long r;
 
+	if (c->layers[LAYER_NET] == LAYER_IN_FORCE)
+		return 0;
 	while (!__atomic_load_n(&c->net_done, __ATOMIC_ACQUIRE))
 		raw_call(SYS_futex, &c->net_done, FUTEX_WAIT, 0, 0, 0, 0);
 	if (c->net_fd < 0)
 		return c->net_fd;
-	r = c->net_pid ? raw_call(SYS_setns, c->net_fd, CLONE_NEWNET) : 0;
+	r = c->net_own ? 0 : raw_call(SYS_setns, c->net_fd, CLONE_NEWNET);
 	if (r < 0) {
-		(void)make_net(c);	/* an outer filter: then one of our own */
+		make_net(c);	/* an outer filter: then one of our own */
 		if (c->net_fd < 0)
 			return c->net_fd;
 	}
+	if (c->net_own && c->net_pid)
+		native_net_go(c);	/* the helper finds nothing to do */
 	do
 		r = c->net_pid ? raw_call(SYS_wait4, c->net_pid, 0, __WALL, 0) : 0;
 	while (r == -EINTR);

@@ -232,7 +232,9 @@ long native_net_open(struct native_child *c)
 
 	if (!c->net.on)
 		return 0;
-	r = say(NETLINK_ROUTE, &c->net.routes4);
+	r = native_net_enter(c);	/* not later, as without a network: the host's /proc is still in view */
+	if (r == 0)
+		r = say(NETLINK_ROUTE, &c->net.routes4);
 	v6 = r == 0 && say(NETLINK_ROUTE, &c->net.routes6) == 0;
 	for (size_t i = 0; i < ARRAY_LEN(listenings) && r == 0; i++)
 		r = open_listening(c, &listenings[i]);
