@@ -1,0 +1,46 @@
+/*
+ * Shaping: what a sandbox and each of its rules may spend on the network. Counts connections and bytes, and says how many bytes may
+ * move now. The clock is the caller's (microseconds, monotonic); nothing here waits. A rule keeps its counts when the rules
+ * change, because it keeps its index. Without any limit it is two additions a call.
+ *
+ *   shape_open()   before dialing: REASON_ALLOWED, or which limit refuses the connection
+ *   shape_may()    before moving bytes: how many may move; 0: not before *ret_wait_us have passed (0: never, close the flow)
+ *   shape_moved()  after moving them
+ *   shape_close()  when the connection is over
+ */
+#ifndef WARD_GATEWAY_SHAPE_H
+#define WARD_GATEWAY_SHAPE_H
+
+#include "gateway/decide.h"
+
+enum shape_way { SHAPE_RECEIVE, SHAPE_SEND };	/* from outside, to outside */
+
+/* What one rule, or the whole, has spent. */
+struct shape_meter {
+	uint64_t connections;		/* open now */
+	uint64_t opened;		/* in all */
+	uint64_t bytes[2];		/* by enum shape_way */
+	uint64_t rate_tokens, rate_time_us;		/* connections, in millionths */
+	uint64_t band_tokens, band_time_us;		/* bytes, in millionths */
+};
+
+struct shape {
+	struct shape_meter whole;
+	struct shape_meter *rules;	/* by index */
+	uint32_t n;
+};
+
+/* Makes room for the rules; also after each change. -ENOMEM. Free with shape_free(). */
+must_check int shape_fit(struct shape *s, const struct rules *r);
+void shape_free(struct shape *s);
+
+/* rule: the verdict's index, -1 for services and mode open. */
+must_check enum verdict_reason shape_open(struct shape *s, const struct rules *r, int32_t rule, uint64_t now_us);
+void shape_close(struct shape *s, int32_t rule);
+must_check uint64_t shape_may(struct shape *s, const struct rules *r, int32_t rule, enum shape_way way, uint64_t want, uint64_t now_us,
+			      uint64_t *ret_wait_us);
+void shape_moved(struct shape *s, const struct rules *r, int32_t rule, enum shape_way way, uint64_t bytes);
+/* Whether bytes of this rule are limited at all: if not, shape_may() need not be asked. */
+bool shape_limits_bytes(const struct rules *r, int32_t rule);
+
+#endif

@@ -1,0 +1,161 @@
+/* Shaping: connections, connections a second, bytes in all, bandwidth; of a rule and of the whole. */
+#include <inttypes.h>
+
+#include "gateway/shape.h"
+#include "gateway_help.h"
+
+#define SECOND UINT64_C(1000000)
+
+static void test_unlimited(void **state)
+{
+	auto_rules r = rules_of("{mode: restricted, egress_allowlist: [a.example]}");
+	struct shape s = { 0 };
+	uint64_t wait;
+
+	(void)state;
+	assert_int_equal(shape_fit(&s, r), 0);
+	assert_false(shape_limits_bytes(r, 0));
+	for (unsigned i = 0; i < 1000; i++)
+		assert_int_equal(shape_open(&s, r, (int32_t)(i % 2) - 1, 5), REASON_ALLOWED);
+	assert_true(shape_may(&s, r, 0, SHAPE_SEND, UINT64_MAX, 5, &wait) == UINT64_MAX);
+	shape_moved(&s, r, 0, SHAPE_SEND, 77);
+	assert_int_equal(s.rules[0].bytes[SHAPE_SEND], 77);
+	assert_int_equal(s.whole.bytes[SHAPE_SEND], 77);
+	assert_int_equal(s.whole.connections, 1000);
+	assert_int_equal(s.rules[0].connections, 500);
+	shape_free(&s);
+}
+
+static void test_connections(void **state)
+{
+	auto_rules r = rules_of("{mode: restricted, connection_limit: 3, egress_allowlist: [{host: a.example, connection_limit: 2}, b.example]}");
+	struct shape s = { 0 };
+
+	(void)state;
+	assert_int_equal(shape_fit(&s, r), 0);
+	assert_int_equal(shape_open(&s, r, 0, 1), REASON_ALLOWED);
+	assert_int_equal(shape_open(&s, r, 0, 1), REASON_ALLOWED);
+	assert_int_equal(shape_open(&s, r, 0, 1), REASON_LIMIT_CONNECTIONS);
+	assert_int_equal(s.whole.connections, 2);	/* what was refused does not count */
+	assert_int_equal(shape_open(&s, r, 1, 1), REASON_ALLOWED);
+	assert_int_equal(shape_open(&s, r, 1, 1), REASON_LIMIT_CONNECTIONS);
+	assert_int_equal(shape_open(&s, r, -1, 1), REASON_LIMIT_CONNECTIONS);
+	shape_close(&s, 0);
+	assert_int_equal(shape_open(&s, r, 0, 1), REASON_ALLOWED);
+	for (unsigned i = 0; i < 9; i++)
+		shape_close(&s, 0);	/* more often than opened: not below none */
+	assert_int_equal(s.whole.connections, 0);
+	shape_free(&s);
+}
+
+static void test_rate(void **state)
+{
+	auto_rules r = rules_of("{mode: restricted, egress_allowlist: [{host: a.example, connection_rate: 10}]}");
+	struct shape s = { 0 };
+	uint64_t now = 7 * SECOND;
+	unsigned opened = 0;
+
+	(void)state;
+	assert_int_equal(shape_fit(&s, r), 0);
+	while (shape_open(&s, r, 0, now) == REASON_ALLOWED)
+		opened++;
+	assert_int_equal(opened, 10);
+	assert_int_equal(shape_open(&s, r, 0, now), REASON_LIMIT_RATE);
+	assert_int_equal(shape_open(&s, r, 0, now + SECOND / 10), REASON_ALLOWED);
+	assert_int_equal(shape_open(&s, r, 0, now + SECOND / 10), REASON_LIMIT_RATE);
+	for (opened = 0, now += 10 * SECOND; shape_open(&s, r, 0, now) == REASON_ALLOWED;)
+		opened++;
+	assert_int_equal(opened, 10);	/* no more than a second's worth is saved up */
+	assert_int_equal(shape_open(&s, r, 0, now - SECOND), REASON_LIMIT_RATE);	/* a clock that goes back gives nothing */
+	shape_free(&s);
+}
+
+static void test_bytes(void **state)
+{
+	auto_rules r = rules_of("{mode: restricted, receive_limit: 150, egress_allowlist: [{host: a.example, send_limit: 100}, b.example]}");
+	struct shape s = { 0 };
+	uint64_t wait;
+
+	(void)state;
+	assert_int_equal(shape_fit(&s, r), 0);
+	assert_true(shape_limits_bytes(r, 1));
+	assert_int_equal(shape_may(&s, r, 0, SHAPE_SEND, 60, 1, &wait), 60);
+	shape_moved(&s, r, 0, SHAPE_SEND, 60);
+	assert_int_equal(shape_may(&s, r, 0, SHAPE_SEND, 60, 1, &wait), 40);
+	shape_moved(&s, r, 0, SHAPE_SEND, 40);
+	assert_int_equal(shape_may(&s, r, 0, SHAPE_SEND, 60, 1, &wait), 0);
+	assert_int_equal(wait, 0);	/* never again */
+	assert_int_equal(shape_may(&s, r, 0, SHAPE_RECEIVE, 60, 1, &wait), 60);
+	assert_int_equal(shape_may(&s, r, 1, SHAPE_SEND, 1000, 1, &wait), 1000);
+	assert_int_equal(shape_open(&s, r, 0, 1), REASON_LIMIT_SENT);
+	shape_moved(&s, r, 1, SHAPE_RECEIVE, 150);
+	assert_int_equal(shape_open(&s, r, 1, 1), REASON_LIMIT_RECEIVED);
+	assert_int_equal(shape_may(&s, r, 0, SHAPE_RECEIVE, 60, 1, &wait), 0);
+	shape_free(&s);
+}
+
+/* Whoever waits as told gets the bandwidth, no more and hardly less. */
+static void test_bandwidth(void **state)
+{
+	static const struct {
+		const char *limit;
+		uint64_t rate;
+	} rows[] = { { "1Ki", 1024 }, { "100Ki", 102400 }, { "1Mi", 1 << 20 }, { "1Gi", 1 << 30 }, { "8000000T", 8000000000000000000 } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char text[128];
+		uint64_t start = 3 * SECOND, now = start, moved = 0, wait = 0, end = start + 100 * SECOND;
+		struct shape s = { 0 };
+		struct rules *r;
+		unsigned turns = 0;
+
+		snprintf(text, sizeof(text), "{mode: restricted, bandwidth_limit: %s, egress_allowlist: [a.example]}", rows[i].limit);
+		r = rules_of(text);
+		assert_int_equal(shape_fit(&s, r), 0);
+		while (now < end && turns++ < 100000) {
+			uint64_t may = shape_may(&s, r, 0, turns % 2 ? SHAPE_SEND : SHAPE_RECEIVE, 1 << 20, now, &wait);
+
+			shape_moved(&s, r, 0, turns % 2 ? SHAPE_SEND : SHAPE_RECEIVE, may);
+			moved += may;
+			assert_true(may || wait);
+			now += may ? 0 : wait;
+		}
+		if (now >= end) {
+			uint64_t fair = rows[i].rate * ((now - start) / SECOND + 1) + 2 * (rows[i].rate / 8 + 16384);
+
+			if (moved > fair || moved < rows[i].rate * 90)
+				fail_msg("%s: %" PRIu64 " bytes in 100 s", rows[i].limit, moved);
+		}
+		rules_free(r);
+		shape_free(&s);
+	}
+}
+
+static void test_change(void **state)
+{
+	struct rules *r = rules_of("{mode: restricted, egress_allowlist: [{host: a.example, connection_limit: 1}]}"), *next = NULL;
+	struct ward_err e = { 0 };
+	struct shape s = { 0 };
+
+	(void)state;
+	assert_int_equal(shape_fit(&s, r), 0);
+	assert_int_equal(shape_open(&s, r, 0, 1), REASON_ALLOWED);
+	assert_int_equal(rules_change(r, "b.example", false, &next, &e), 0);
+	assert_int_equal(shape_fit(&s, next), 0);
+	assert_int_equal(shape_open(&s, next, 1, 1), REASON_ALLOWED);
+	assert_int_equal(shape_open(&s, next, 0, 1), REASON_LIMIT_CONNECTIONS);	/* still counted */
+	rules_free(r);
+	rules_free(next);
+	shape_free(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_unlimited), cmocka_unit_test(test_connections), cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_bytes),	  cmocka_unit_test(test_bandwidth),   cmocka_unit_test(test_change),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
