@@ -62,11 +62,7 @@ static int finish(const struct options *o, const struct report *report, struct d
 	int code = r->exit_code;
 
 	if (r->refused)
-		code = refuse(o, report, d, &r->error);
-	if (d && detach_end(d, p, r, &e) < 0)
-		code = say_error(&e, false, EXIT_REFUSED);
-	if (r->refused)
-		return code;
+		return refuse(o, report, d, &r->error);
 	if (r->error.code)
 		say_error(&r->error, false, 0);
 	if (o->json || report->dir_fd >= 0)
@@ -204,6 +200,8 @@ int run_sandbox(struct options *o, struct detached *d)
 			look_at_changes(o, &result, progress);
 		progress_end(progress);
 		code = finish(o, &report, d, plan, &result);
+		if (d && detach_end(d, plan, &result, &e) < 0)	/* last: whoever waits finds all of it */
+			code = say_error(&e, false, EXIT_REFUSED);
 		result_clear(&result);
 		plan_free(plan);
 		spec_clear(&spec);

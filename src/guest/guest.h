@@ -14,6 +14,7 @@ struct guest_start {
 	const char *cwd;	/* "": where init is */
 	const char *strings;	/* argc words, then envc variables, each ended by NUL */
 	bool from_packet;
+	bool copy;		/* no program: guest_copy() */
 	int fds[3];		/* become 0-2 */
 	uint32_t tag;
 };
@@ -44,5 +45,8 @@ bool guest_read_start(const struct guest_message *m, size_t len, const int *fds,
 long guest_take_stdio(const struct guest_start *start);
 /* In the child: executes; comes back with the errno. base is the environment that the command's own variables add to. */
 long guest_exec(struct guest_start *start, char **base);
+
+/* In the child: copies files between 0, 1 and the sandbox; words are "get" PATH, or "put" PATH NAME. The exit code. */
+int guest_copy(const char *what, const char *path, const char *name);
 
 #endif

@@ -13,6 +13,7 @@ enum guest_op {
 	GUEST_STOP,		/* stop every process */
 	GUEST_CONTINUE,		/* let them go on */
 	GUEST_END,		/* kill every process and end */
+	GUEST_COPY,		/* as GUEST_EXEC, but ward-init's own code copies files: words "get" PATH, or "put" PATH NAME */
 	GUEST_EXEC		/* one more command: a = count of its words, b = of its variables; behind the message
 				 * its directory ("": init's own), words and variables, each ended by NUL; 0-2 by SCM_RIGHTS */
 };
@@ -27,6 +28,24 @@ struct guest_message {
 #define GUEST_CONTROL_FD 3	/* in ward-init */
 #define GUEST_EXECS_MAX 64	/* commands at one time beside the sandbox's own */
 #define GUEST_PACKET_MAX 131072	/* a message with what stands behind it */
+
+/* Files on their way out of a sandbox, or into it: one record each, with the name behind it (relative to what is copied, "" for
+ * that itself), then size bytes of a file's content or a link's target. The last record is GUEST_COPY_END. */
+#define GUEST_COPY_MAGIC 0x31706377	/* "wcp1" */
+enum guest_copy_type { GUEST_COPY_DIR = 1, GUEST_COPY_FILE, GUEST_COPY_LINK, GUEST_COPY_ERROR, GUEST_COPY_END };
+
+struct guest_copy {
+	uint32_t magic;
+	uint16_t type;
+	uint16_t mode;		/* permission bits */
+	uint32_t name_len;	/* at most GUEST_COPY_NAME_MAX */
+	uint32_t error;		/* GUEST_COPY_ERROR: errno */
+	uint64_t size;
+	int64_t mtime_s;
+};
+
+#define GUEST_COPY_NAME_MAX 4095
+#define GUEST_COPY_DEEP 200	/* directories within each other */
 
 /* What the keeper is told of the operator's terminal: how it must be when the one who tells is gone. One byte alone: all is
  * well. */

@@ -136,6 +136,25 @@ static int make_info(const struct plan *p, const char *name, struct box_entry *e
 	return ward_remedy(e, "free some space in the state directory, or set WARD_STATE_DIR to another one");
 }
 
+/* A run that is continued has the id of the one before, whose entry goes. */
+static int clear_old(const char *id, struct ward_err *e)
+{
+	struct ward_err none = { 0 };
+	struct box_info old = { 0 };
+	int r = 0;
+
+	if (boxes_look(id, &old, &none) < 0)
+		return 0;
+	if (old.alive) {
+		ward_fail(e, EBUSY, "the run %s has not ended: it is a detached sandbox", id);
+		r = ward_remedy(e, "ward stop %s", id);
+	} else {
+		r = boxes_remove(id, e);
+	}
+	box_info_clear(&old);
+	return r;
+}
+
 static int enter(const struct plan *p, const char *name, int state_fd, struct box_entry *entry, struct ward_err *e)
 {
 	auto_fd lock = -1;
@@ -169,6 +188,8 @@ int boxes_enter(const struct plan *p, const char *name, struct box_entry *ret_en
 	if (runtime < 0)
 		return runtime;
 	r = check_unseen(runtime, p, e);
+	if (r == 0)
+		r = clear_old(p->run_id, e);
 	if (r < 0)
 		return r;
 	r = entry.run_fd = store_open_dir(runtime, p->run_id, e);

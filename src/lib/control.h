@@ -38,6 +38,7 @@ enum control_op {
 enum control_flag {
 	CONTROL_INPUT = 1,	/* EXEC: the command's standard input is wanted */
 	CONTROL_TERMINAL = 2,	/* EXEC: on a terminal of its own */
+	CONTROL_COPY = 16,	/* EXEC: no command, files are copied: words "get" PATH, or "put" PATH NAME */
 	CONTROL_READ_ONLY = 4,	/* ATTACH: look only */
 	CONTROL_EXCLUSIVE = 8	/* ATTACH: nobody else's input counts until this one leaves */
 };

@@ -120,6 +120,8 @@ static int start(struct serve *s, struct serve_client *c, char *bytes, size_t n,
 	memcpy(&m, bytes, sizeof(m));
 	word.a = m.a;
 	word.b = m.b;
+	if (m.flags & CONTROL_COPY)
+		word.op = GUEST_COPY;
 	memcpy(bytes, &word, sizeof(word));
 	if (m.flags & CONTROL_TERMINAL) {
 		r = make_terminal(s, f, e);

@@ -3,7 +3,7 @@ import os
 import shutil
 import subprocess
 
-VERBS = ["run", "plan", "check", "init", "trust", "doctor", "quarantine", "exec", "ps", "attach", "logs", "stats", "wait",
+VERBS = ["run", "plan", "check", "init", "trust", "doctor", "quarantine", "exec", "ps", "attach", "logs", "stats", "cp", "wait",
          "pause", "resume", "stop", "kill", "rm", "diff", "apply", "discard", "help", "version"]
 LATER_VERBS = ["explain", "learn", "audit", "serve", "render"]
 LATER_OPTIONS = [["--allow", "h:1"],

@@ -10,6 +10,7 @@
 
 #include "lib/boxes.h"
 #include "lib/control.h"
+#include "lib/copy.h"
 
 static int check(uint32_t op, int32_t a, int32_t b, const char *rest, size_t n)
 {
@@ -132,11 +133,39 @@ static void test_entries(unused_arg void **state)
 	assert_false(boxes_is_name("") || boxes_is_name(".a") || boxes_is_name("-a") || boxes_is_name("a/b"));
 }
 
+static void test_copy_names(unused_arg void **state)
+{
+	struct guest_copy h = { .magic = GUEST_COPY_MAGIC, .type = GUEST_COPY_FILE, .mode = 06777, .size = 9 }, out;
+
+	assert_int_equal(copy_check_name("", 0), 0);
+	assert_int_equal(copy_check_name("a/b.c/..d", 9), 0);
+	assert_int_equal(copy_check_name("/a", 2), -EINVAL);
+	assert_int_equal(copy_check_name("a/", 2), -EINVAL);
+	assert_int_equal(copy_check_name("a//b", 4), -EINVAL);
+	assert_int_equal(copy_check_name("..", 2), -EINVAL);
+	assert_int_equal(copy_check_name("a/../b", 6), -EINVAL);
+	assert_int_equal(copy_check_name("a/.", 3), -EINVAL);
+	assert_int_equal(copy_check_name("a\0b", 3), -EINVAL);
+	assert_true(copy_link_stays("a", "b", 1) && copy_link_stays("a/b/c", "../../d", 7) && copy_link_stays("a", "b/../c", 6));
+	assert_false(copy_link_stays("a", "/etc", 4) || copy_link_stays("a", "../b", 4) || copy_link_stays("a/b", "../../c", 7) ||
+		     copy_link_stays("a", "b/../../c", 9) || copy_link_stays("a", "", 0));
+	assert_int_equal(copy_check_head(&h, sizeof(h), &out), 0);
+	assert_int_equal(out.mode, 0777);
+	assert_int_equal(copy_check_head(&h, sizeof(h) - 1, &out), -EINVAL);
+	h.size = UINT64_MAX;
+	assert_int_equal(copy_check_head(&h, sizeof(h), &out), -EINVAL);
+	h = (struct guest_copy){ .magic = GUEST_COPY_MAGIC, .type = GUEST_COPY_LINK, .size = 5000 };
+	assert_int_equal(copy_check_head(&h, sizeof(h), &out), -EINVAL);
+	h = (struct guest_copy){ .magic = GUEST_COPY_MAGIC, .type = GUEST_COPY_DIR, .name_len = 5000 };
+	assert_int_equal(copy_check_head(&h, sizeof(h), &out), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_requests), cmocka_unit_test(test_exec), cmocka_unit_test(test_write_exec),
 		cmocka_unit_test(test_answers), cmocka_unit_test(test_entries),
+		cmocka_unit_test(test_copy_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
