@@ -23,32 +23,41 @@ struct kind {
 	char name[12];
 	char markers[8][20];
 	bool compiles;	/* compilers, linkers and test suites run: the wider set of system calls */
+	char caches[20];
+};
+
+/* What was found out about a project. */
+struct project {
+	struct buf names;	/* "Python and C"; "" when no marker is there */
+	struct buf caches;	/* "[pip, uv]" */
+	bool compiles;
 };
 
 static const struct kind kinds[] = {
-	{ "Python", { "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Pipfile", "tox.ini" }, false },
-	{ "Node", { "package.json", "deno.json", "tsconfig.json" }, false },
-	{ "Rust", { "Cargo.toml" }, true },
-	{ "Go", { "go.mod", "go.work" }, true },
-	{ "C", { "meson.build", "CMakeLists.txt", "configure.ac", "configure", "Makefile", "makefile", "GNUmakefile" }, true },
+	{ "Python", { "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Pipfile", "tox.ini" }, false, "pip, uv" },
+	{ "Node", { "package.json", "deno.json", "tsconfig.json" }, false, "npm, yarn, pnpm" },
+	{ "Rust", { "Cargo.toml" }, true, "cargo" },
+	{ "Go", { "go.mod", "go.work" }, true, "go" },
+	{ "C", { "meson.build", "CMakeLists.txt", "configure.ac", "configure", "Makefile", "makefile", "GNUmakefile" }, true, "ccache" },
 };
 
-/* What the project in dir_fd is: "Python and C"; "" when no marker is there. */
-static void find_kinds(int dir_fd, struct buf *names, bool *ret_compiles)
+static void find_kinds(int dir_fd, struct project *p)
 {
 	struct stat st;
 
-	*ret_compiles = false;
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		for (size_t m = 0; m < ARRAY_LEN(kinds[i].markers) && kinds[i].markers[m][0]; m++) {
 			if (fstatat(dir_fd, kinds[i].markers[m], &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 			    !S_ISREG(st.st_mode))
 				continue;
-			buf_printf(names, "%s%s", names->len ? " and " : "", kinds[i].name);
-			*ret_compiles |= kinds[i].compiles;
+			buf_printf(&p->names, "%s%s", p->names.len ? " and " : "", kinds[i].name);
+			buf_printf(&p->caches, "%s%s", p->caches.len ? ", " : "[", kinds[i].caches);
+			p->compiles |= kinds[i].compiles;
 			break;
 		}
 	}
+	if (p->caches.len)
+		buf_puts(&p->caches, "]");
 }
 
 /* Appends help as comment lines at an indent. */
@@ -74,15 +83,17 @@ static void comment(struct buf *out, const char *indent, const char *help)
 }
 
 /* The value that a starter policy sets; NULL: the default, as a comment. */
-static const char *starter_value(const char *path, const char *fallback, bool compiles)
+static const char *starter_value(const char *path, const char *fallback, const struct project *p)
 {
 	if (strcmp(path, "version") == 0 || strcmp(path, "filesystem.workspace") == 0 ||
 	    strcmp(path, "filesystem.mode") == 0 || strcmp(path, "network.mode") == 0)
 		return fallback;
 	if (strcmp(path, "filesystem.hide") == 0)
 		return "[\".env\", \"*.key\"]";
+	if (strcmp(path, "filesystem.caches") == 0)
+		return p->caches.len ? buf_text(&p->caches) : NULL;
 	if (strcmp(path, "process.syscalls") == 0)
-		return compiles ? "build" : fallback;
+		return p->compiles ? "build" : fallback;
 	return NULL;
 }
 
@@ -117,11 +128,11 @@ static void add_group(struct buf *out, const char *name, const char *help)
 	buf_printf(out, "%s%s:\n", set ? "" : "#", name);
 }
 
-static void add_field(struct buf *out, bool compiles, const char *path, const char *fallback,
+static void add_field(struct buf *out, const struct project *p, const char *path, const char *fallback,
 		      const char *later, const char *help)
 {
 	const char *dot = strchr(path, '.'), *indent = dot ? "  " : "";
-	const char *value = starter_value(path, fallback, compiles);
+	const char *value = starter_value(path, fallback, p);
 	bool set;
 
 	if (!is_shown(path, &set) || *later == '*')
@@ -133,15 +144,17 @@ static void add_field(struct buf *out, bool compiles, const char *path, const ch
 		   value ? value : fallback);
 }
 
-static void make_policy(struct buf *out, const char *names, bool compiles)
+static void make_policy(struct buf *out, const struct project *p)
 {
+	const char *names = buf_text(&p->names);
+
 	buf_printf(out,
 		   "# What an agent may do in this %s%sproject. ward check validates this file, ward plan\n"
 		   "# shows what it comes to, ward trust accepts a change that grants more than the defaults.\n\n",
 		   names, *names ? " " : "");
 #define GROUP(name, help) add_group(out, name, help);
 #define FIELD(path, member, type, values, fallback, narrow, later, help) \
-	add_field(out, compiles, path, fallback, later, help);
+	add_field(out, p, path, fallback, later, help);
 #define ITEM(...)
 #include "policy.def"
 #undef GROUP
@@ -175,23 +188,22 @@ static int write_policy(int dir_fd, const struct buf *text, bool force, struct w
 	return ward_fail_errno(e, "cannot write %s", POLICY_NAME);
 }
 
-static int init_directory(const char *dir, bool force, struct buf *names, struct ward_err *e)
+static int init_directory(const char *dir, bool force, struct project *p, struct ward_err *e)
 {
 	auto_fd dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	auto_free char *path = NULL;
 	auto_buf text = { 0 };
 	char hex[SHA256_HEX];
-	bool compiles;
 	int r;
 
 	if (dir_fd < 0)
 		return ward_fail_errno(e, "cannot open the directory %.300s", dir);
-	find_kinds(dir_fd, names, &compiles);
-	make_policy(&text, buf_text(names), compiles);
+	find_kinds(dir_fd, p);
+	make_policy(&text, p);
 	r = write_policy(dir_fd, &text, force, e);
 	if (r < 0)
 		return r;
-	if (!compiles)
+	if (!p->compiles && !p->caches.len)
 		return 0;	/* nothing in it is wider than the defaults */
 	if (asprintf(&path, "%s/" POLICY_NAME, dir) < 0) {
 		path = NULL;
@@ -205,10 +217,14 @@ int verb_init(struct options *o)
 {
 	const char *dir = o->word_count ? o->words[0] : ".";
 	struct ward_err e = { 0 };
+	struct project p = { 0 };
 	auto_buf names = { 0 }, out = { 0 };
 	struct json j = { .out = &out };
+	int r = init_directory(dir, o->force, &p, &e);
 
-	if (init_directory(dir, o->force, &names, &e) < 0)
+	names = p.names;
+	buf_free(&p.caches);
+	if (r < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);
 	if (o->json) {
 		json_begin_object(&j, NULL);

@@ -78,14 +78,11 @@ static void pass_prefix(struct plan *p, const char *prefix, size_t n)
 /* Whether the description of a terminal is in a place that the sandbox sees. */
 static bool has_terminal(const char *term)
 {
-	static const char *const places[] = { "/usr/share/terminfo", "/usr/lib/terminfo", "/lib/terminfo", "/etc/terminfo" };
+	static const char *const places[] = { "/usr/lib/terminfo", "/usr/share/terminfo", "/lib/terminfo" };
 	char path[128];
 
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
 		snprintf(path, sizeof(path), "%s/%c/%s", places[i], *term, term);
-		if (access(path, R_OK) == 0)
-			return true;
-		snprintf(path, sizeof(path), "%s/%02x/%s", places[i], (unsigned char)*term, term);
 		if (access(path, R_OK) == 0)
 			return true;
 	}

@@ -8,7 +8,8 @@
  *	anything else		the file itself: native installers, node
  *
  * What is below /usr is there already. A name that PATH does not have is no error: the command says so when it is not found. A package
- * directory that holds the whole home, or everything, is refused.
+ * directory that holds the whole home, or everything, is refused. An agent may have written what lies in the workspace: a program that is found there, or by
+ * a link that leads through there, is as it is in the workspace, and shows nothing more.
  */
 #include "lib/plan_root.h"
 
@@ -131,6 +132,47 @@ static int add_tree(struct plan *p, const char *name, const char *tree, struct w
 	return plan_add_policy_bind(p, tree, tree, false, e);
 }
 
+static bool is_writable_tree(const struct plan *p, const char *path)
+{
+	for (size_t i = 0; i < p->mount_count; i++)
+		if (p->mounts[i].from_policy && p->mounts[i].writable && path_is_beneath(path, p->mounts[i].source))
+			return true;
+	return false;
+}
+
+/* Whether some directory on the way to the file, wherever links lead, is one that the sandbox may write. */
+static bool leads_through_writable(const struct plan *p, const char *file)
+{
+	for (const char *slash = strchr(file + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		auto_free char *prefix = strndup(file, (size_t)(slash - file));
+		auto_free char *real = prefix ? realpath(prefix, NULL) : NULL;
+
+		if (!real || is_writable_tree(p, real))
+			return true;
+	}
+	return false;
+}
+
+static bool is_the_agents(const struct plan *p, const char *file)
+{
+	auto_free char *at = strdup(file);
+
+	for (int links = 0; at && links < 40; links++) {
+		char target[4096];
+		ssize_t n = readlink(at, target, sizeof(target) - 1);
+		auto_free char *dir = parent(at);
+
+		if (leads_through_writable(p, at))
+			return true;
+		if (n < 0)
+			return false;
+		target[n] = '\0';
+		free(at);
+		at = path_join(dir ? dir : "/", target);
+	}
+	return true;
+}
+
 static int add_program(struct plan *p, const char *name, struct ward_err *e)
 {
 	auto_free char *file = find_program(name), *real = file ? realpath(file, NULL) : NULL;
@@ -138,7 +180,7 @@ static int add_program(struct plan *p, const char *name, struct ward_err *e)
 	char link[96];
 	int r = 0;
 
-	if (!real || (path_is_beneath(file, "/usr") && path_is_beneath(real, "/usr")))
+	if (!real || (path_is_beneath(file, "/usr") && path_is_beneath(real, "/usr")) || is_the_agents(p, file))
 		return 0;
 	list_trees(real, &trees);
 	if (trees.failed)

@@ -1,7 +1,7 @@
 /*
  * Profiles. In: a name. Out: a policy between the defaults and the policy file. The built-in ones are those of profiles/, carried by
  * ward itself; NAME.yaml in $XDG_CONFIG_HOME/ward/profiles (~/.config/ward/profiles) goes before them. That directory is the user's own and never seen
- * inside, so what lies there is the user's word. Runs in `ward` with the user's rights, only where a profile was asked for.
+ * inside, so what lies there is the user's word; one that turns out to lie in the workspace is refused. Runs in `ward` with the user's rights, only where a profile was asked for.
  */
 #include "lib/profile.h"
 
@@ -171,6 +171,14 @@ static int resolve_paths(struct policy *p, const char *where, struct ward_err *e
 	return dir ? spec_resolve_mounts(p, dir, e) : ward_fail(e, ENOMEM, "out of memory");
 }
 
+int profile_check_place(const struct spec *s, struct ward_err *e)
+{
+	if (!s->profile_file || !path_is_beneath(s->profile_file, s->workspace))
+		return 0;
+	ward_fail(e, EACCES, "the profile %.300s lies in the workspace, where an agent may have written it", s->profile_file);
+	return ward_remedy(e, "read it, then name it as the policy: -p %.300s", s->profile_file);
+}
+
 int profile_apply(const char *name, struct spec *s, struct policy_errors *errors, struct ward_err *e)
 {
 	auto_buf text = { 0 }, label = { 0 };
@@ -193,5 +201,6 @@ int profile_apply(const char *name, struct spec *s, struct policy_errors *errors
 	if (r < 0)
 		return r;
 	s->profile = strdup(name);
-	return s->profile ? 0 : ward_fail(e, ENOMEM, "out of memory");
+	s->profile_file = where ? realpath(where, NULL) : NULL;
+	return s->profile && (!where || s->profile_file) ? 0 : ward_fail(e, ENOMEM, "out of memory");
 }

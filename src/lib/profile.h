@@ -15,5 +15,7 @@ void profile_about(const struct buf *text, struct buf *ret_about);
 /* Reads the profile over s->policy, which holds the defaults. What it says of the network and this build cannot do is dropped, with a note: that
  * only narrows. Relative paths in it are below its own directory. */
 must_check int profile_apply(const char *name, struct spec *s, struct policy_errors *errors, struct ward_err *e);
+/* Refuses a profile that lies in the workspace: anybody there could have written it. */
+must_check int profile_check_place(const struct spec *s, struct ward_err *e);
 
 #endif

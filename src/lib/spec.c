@@ -444,6 +444,8 @@ static int build(const struct spec_request *r, struct spec *s, struct policy_err
 		result = check_supported(&s->policy, e);
 	if (result == 0)
 		result = find_workspace(r, s, here, e);
+	if (result == 0 && s->profile_file)
+		result = profile_check_place(s, e);
 	return result;
 }
 
@@ -465,6 +467,7 @@ void spec_clear(struct spec *s)
 	policy_clear(&s->policy);
 	free(s->policy_file);
 	free(s->profile);
+	free(s->profile_file);
 	free(s->workspace);
 	free(s->cwd);
 	strv_free(&s->notes);

@@ -32,6 +32,7 @@ struct spec {
 	struct policy policy;	/* paths of host mounts are absolute */
 	char *policy_file;	/* absolute; NULL: none in force */
 	char *profile;		/* its name; NULL: none */
+	char *profile_file;	/* absolute, links resolved; NULL: built in */
 	char *workspace;	/* absolute, links resolved */
 	char *cwd;		/* absolute */
 	bool starts;

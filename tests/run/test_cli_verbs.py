@@ -65,6 +65,8 @@ def test_init(t):
         text = t.read(workspace, "ward.yaml")
         t.contains(text, f"\n  syscalls: {syscalls}\n", "policy")
         t.contains(text, '\n  hide: [".env", "*.key"]\n', "policy")
+        wanted = {"Python": "pip, uv", "Node": "npm, yarn, pnpm", "Rust": "cargo", "Go": "go", "C": "ccache"}.get(kind)
+        t.contains(text, f"\n  caches: [{wanted}]\n" if wanted else "\n  #caches: []\n", "policy")
         t.equal(stat.S_IMODE(os.stat(os.path.join(workspace, "ward.yaml")).st_mode), 0o644, "mode")
         checked = t.ward("check", cwd=workspace)
         t.equal(checked.rc, 0, "exit code of check")

@@ -156,6 +156,38 @@ def test_programs_never_show_a_home(t):
     t.contains(r.err, "holds the home directory")
 
 
+def test_what_the_agent_wrote_shows_nothing(t):
+    """A program in the workspace, or one that a link leads to through it: the agent may have made it point at anything."""
+    ws, top = t.workspace({"venv/pyvenv.cfg": ""}), t.fresh_dir("top")
+    program(t, f"{top}/secret/bin/python3")
+    program(t, f"{top}/secret/bin/tool3")
+    t.write(top, {"secret/key": "secret\n"})
+    t.write(ws, {"venv/pyvenv.cfg": f"home = {top}/secret/bin\n"})
+    program(t, f"{ws}/venv/bin/tool")
+    os.makedirs(f"{ws}/bin")
+    os.makedirs(f"{top}/bin")
+    os.symlink(f"{top}/secret/bin/tool3", f"{ws}/bin/tool2")
+    os.symlink(f"{ws}/dir/tool3", f"{top}/bin/tool3")
+    os.symlink(f"{top}/secret/bin", f"{ws}/dir")
+    os.symlink(ws, f"{top}/ws")
+    os.symlink(f"{top}/ws/dir/tool3", f"{top}/bin/tool4")
+    env = path_with(f"{ws}/venv/bin", f"{ws}/bin", f"{top}/bin")
+    r = t.ward("run", "--set", "filesystem.programs=[tool, tool2, tool3, tool4]", "--", "sh", "-c", f"find {top}/secret; tool; ls /.ward/bin", cwd=ws, env=env)
+    t.equal(r.out, f"ran {ws}/venv/bin/tool\n", "what is in view")
+
+
+def test_a_profile_in_the_workspace_is_refused(t):
+    """Dotfiles as a workspace: the agent could write the profile that it runs under next."""
+    ws = t.workspace({"ward/profiles/mine.yaml": "version: 1\nresources: {pids_limit: none}\n"})
+    r = t.ward("run", "--profile", "mine", "--", "true", cwd=ws, env={"XDG_CONFIG_HOME": ws})
+    t.equal(r.rc, 125)
+    t.contains(r.err, "-p ")
+    config = t.fresh_dir("config")
+    os.symlink(f"{ws}/ward", f"{config}/ward")
+    t.equal(t.ward("run", "--profile", "mine", "--", "true", cwd=ws, env={"XDG_CONFIG_HOME": config}).rc, 125, "through a link")
+    t.equal(t.ward("run", "--profile", "mine", "--", "true", cwd=t.workspace(), env={"XDG_CONFIG_HOME": config}).rc, 0, "elsewhere")
+
+
 def test_a_found_policy_that_names_programs_needs_trust(t):
     ws = t.workspace({"ward.yaml": "version: 1\nfilesystem: {programs: [tool]}\n"})
     r = t.ward("run", "--", "true", cwd=ws)
