@@ -4,7 +4,7 @@
 #   make run                install what is missing, build, run the sample agent in a sandbox
 #   make test               install what is missing, build, pass every test
 #   make install PREFIX=DIR a relocatable tree, no root needed
-#   make bench | fuzz [SECONDS=600] | lint | test-vm | soak [RUNS=2000 CYCLES=500] | fault [POINTS=100] | deps | clean
+#   make bench | fuzz [SECONDS=600] | lint | test-vm | test-programs | soak [RUNS=2000 CYCLES=500] | fault [POINTS=100] | deps | clean
 
 BUILD      := build
 BUILD_ASAN := build-asan
@@ -15,7 +15,7 @@ MESON      := meson
 export WARD_BUILD := $(CURDIR)/$(BUILD)
 
 .DEFAULT_GOAL := all
-.PHONY: all asan fuzzers deps run test install bench fuzz lint test-vm soak fault clean help
+.PHONY: all asan fuzzers deps run test install bench fuzz lint test-vm test-programs soak fault clean help
 
 all:
 	@tools/deps.sh check build
@@ -75,6 +75,11 @@ test-vm:
 	@tools/deps.sh install build vm
 	@$(MAKE) --no-print-directory all
 	@tests/vm/run.py
+
+test-programs:
+	@tools/deps.sh install build test programs
+	@$(MAKE) --no-print-directory all
+	@tools/test_programs.sh $(BUILD)
 
 soak:
 	@tools/deps.sh install build test

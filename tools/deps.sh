@@ -32,6 +32,18 @@ rows() {
 	test   runc              cmd:runc
 	test   bubblewrap        cmd:bwrap
 	test   python3-jsonschema file:/usr/lib/python3/dist-packages/jsonschema/__init__.py
+	test   python3-venv      file:/usr/share/doc/python3-venv
+	test   gdb               cmd:gdb
+	test   bindfs            cmd:bindfs
+	test   fuse3             cmd:fusermount3
+	programs nodejs          cmd:node
+	programs npm             cmd:npm
+	programs strace          cmd:strace
+	programs postgresql      file:/usr/lib/postgresql
+	programs postgresql-client cmd:psql
+	programs cargo           file:/usr/bin/cargo
+	programs golang-go       cmd:go
+	programs chromium        cmd:chromium
 	lint   clang-tidy        cmd:clang-tidy
 	lint   cppcheck          cmd:cppcheck
 	lint   shellcheck        cmd:shellcheck

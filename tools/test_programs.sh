@@ -1,0 +1,14 @@
+#!/bin/bash
+# Real programs and agents in a sandbox: test_programs.sh BUILD. What is heavy and needs packages from outside, apart from `make test`.
+# The agents come from npm's configured registry, each time anew; without it their tests are skipped and say so.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+build=$1
+agents=$PWD/$build/agents
+mkdir -p "$agents"
+for package in @anthropic-ai/claude-code @openai/codex @google/gemini-cli; do
+	npm install -g --prefix "$agents" --no-audit --no-fund --loglevel error "$package" </dev/null ||
+		echo "test-programs: npm could not install $package: its test is skipped" >&2
+done
+chmod -R a+rX "$agents"
+WARD_TEST_AGENTS=$agents exec tests/run-tests --slow --again --build "$PWD/$build" --only test_programs --only test_real
