@@ -66,9 +66,10 @@ static char *base_python(const struct buf *config)
 {
 	for (const char *line = buf_text(config); *line;) {
 		size_t n = strcspn(line, "\n");
-		const char *value = line + 4 + strspn(line + (n > 4 ? 4 : 0), " ");
+		bool home = n > 7 && strncmp(line, "home", 4) == 0;
+		const char *value = home ? line + 4 + strspn(line + 4, " ") : line;
 
-		if (n > 7 && strncmp(line, "home", 4) == 0 && *value == '=') {
+		if (home && *value == '=') {
 			auto_free char *text = NULL, *real = NULL;
 
 			value += 1 + strspn(value + 1, " ");

@@ -10,6 +10,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #ifdef __GLIBC__
@@ -18,6 +19,11 @@
 
 #include "base/raw.h"
 
+#ifdef __SANITIZE_ADDRESS__	/* which has its own idea of the stack */
+#define SANITIZED true
+#else
+#define SANITIZED false
+#endif
 #define PAGE_BYTES 4096ul
 #define STACK_DEEP (512ul << 10)
 #define RANGES_MAX 8
@@ -63,13 +69,12 @@ int slim_poll(struct pollfd *polled, nfds_t count, int timeout_ms)
 #ifdef __GLIBC__	/* the heap that goes with musl gives nothing back */
 	malloc_trim(0);
 #endif
-#ifndef __SANITIZE_ADDRESS__	/* which has its own idea of the stack */
-	dl_iterate_phdr(add_program, &r);
-	/* two pages below this frame are for the calls that follow */
-	r.items[r.count].from = stack - STACK_DEEP;
-	r.items[r.count++].to = stack - 2 * PAGE_BYTES;
-#endif
-	(void)stack;
+	if (!SANITIZED) {
+		dl_iterate_phdr(add_program, &r);
+		/* two pages below this frame are for the calls that follow */
+		r.items[r.count].from = stack - STACK_DEEP;
+		r.items[r.count++].to = stack - 2 * PAGE_BYTES;
+	}
 	n = drop_and_poll(&r, polled, count, timeout_ms);
 	if (n >= 0)
 		return (int)n;
