@@ -93,9 +93,20 @@ bool box_ends_run(uint32_t signal)
 	return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
+static void start_guardian(struct box *b)
+{
+	if (b->tried_guardian)
+		return;
+	b->tried_guardian = true;
+	if (b->record && guardian_start(&b->guardian, b->run.pid_fd) < 0)
+		strv_add(&b->result->notes, "no guardian could be started: if ward is killed now, the next `ward run` "
+					    "cleans up");
+}
+
 /* Stops with the whole sandbox, as the operator's shell expects it of a job: nothing goes on without limits meanwhile. */
 static void suspend(struct box *b, int signal, bool group)
 {
+	start_guardian(b);	/* whoever is stopped may be killed, too */
 	box_stop_all(b, true);
 	console_suspend(b->streams.console, signal, group);
 	box_stop_all(b, false);
@@ -231,12 +242,8 @@ static void on_time(struct box *b, uint64_t now)
 		look_at_limits(b);
 		b->tick_at_ms = box_is_empty(b) ? 0 : now + WATCH_TICK_MS;
 	}
-	if (!b->tried_guardian && now >= b->started_ms + GUARDIAN_AFTER_MS) {
-		b->tried_guardian = true;
-		if (b->record && guardian_start(&b->guardian, b->run.pid_fd) < 0)
-			strv_add(&b->result->notes, "no guardian could be started: if ward is killed now, the next "
-						    "`ward run` cleans up");
-	}
+	if (now >= b->started_ms + GUARDIAN_AFTER_MS)
+		start_guardian(b);
 	if (b->slim_at_ms && now >= b->slim_at_ms) {
 		b->slim_at_ms = 0;
 		b->slim = true;

@@ -342,10 +342,13 @@ static int wait_dead(const struct dead_run *d, struct ward_err *e)
 	if (fd < 0 || store_process_start(d->init_pid) != d->init_start)
 		return 0;
 	p.fd = fd;
-	if (poll(&p, 1, DYING_MS / 2) > 0)
+	if (poll(&p, 1, DYING_MS / 10) > 0)
 		return 0;
 	syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
-	if (poll(&p, 1, DYING_MS / 2) > 0)
+	if (poll(&p, 1, DYING_MS / 10) > 0)
+		return 0;
+	cgroup_remove_dirs(&d->cgroups);	/* frozen, and so not killed: ward stopped it before it was killed itself */
+	if (poll(&p, 1, DYING_MS) > 0)
 		return 0;
 	return ward_fail(e, ETIMEDOUT, "process %d of a dead run does not end", d->init_pid);
 }
