@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "policy/hostname.h"
+#include "policy/idna.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -24,11 +25,28 @@ static void check(const struct host *h)
 	assert(host_read(text, strlen(text), &again) == HOST_FINE && host_equal(h, &again));
 }
 
+/* An A-label is ASCII, and stays itself. */
+static void check_idna(const uint8_t *data, size_t n)
+{
+	char text[300], out[256], again[256];
+
+	if (n >= sizeof(text))
+		return;
+	memcpy(text, data, n);
+	text[n] = '\0';
+	if (idna_to_ascii(text, out, sizeof(out)))
+		return;
+	for (const char *c = out; *c; c++)
+		assert((unsigned char)*c < 0x80);
+	assert(!idna_to_ascii(out, again, sizeof(again)) && strcmp(out, again) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	struct host h;
 	uint16_t port;
 
+	check_idna(data, n);
 	if (host_read((const char *)data, n, &h) == HOST_FINE)
 		check(&h);
 	else

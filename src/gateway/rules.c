@@ -264,9 +264,11 @@ static void settle(struct making *m)
 		    (old->deny == new->deny ? same_ports(m, old, new) : !new->deny && share_port(m, old, new)))
 			old->dead = true;
 	}
-	for (uint32_t i = 0; i + 1 < m->n_items; i++) {
+	for (uint32_t i = m->n_items - 1; i-- > 0;) {
 		struct rule *old = &m->items[i];
 
+		if (!old->dead && old->added && same_host(m, old, new) && share_port(m, old, new))
+			return;		/* a later one would win over what comes back before it */
 		if (!old->dead || old->deny != new->deny || old->moded != new->moded || old->mode != new->mode ||
 		    old->private != new->private || !same_host(m, old, new) || !same_ports(m, old, new) ||
 		    memcmp(&old->limits, &new->limits, sizeof(new->limits)) != 0)
@@ -285,7 +287,7 @@ static int gather_change(struct making *m, const struct rules *old, const char *
 
 	if (r == 0)
 		r = start_making(m, (size_t)old->n_items + 1, old->n_services, e);
-	if (r < 0)
+	if (r < 0 || !m->items || !m->services)
 		return r;
 	memcpy(m->items, old->items, old->n_items * sizeof(*old->items));
 	memcpy(m->services, old->services, old->n_services * sizeof(*old->services));

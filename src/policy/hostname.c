@@ -77,7 +77,7 @@ static bool read_ip4(const char *s, size_t n, struct ip *ret)
 
 	for (unsigned part = 0; part < 4; part++) {
 		unsigned value = 0;
-		size_t start = at;
+		size_t start;
 
 		if (part && (at >= n || s[at++] != '.'))
 			return false;

@@ -2,12 +2,15 @@
  * Hosts in egress rules. In: "host[:port]" as a policy writes it. Out: one canonical form, or what is wrong with it. A
  * name, *.suffix, * (every public name), an IPv4 or IPv6 address, or a CIDR block. Everything that different programs
  * read differently is refused: addresses in decimal, octal, hexadecimal or shortened form, IPv4 inside IPv6, zones,
- * empty labels, characters that are not ASCII, host bits behind a prefix. A pure function, fuzzed (fuzz/policy.c).
+ * empty labels, host bits behind a prefix. Names in other scripts become A-labels (policy/idna.h). A pure function, fuzzed
+ * (fuzz/policy.c).
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
+#include "policy/hostname.h"
+#include "policy/idna.h"
 #include "policy/policy_value.h"
 #include "policy/units.h"
 
@@ -15,49 +18,31 @@
 
 static const char not_a_host[] = "a host name, *.suffix, an IP address or a CIDR block";
 
-static bool all_of(const char *s, size_t n, const char *set)
-{
-	return n && strspn(s, set) >= n;
-}
-
-/* A label of a host name: letters, digits, - inside, _. */
-static bool is_label(const char *s, size_t n)
-{
-	return n <= 63 && all_of(s, n, "abcdefghijklmnopqrstuvwxyz0123456789-_") && s[0] != '-' &&
-	       s[n - 1] != '-';
-}
-
-/* What inet_aton() and friends would take for an address. */
-static bool looks_numeric(const char *label, size_t n)
-{
-	if (n > 2 && label[0] == '0' && label[1] == 'x')
-		return all_of(label + 2, n - 2, "0123456789abcdef");
-	return all_of(label, n, "0123456789");
-}
-
 static const char *check_name(char *host)
 {
-	size_t len = strlen(host), label = 0;
-	const char *at = host;
+	bool wild = strncmp(host, "*.", 2) == 0;
+	char *at = wild ? host + 2 : host;
+	struct host name;
 
-	if (len && host[len - 1] == '.')
-		host[--len] = '\0';
-	if (strcmp(host, "*") == 0)
+	if (strcmp(host, "*") == 0 || strcmp(host, "*.") == 0) {
+		host[1] = '\0';
 		return NULL;
-	if (strncmp(at, "*.", 2) == 0)
-		at += 2;
-	if (len > 253 || !len)
-		return "a host name of at most 253 characters";
-	for (;;) {
-		label = strcspn(at, ".");
-		if (!is_label(at, label))
-			return strchr(host, '*') ? "* only alone or as the first label: *.example.com" : not_a_host;
-		if (!at[label])
-			break;
-		at += label + 1;
 	}
-	if (looks_numeric(at, label))
+	switch (host_read(at, strlen(at), &name)) {
+	case HOST_FINE:
+		break;
+	case HOST_LONG:
+		return "a host name of at most 253 characters";
+	case HOST_SPELLING:
 		return "an address in its usual form: 192.0.2.1";
+	case HOST_CHARACTER:
+	case HOST_LABEL:
+	case HOST_EMPTY:
+		return strchr(host, '*') ? "* only alone or as the first label: *.example.com" : not_a_host;
+	}
+	if (name.kind != HOST_NAME || strlen(name.name) + (wild ? 2 : 0) > HOSTNAME_MAX)
+		return not_a_host;
+	memcpy(at, name.name, (size_t)name.len + 1);
 	return NULL;
 }
 
@@ -96,11 +81,21 @@ static bool check_address(const char *host, const char **ret_wrong)
 
 static const char *check_host(char *host)
 {
-	const char *wrong;
+	char ascii[HOST_MAX + 1];
+	const char *wrong = NULL;
+	bool plain = true;
 
 	for (char *c = host; *c; c++)
 		if (*c >= 'A' && *c <= 'Z')
 			*c = (char)(*c - 'A' + 'a');
+	for (const char *c = host; *c; c++)
+		plain &= (unsigned char)*c < 0x80;
+	if (!plain) {
+		wrong = idna_to_ascii(host, ascii, sizeof(ascii));
+		if (wrong)
+			return wrong;
+		memcpy(host, ascii, strlen(ascii) + 1);
+	}
 	if (check_address(host, &wrong))
 		return wrong;
 	return check_name(host);

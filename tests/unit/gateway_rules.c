@@ -195,6 +195,10 @@ static void test_change(void **state)
 		check(r, "flip.example", 443, (int)n + (int)(i % 2));
 	}
 	assert_int_equal(r->n_items, n + 2);
+	r = change(r, "{host: order.example, ports: [443], mode: tcp}", false);
+	r = change(r, "{host: order.example, ports: [80, 443], mode: splice}", false);
+	r = change(r, "{host: order.example, ports: [443], mode: tcp}", false);	/* the last word counts */
+	assert_int_equal(rules_mode(r, rules_match(r, (struct host[]){ host_of("order.example") }, 443).rule, 443), RULE_TCP);
 	assert_int_equal(rules_change(r, "http://x", false, &none, &e), -EINVAL);
 	assert_int_equal(rules_change(r, "a.example, b.example", false, &none, &e), -EINVAL);
 	assert_null(none);

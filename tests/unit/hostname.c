@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "policy/hostname.h"
+#include "policy/idna.h"
 
 #define TEN "a234567890"
 #define SIXTY TEN TEN TEN TEN TEN TEN
@@ -161,11 +162,54 @@ static void test_within(void **state)
 	assert_false(ip_within(&a, &block, 33));
 }
 
+/* Pairs of RFC 3492 and of registries; and what would have to be changed first. */
+static void test_idna(void **state)
+{
+	static const struct {
+		const char *name, *ascii;
+	} cases[] = {
+		{ "example.com", "example.com" },
+		{ "m\xc3\xbcnchen.example", "xn--mnchen-3ya.example" },
+		{ "*.b\xc3\xbc" "cher.de", "*.xn--bcher-kva.de" },
+		{ "fa\xc3\x9f.de", "xn--fa-hia.de" },		/* not fass.de */
+		{ "\xe4\xbe\x8b\xe3\x81\x88.jp", "xn--r8jz45g.jp" },
+		{ "\xe4\xbb\x96\xe4\xbb\xac\xe4\xb8\xba\xe4\xbb\x80\xe4\xb9\x88\xe4\xb8\x8d\xe8\xaf\xb4\xe4\xb8\xad\xe6\x96\x87",
+		  "xn--ihqwcrb4cv8a8dqg056pqjye" },
+		{ "\xd0\xbf\xd1\x80\xd0\xb5\xd0\xb7\xd0\xb8\xd0\xb4\xd0\xb5\xd0\xbd\xd1\x82.\xd1\x80\xd1\x84",
+		  "xn--d1abbgf6aiiy.xn--p1ai" },
+		{ "\xd7\x9c\xd7\x9e\xd7\x94", "xn--8dbpg" },
+		{ "\xf0\xa0\x80\x80.example", "xn--j50i.example" },
+		{ "M\xc3\x9cNCHEN.example", NULL },		/* capital */
+		{ "mu\xcc\x88nchen.example", NULL },		/* not composed */
+		{ "\xef\xbd\x81.example", NULL },		/* full width */
+		{ "a\xe2\x80\x8d" "b.example", NULL },		/* zero width joiner */
+		{ "a\xc2\xad" "b.example", NULL },		/* soft hyphen */
+		{ "\xe2\x84\xa1.example", NULL },		/* a symbol */
+		{ "a\xe3\x80\x82" "b", NULL },			/* a full stop that is none */
+		{ "\xf0\x9f\x92\xa9.example", NULL },
+		{ "-\xc3\xbc.example", NULL },
+		{ "ab--\xc3\xbc.example", NULL },
+		{ "\xff.example", NULL },
+		{ "\xc3.example", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		char out[256] = "";
+		const char *wrong = idna_to_ascii(cases[i].name, out, sizeof(out));
+
+		if (!wrong != !!cases[i].ascii)
+			fail_msg("%s: %s", cases[i].name, wrong ? wrong : out);
+		if (!wrong)
+			assert_string_equal(out, cases[i].ascii);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_read), cmocka_unit_test(test_nul),    cmocka_unit_test(test_length),
-		cmocka_unit_test(test_port), cmocka_unit_test(test_within),
+		cmocka_unit_test(test_port), cmocka_unit_test(test_within), cmocka_unit_test(test_idna),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
