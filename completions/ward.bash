@@ -3,22 +3,22 @@
 _ward_options() {
 	case $1 in
 	run)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --verbose --json --report --help -p -w -C -d -t -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --verbose --json --report --help -p -w -C -d -t -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
-		other="--profile --continue --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --name"
+		other="--profile --continue --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --name"
 		;;
 	shell)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --verbose --json --report --help -p -w -C -d -t -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --verbose --json --report --help -p -w -C -d -t -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
-		other="--profile --continue --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --name"
+		other="--profile --continue --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --name"
 		;;
 	plan)
-		options="--policy --profile --workspace --chdir --ro --rw --review --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --widen --json --help -p -w -C -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --widen --json --help -p -w -C -h"
 		file="--policy -p --ro --rw"
 		directory="--workspace -w --chdir -C"
-		other="--profile --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add"
+		other="--profile --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add"
 		;;
 	check)
 		options="--json --help -h"

@@ -239,6 +239,8 @@ void flow_ask(struct front *f)
 	}
 }
 
+static void pass_gate(struct front *f, struct flow *w);
+
 static void open_flow(struct front *f, struct flow *w)
 {
 	uint8_t reply[SOCKS_REPLY_MAX];
@@ -253,6 +255,15 @@ static void open_flow(struct front *f, struct flow *w)
 		time_out(f, w);	/* it has not greeted yet */
 	else
 		untime(f, w);
+	/* a proxy's client may have sent more with its request */
+	if (w->held_len && w->gate) {
+		pass_gate(f, w);
+	} else if (w->held_len) {
+		if (!pump_send(f, w, UP, w->held, w->held_len))
+			flow_close(f, w, true);
+		free(take_ptr(w->held));
+		w->held_len = w->held_cap = 0;
+	}
 	flow_mark_ready(f, w);
 }
 
@@ -302,6 +313,8 @@ static void decide(struct front *f, struct flow *w)
 	}
 	if (w->gate && !w->tunnel && w->want.how != WANT_SOCKS) {
 		w->state = FLOW_GATE;
+		if (w->held_len)
+			pass_gate(f, w);
 		flow_mark_ready(f, w);
 	} else {
 		ask_dial(f, w);

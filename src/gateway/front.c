@@ -14,6 +14,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "base/io.h"
 #include "gateway/config.h"
@@ -37,10 +38,16 @@ static int watch(struct front *f, int fd, uint32_t events, uint64_t data)
 
 /* -- accepting */
 
+/* Messages come from it, not connections. */
+static bool is_told(enum net_socket kind)
+{
+	return kind == NET_DNS_UDP || kind == NET_LOG || kind == NET_PACKETS;
+}
+
 static void listen_all(struct front *f, bool on)
 {
 	for (size_t i = 0; i < f->listening_count; i++) {
-		if (f->kinds[i] == NET_AUDIT || f->kinds[i] == NET_DNS_UDP)
+		if (is_told(f->kinds[i]))
 			continue;
 		if (on)
 			(void)watch(f, f->listening[i], EPOLLIN, EVENT_LISTENING + i);
@@ -58,8 +65,8 @@ static void on_listening(struct front *f, size_t i)
 		front_datagrams(f, f->listening[i]);
 		return;
 	}
-	if (f->kinds[i] == NET_AUDIT) {
-		front_audit(f, f->listening[i]);
+	if (f->kinds[i] == NET_LOG || f->kinds[i] == NET_PACKETS) {
+		front_audit(f, f->listening[i], f->kinds[i]);
 		return;
 	}
 	for (int k = 0; k < ACCEPT_AT_ONCE; k++) {
@@ -203,10 +210,13 @@ static void serve_once(struct front *f)
 /* What was tried before the end shall be told. */
 static void finish(struct front *f)
 {
+	close(f->dial_fd);	/* it ends, too */
 	for (size_t i = 0; i < f->listening_count; i++)
-		if (f->kinds[i] == NET_DNS_UDP || f->kinds[i] == NET_AUDIT)
+		if (is_told(f->kinds[i]))
 			on_listening(f, i);
 	front_totals(f);
+	while (wait4(-1, NULL, 0, NULL) > 0 || errno == EINTR)	/* nobody else would */
+		;
 }
 
 /* -- the start */

@@ -108,7 +108,7 @@ ssize_t pump_read(struct flow *w, enum side s, uint8_t *bytes, size_t n);
 /* front_names.c and front_say.c: what is answered, what is told. */
 void front_datagrams(struct front *f, int fd);
 bool front_name_stream(struct front *f, struct flow *w);
-void front_audit(struct front *f, int fd);
+void front_audit(struct front *f, int fd, enum net_socket kind);
 void front_denied(struct front *f, const struct want *w, const struct verdict *v, uint8_t protocol);
 void front_totals(struct front *f);
 void front_failed(const struct ward_err *e);

@@ -80,15 +80,29 @@ static void audit_one(struct front *f, const uint8_t *bytes, size_t n)
 	front_denied(f, &w, &v, p.protocol);
 }
 
-void front_audit(struct front *f, int fd)
+/* The kernel's own message around a packet that the rules refused. */
+static void log_one(struct front *f, const uint8_t *bytes, size_t n)
 {
-	uint8_t bytes[256];
+	const uint8_t *packet;
+	size_t len = 0;
+
+	while (n && packet_logged(&bytes, &n, &packet, &len))
+		if (len)
+			audit_one(f, packet, len);
+}
+
+void front_audit(struct front *f, int fd, enum net_socket kind)
+{
+	uint8_t bytes[1024];
 
 	for (int i = 0; i < AT_ONCE; i++) {
 		ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
 		if (n < 0)
-			return;
-		audit_one(f, bytes, (size_t)n);
+			return;		/* also where some were lost for want of room: there are more where they came from */
+		if (kind == NET_LOG)
+			log_one(f, bytes, (size_t)n);
+		else
+			audit_one(f, bytes, (size_t)n);
 	}
 }

@@ -14,4 +14,8 @@ struct packet {
  * (fuzz/packet.c). */
 must_check bool packet_read(const uint8_t *bytes, size_t n, struct packet *ret);
 
+/* Takes the next of the netlink messages in (*bytes, *n) of nfnetlink_log: the packet in it (len 0: none). False: there is no
+ * other, or it cannot be read. Pure, fuzzed with it. */
+must_check bool packet_logged(const uint8_t **bytes, size_t *n, const uint8_t **ret_packet, size_t *ret_len);
+
 #endif

@@ -137,7 +137,7 @@ static int start(struct box *b, struct ward_err *e)
 	if (r == 0)
 		r = b->engine->release(b->plan, &b->run, b->result, e);
 	if (r == 0 && b->egress)
-		r = egress_give(b->egress, &b->run, e);
+		r = egress_take(b->egress, &b->run, e);
 	timing_end(b->run.timing, "wait until it is built", began);
 	if (b->streams.no_terminal)
 		strv_add(&b->result->notes, "no terminal inside, only pipes: this engine has none");

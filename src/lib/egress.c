@@ -1,6 +1,8 @@
 /*
  * Starting the gateway and listening to it. In: a plan with a network, sockets of the sandbox's namespace. Out: denials and
- * totals in the result. Runs in the supervisor as the user. The gateway is a program of its own that lies beside ward (or in
+ * totals in the result. Runs in the supervisor as the user. The supervisor waits for the sockets and reads none of them: at the
+ * first sign of life in one it starts the gateway and hands them all over; a command that never uses the network costs no
+ * process. The gateway is a program of its own that lies beside ward (or in
  * ../libexec/ward), so that what parses bytes from inside shares nothing with the supervisor: it starts with an empty
  * environment, a session of its own, and three descriptors. What it says is believed no further than it goes into the report.
  */
@@ -13,6 +15,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -27,8 +30,14 @@
 #define EVENTS_AT_ONCE 64
 
 struct egress {
+	const struct plan *plan;
+	struct net_fd sockets[NET_FDS_MAX];	/* until it is started */
+	size_t count;
+	bool ports;		/* one socket a port */
+	int program_fd;
+	int waiting_fd;		/* epoll over the sockets; -1: it was started */
 	pid_t pid;
-	int fd;			/* -1: it is gone */
+	int fd;			/* -1: it is not there (any more) */
 	bool told;		/* its totals have come */
 	bool ending;
 };
@@ -117,16 +126,14 @@ static int start_program(struct egress *g, int config_fd, int child_fd, struct w
 {
 	static char *const argv[] = { (char *)(uintptr_t)"ward-gateway", NULL };
 	char stack[8192] __attribute__((aligned(16)));
-	auto_fd program = move_up(open_program(e)), nothing = move_up(open("/dev/null", O_RDWR | O_CLOEXEC));
+	auto_fd nothing = move_up(open("/dev/null", O_RDWR | O_CLOEXEC));
 	auto_fd hosts = move_up(open("/etc/hosts", O_RDONLY | O_CLOEXEC));
-	struct starting s = { .fds = { nothing, nothing, nothing, child_fd, config_fd, hosts }, .program_fd = program,
+	struct starting s = { .fds = { nothing, nothing, nothing, child_fd, config_fd, hosts }, .program_fd = g->program_fd,
 			      .argv = argv, .envp = argv + 1 };
 	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK, .stack = stack, .stack_bytes = sizeof(stack),
 				     .main = child_main, .argument = &s };
 	long pid;
 
-	if (program < 0)
-		return e->code ? -e->code : ward_fail_errno(e, "cannot start the gateway");
 	if (nothing < 0)
 		return ward_fail_errno(e, "cannot open /dev/null");
 	pid = clone_start(&child);
@@ -139,22 +146,32 @@ static int start_program(struct egress *g, int config_fd, int child_fd, struct w
 int egress_begin(const struct plan *p, struct egress **ret, struct ward_err *e)
 {
 	struct egress *g = calloc(1, sizeof(*g));
-	auto_fd config = move_up(write_config(p, e)), child_fd = -1;
-	int pair[2], r;
 
-	if (!g || config < 0) {
-		free(g);
-		return e->code ? -e->code : ward_fail(e, ENOMEM, "out of memory");
+	if (!g)
+		return ward_fail(e, ENOMEM, "out of memory");
+	g->plan = p;
+	g->fd = g->waiting_fd = -1;
+	*ret = g;	/* egress_end() sees to the rest */
+	g->program_fd = move_up(open_program(e));
+	if (g->program_fd < 0)
+		return e->code ? -e->code : ward_fail_errno(e, "cannot open the gateway's program");
+	return 0;
+}
+
+int egress_take(struct egress *g, struct running *run, struct ward_err *e)
+{
+	g->waiting_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (g->waiting_fd < 0)
+		return ward_fail_errno(e, "cannot wait for the sandbox's sockets");
+	g->ports = run->net_ports;
+	for (; run->net_count; run->net_count--) {
+		struct epoll_event event = { .events = EPOLLIN };
+
+		g->sockets[g->count] = run->net_fds[run->net_count - 1];
+		if (epoll_ctl(g->waiting_fd, EPOLL_CTL_ADD, g->sockets[g->count++].fd, &event) < 0)
+			return ward_fail_errno(e, "cannot wait for the sandbox's sockets");
 	}
-	g->fd = -1;
-	*ret = g;	/* egress_end() sees to what follows */
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return ward_fail_errno(e, "cannot make the gateway's socket");
-	g->fd = pair[0];
-	child_fd = move_up(pair[1]);
-	r = child_fd < 0 ? ward_fail_errno(e, "cannot make the gateway's socket") :
-			   start_program(g, config, child_fd, e);
-	return r;
+	return 0;
 }
 
 /* It ended before it was given anything. */
@@ -167,36 +184,70 @@ static int explain_end(struct egress *g, struct ward_err *e)
 	return ward_fail(e, EPIPE, "the gateway ended before the sandbox was built");
 }
 
-int egress_give(struct egress *g, struct running *run, struct ward_err *e)
+/* Nobody else has them from here on. */
+static void close_sockets(struct egress *g)
+{
+	for (size_t i = 0; i < g->count; i++)
+		close(g->sockets[i].fd);
+	g->count = 0;
+	own_close_fd(&g->waiting_fd);
+	g->waiting_fd = -1;
+}
+
+static int give_sockets(struct egress *g, struct ward_err *e)
 {
 	union {
 		struct cmsghdr align;
 		char space[CMSG_SPACE(NET_FDS_MAX * sizeof(int))];
 	} control = { 0 };
-	struct gate_order order = { .word = GATE_SOCKETS, .count = (uint32_t)run->net_count, .ports = run->net_ports };
+	struct gate_order order = { .word = GATE_SOCKETS, .count = (uint32_t)g->count, .ports = g->ports };
 	struct iovec iov = { .iov_base = &order, .iov_len = sizeof(order) };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space,
-			    .msg_controllen = CMSG_SPACE(run->net_count * sizeof(int)) };
+			    .msg_controllen = CMSG_SPACE(g->count * sizeof(int)) };
 	int *fds = (int *)(void *)CMSG_DATA(&control.align);
-	ssize_t n;
 
 	control.align.cmsg_level = SOL_SOCKET;
 	control.align.cmsg_type = SCM_RIGHTS;
-	control.align.cmsg_len = CMSG_LEN(run->net_count * sizeof(int));
-	for (size_t i = 0; i < run->net_count; i++) {
-		fds[i] = run->net_fds[i].fd;
-		order.kinds[i] = (uint8_t)run->net_fds[i].kind;
+	control.align.cmsg_len = CMSG_LEN(g->count * sizeof(int));
+	for (size_t i = 0; i < g->count; i++) {
+		fds[i] = g->sockets[i].fd;
+		order.kinds[i] = (uint8_t)g->sockets[i].kind;
 	}
-	n = sendmsg(g->fd, &m, MSG_NOSIGNAL);
-	for (size_t i = 0; i < run->net_count; i++)
-		close(run->net_fds[i].fd);
-	run->net_count = 0;
-	return n < 0 ? explain_end(g, e) : 0;
+	return sendmsg(g->fd, &m, MSG_NOSIGNAL) < 0 ? explain_end(g, e) : 0;
+}
+
+static int start_gateway(struct egress *g, struct ward_err *e)
+{
+	auto_fd config = move_up(write_config(g->plan, e)), child_fd = -1;
+	int pair[2], r;
+
+	if (config < 0)
+		return e->code ? -e->code : ward_fail_errno(e, "cannot write the gateway's rules");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return ward_fail_errno(e, "cannot make the gateway's socket");
+	g->fd = pair[0];
+	child_fd = move_up(pair[1]);
+	r = child_fd < 0 ? ward_fail_errno(e, "cannot make the gateway's socket") :
+			   start_program(g, config, child_fd, e);
+	return r < 0 ? r : give_sockets(g, e);
+}
+
+/* Whatever goes wrong, the sandbox has no network then, and the report says so. */
+static void begin(struct egress *g, struct result *r)
+{
+	struct ward_err e = { 0 };
+
+	if (start_gateway(g, &e) < 0) {
+		strv_addf(&r->notes, "the sandbox had no network: %s", e.why);
+		own_close_fd(&g->fd);
+		g->fd = -1;
+	}
+	close_sockets(g);
 }
 
 int egress_fd(const struct egress *g)
 {
-	return g ? g->fd : -1;
+	return !g ? -1 : g->waiting_fd >= 0 ? g->waiting_fd : g->fd;
 }
 
 /* -- what it says */
@@ -277,6 +328,10 @@ static bool hear(struct egress *g, struct result *r)
 
 void egress_handle(struct egress *g, struct result *r)
 {
+	if (g->waiting_fd >= 0) {
+		begin(g, r);
+		return;
+	}
 	for (int i = 0; i < EVENTS_AT_ONCE && g->fd >= 0 && hear(g, r); i++)
 		;
 	if (g->fd < 0 && !g->ending)
@@ -287,9 +342,14 @@ void egress_end(struct egress *g, struct result *r)
 {
 	uint64_t until = io_now_ms() + END_MS, now;
 
+	struct epoll_event event;
+
 	if (!g)
 		return;
 	g->ending = true;
+	if (g->waiting_fd >= 0 && epoll_wait(g->waiting_fd, &event, 1, 0) > 0)
+		begin(g, r);	/* something was tried at the very end: it shall be told */
+	close_sockets(g);
 	if (g->fd >= 0)
 		shutdown(g->fd, SHUT_WR);
 	while (g->fd >= 0 && (now = io_now_ms()) < until) {
@@ -301,6 +361,7 @@ void egress_end(struct egress *g, struct result *r)
 			break;
 	}
 	own_close_fd(&g->fd);
+	own_close_fd(&g->program_fd);
 	if (g->pid > 0) {
 		kill(g->pid, SIGKILL);	/* it has said all that it had to say */
 		while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)

@@ -6,13 +6,14 @@
 
 struct egress;
 
-/* Starts ward-gateway for a plan with a network. Nobody waits for it: what the sandbox connects to waits in the sockets. */
+/* Makes sure that there is a gateway for a plan with a network. It is started when the sandbox first wants something of it:
+ * what wants it waits in the sockets. p is borrowed. */
 must_check int egress_begin(const struct plan *p, struct egress **ret, struct ward_err *e);
-/* Hands over the sockets that were made in the sandbox, and closes them here: nobody else has them from now on. */
-must_check int egress_give(struct egress *g, struct running *run, struct ward_err *e);
-/* What to poll; -1: the gateway is gone. */
+/* Takes the sockets that were made in the sandbox. */
+must_check int egress_take(struct egress *g, struct running *run, struct ward_err *e);
+/* What to poll; -1: nothing. */
 int egress_fd(const struct egress *g);
-/* Takes what the gateway says. */
+/* Starts the gateway and hands it the sockets (nobody else has them from then on), or takes what it says. */
 void egress_handle(struct egress *g, struct result *r);
 /* Asks for the totals and ends it. NULL is fine. */
 void egress_end(struct egress *g, struct result *r);

@@ -26,7 +26,8 @@ enum net_socket {
 	NET_DNS_TCP,
 	NET_CONNECT,	/* HTTP proxy */
 	NET_SOCKS,
-	NET_AUDIT,	/* sees every attempt, refused ones too */
+	NET_LOG,	/* netlink: what the rules refused */
+	NET_PACKETS,	/* where there are no rules: every attempt. Closing it takes the kernel milliseconds */
 	NET_SOCKETS
 };
 

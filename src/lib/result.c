@@ -37,7 +37,8 @@ void result_deny(struct result *r, const char *what, const char *why, const char
 	struct denial *grown;
 
 	for (size_t i = 0; i < r->denial_count; i++)
-		if (r->denials[i].what && strcmp(r->denials[i].what, what) == 0) {
+		if (r->denials[i].what && strcmp(r->denials[i].what, what) == 0 && r->denials[i].why &&
+		    strcmp(r->denials[i].why, why) == 0) {
 			r->denials[i].count++;
 			return;
 		}

@@ -44,7 +44,7 @@ struct result {
 	struct ward_err error;
 };
 
-/* Adds a denial, or counts it when what is there already. */
+/* Adds a denial, or counts it when it is there already, for the same reason. */
 void result_deny(struct result *r, const char *what, const char *why, const char *remedy);
 /* The same for what explains an error that a program has printed. */
 void result_explain(struct result *r, const char *what, const char *why, const char *remedy);

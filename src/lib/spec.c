@@ -301,6 +301,10 @@ static int set_options(const struct spec_request *r, struct policy *p, struct wa
 		if (policy_set(p, o->field, o->value, o->append, POLICY_CLI, e) < 0)
 			return ward_wrap(e, "%s", o->option);
 	}
+	/* a host on the command line is a word for a network, too */
+	if (p->net_mode == NET_MODE_NONE && p->origin[POLICY_F_net_egress].source == POLICY_CLI && p->net_egress.len &&
+	    p->origin[POLICY_F_net_mode].source != POLICY_CLI)
+		return policy_set(p, "network.mode", "restricted", false, POLICY_CLI, e);
 	return 0;
 }
 

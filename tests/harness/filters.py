@@ -13,7 +13,7 @@ WITHOUT = r"""
 
 #define ADD(...) code[n++] = (struct sock_filter)__VA_ARGS__
 
-/* without ERRNO NUMBER,NUMBER... CMD...: the number -1 stands for new user namespaces */
+/* without ERRNO NUMBER,NUMBER... CMD...: the number -1 stands for new user namespaces, -2 for nf_tables' sockets */
 int main(int argc, char **argv)
 {
 	struct sock_filter code[256];
@@ -24,6 +24,16 @@ int main(int argc, char **argv)
 		if (atoi(at) >= 0) {
 			ADD(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, atoi(at), 0, 1));
 			ADD(BPF_STMT(BPF_RET | BPF_K, answer));
+			continue;
+		}
+		if (atoi(at) == -2) {
+			ADD(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 6));
+			ADD(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 16));
+			ADD(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 16 /* AF_NETLINK */, 0, 3));
+			ADD(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 32));
+			ADD(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 12 /* NETLINK_NETFILTER */, 0, 1));
+			ADD(BPF_STMT(BPF_RET | BPF_K, answer));
+			ADD(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0));
 			continue;
 		}
 		ADD(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1));
@@ -45,12 +55,13 @@ int main(int argc, char **argv)
 	return perror(argv[3]), 98;
 }
 """
-NEW_USER = -1
+NEW_USER, NF_TABLES = -1, -2
 NUMBERS = {"clone3": 435, "openat2": 437, "open_tree": 428, "move_mount": 429, "mount_setattr": 442, "close_range": 436,
            "pidfd_open": 434, "pidfd_send_signal": 424, "mount": 165, "umount2": 166, "pivot_root": 155, "unshare": 272,
            "setns": 308, "seccomp": 317, "landlock_create_ruleset": 444, "landlock_add_rule": 445,
            "landlock_restrict_self": 446, "memfd_create": 319, "execveat": 322, "sethostname": 170, "prlimit64": 302,
-           "capset": 126, "statx": 332, "kcmp": 312, "inotify_init1": 294, "NEW_USER": NEW_USER}
+           "capset": 126, "statx": 332, "kcmp": 312, "inotify_init1": 294, "NEW_USER": NEW_USER,
+           "NF_TABLES": NF_TABLES}
 
 
 def without(t, error, *names):

@@ -122,11 +122,10 @@ static void test_refusals(unused_arg void **state)
 
 static void test_later(unused_arg void **state)
 {
-	static const char *const later[] = { "--allow", "--hints" };
+	static const char *const later[] = { "--hints" };
 
 	for (size_t i = 0; i < ARRAY_LEN(later); i++)
 		check_refusal(READ(VERB_RUN, later[i], "x", "c"), "not yet supported by this build", "");
-	check_refusal(READ(VERB_RUN, "--allow=h:1", "c"), "--allow is not yet supported", "");
 }
 
 static void test_letters(unused_arg void **state)

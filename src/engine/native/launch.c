@@ -235,5 +235,6 @@ void native_discard(struct running *run)
 	buf_free(&m->routes4);
 	buf_free(&m->routes6);
 	buf_free(&m->rules);
+	buf_free(&m->log);
 	munmap(m, sizeof(*m));
 }

@@ -26,7 +26,7 @@ struct native_bytes {
 /* The way out of the sandbox's network namespace: see net_open.c. */
 struct native_net {
 	bool on;
-	struct native_bytes routes4, routes6, rules;	/* netlink batches */
+	struct native_bytes routes4, routes6, rules, log;	/* netlink batches */
 	const uint16_t *ports;		/* of the policy, for kernels without nf_tables */
 	size_t port_count;
 	struct net_fd fds[NET_FDS_MAX];	/* written by the child */
@@ -107,7 +107,7 @@ struct native_memory {
 	struct native_child child;
 	struct strv texts;
 	char **options, **argv;
-	struct buf routes4, routes6, rules;
+	struct buf routes4, routes6, rules, log;
 	struct limits_rlimit rlimits[LIMITS_RLIMITS];
 };
 

@@ -14,11 +14,14 @@
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_log.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
 
 #define LOOPBACK 1	/* its index in every new namespace */
 #define MARK 0x77617264
+#define LOG_GROUP 1
+#define LOG_BYTES 128	/* of a packet: its headers */
 
 #define TABLE "ward"
 #define PRE "pre"
@@ -372,13 +375,33 @@ static void add_refusal(struct buf *b, bool tcp)
 	struct expression x;
 	uint8_t code = NFT_REJECT_ICMPX_PORT_UNREACH;
 
+	uint16_t group = htons(LOG_GROUP);
+
 	if (tcp)
 		want_byte(&r, NFT_META_L4PROTO, IPPROTO_TCP);
+	x = begin_expression(&r, "log");
+	add_attribute(b, NFTA_LOG_GROUP, &group, sizeof(group));
+	add_number(b, NFTA_LOG_SNAPLEN, LOG_BYTES);
+	end_expression(&r, x);
 	x = begin_expression(&r, "reject");
 	add_number(b, NFTA_REJECT_TYPE, tcp ? NFT_REJECT_TCP_RST : NFT_REJECT_ICMPX_UNREACH);
 	add_attribute(b, NFTA_REJECT_ICMP_CODE, &code, sizeof(code));
 	end_expression(&r, x);
 	end_rule(&r);
+}
+
+int net_batch_log(struct buf *out)
+{
+	struct nfulnl_msg_config_cmd bind = { .command = NFULNL_CFG_CMD_BIND };
+	struct nfulnl_msg_config_mode mode = { .copy_range = htonl(LOG_BYTES), .copy_mode = NFULNL_COPY_PACKET };
+	size_t at = begin_message(out, NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_CONFIG, NLM_F_ACK);
+
+	add_family_header(out, AF_UNSPEC, LOG_GROUP);
+	add_attribute(out, NFULA_CFG_CMD, &bind, sizeof(bind));
+	add_attribute(out, NFULA_CFG_MODE, &mode, sizeof(mode));
+	add_number(out, NFULA_CFG_QTHRESH, 1);	/* at once, not each second */
+	end_message(out, at);
+	return out->failed ? -ENOMEM : 0;
 }
 
 int net_batch_rules(const struct net_match *matches, size_t count, struct buf *out)

@@ -26,27 +26,32 @@
 #define AUDIT_BYTES 128		/* of a packet: its headers */
 
 /* Sends a batch, then reads answers until the one that ends it. */
-static long say(int protocol, const struct native_bytes *batch)
+static long talk(long fd, const struct native_bytes *batch)
 {
-	long fd = raw_call(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol), r;
+	long r = raw_call(SYS_sendto, fd, batch->data, batch->len, 0, 0, 0);
 	union {
 		struct nlmsghdr header;
 		char bytes[4096];
 	} answer;
 
-	if (fd < 0)
-		return fd;
-	r = raw_call(SYS_sendto, fd, batch->data, batch->len, 0, 0, 0);
 	while (r > 0) {
 		r = raw_call(SYS_recvfrom, fd, &answer, sizeof(answer), MSG_DONTWAIT, 0, 0);
-		if (r < (long)(sizeof(struct nlmsghdr) + sizeof(int)) || answer.header.nlmsg_type != NLMSG_ERROR) {
-			r = r < 0 ? r : -EPROTO;
-			break;
-		}
+		if (r < (long)(sizeof(struct nlmsghdr) + sizeof(int)) || answer.header.nlmsg_type != NLMSG_ERROR)
+			return r < 0 ? r : -EPROTO;
 		r = ((const struct nlmsgerr *)NLMSG_DATA(&answer.header))->error;
 		if (r == 0)
 			break;	/* only the last message of a batch asks for an answer to what went well */
 	}
+	return r;
+}
+
+static long say(int protocol, const struct native_bytes *batch)
+{
+	long fd = raw_call(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol), r;
+
+	if (fd < 0)
+		return fd;
+	r = talk(fd, batch);
 	raw_call(SYS_close, fd);
 	return r;
 }
@@ -175,7 +180,7 @@ static const struct sock_filter audit_filter[] = {
 };
 
 /* Bound only when its filter is there: it never sees what the filter does not pass. */
-static long open_audit(struct native_child *c)
+static long open_packets(struct native_child *c)
 {
 	struct sock_fprog program = { .len = ARRAY_LEN(audit_filter), 
 				      .filter = (struct sock_filter *)(uintptr_t)audit_filter };
@@ -193,13 +198,13 @@ static long open_audit(struct native_child *c)
 		raw_call(SYS_close, fd);
 		return r;
 	}
-	return keep(c, NET_AUDIT, fd);
+	return keep(c, NET_PACKETS, fd);
 }
 
 /* No nf_tables: one socket a port, for both families where there are two. */
 static long open_ports(struct native_child *c, bool v6)
 {
-	long r = 0, fd;
+	long r = open_packets(c), fd;
 
 	for (size_t i = 0; i < c->net.port_count && r == 0; i++) {
 		struct listening l = { .kind = v6 ? NET_BROUGHT6 : NET_BROUGHT4, .type = SOCK_STREAM,
@@ -225,6 +230,23 @@ static bool lacks_rules(long r)
 	       r == -EPERM;
 }
 
+/* The rules, and a socket that hears of what they refuse. */
+static long open_rules(struct native_child *c)
+{
+	long fd = raw_call(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_NETFILTER), r;
+
+	if (fd < 0)
+		return fd;
+	r = talk(fd, &c->net.rules);
+	if (r == 0)
+		r = talk(fd, &c->net.log);
+	if (r < 0) {
+		raw_call(SYS_close, fd);
+		return r;
+	}
+	return keep(c, NET_LOG, fd);
+}
+
 long native_net_open(struct native_child *c)
 {
 	bool v6;
@@ -238,11 +260,9 @@ long native_net_open(struct native_child *c)
 	v6 = r == 0 && say(NETLINK_ROUTE, &c->net.routes6) == 0;
 	for (size_t i = 0; i < ARRAY_LEN(listenings) && r == 0; i++)
 		r = open_listening(c, &listenings[i]);
-	if (r == 0)
-		r = open_audit(c);
 	if (r < 0)
 		return r;
-	r = say(NETLINK_NETFILTER, &c->net.rules);
+	r = open_rules(c);
 	if (lacks_rules(r))
 		return open_ports(c, v6);
 	for (size_t i = 0; i < (v6 ? 2U : 1U) && r == 0; i++)

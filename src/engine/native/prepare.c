@@ -109,8 +109,11 @@ static int prepare_net(struct native_memory *m, const struct plan *p, struct war
 		r = net_batch_routes(true, &m->routes6);
 	if (r == 0)
 		r = net_batch_rules(p->net.matches, p->net.match_count, &m->rules);
+	if (r == 0)
+		r = net_batch_log(&m->log);
 	if (r < 0)
 		return ward_fail(e, -r, "out of memory");
+	net->log = (struct native_bytes){ m->log.data, m->log.len };
 	net->routes4 = (struct native_bytes){ m->routes4.data, m->routes4.len };
 	net->routes6 = (struct native_bytes){ m->routes6.data, m->routes6.len };
 	net->rules = (struct native_bytes){ m->rules.data, m->rules.len };

@@ -1,0 +1,144 @@
+"""The servers of harness/world.py: world_servers.py DIRECTORY CERTIFICATES, run in the world's namespace.
+
+DNS over UDP and TCP on 192.0.2.53; on every address: TLS with HTTP/1.1 on 443 and 8443, plain HTTP on 80 and 8080, echo on 7
+and 5432 (a first line "SIZE n" is answered with n bytes), a greeting first on 22. All that happens goes to DIRECTORY/log.
+"""
+import hashlib
+import http.server
+import json
+import os
+import socket
+import socketserver
+import ssl
+import struct
+import sys
+import threading
+
+HERE, CERTIFICATES = sys.argv[1:3]
+NAMES = json.load(open(os.path.join(HERE, "names.json")))
+LOG = os.open(os.path.join(HERE, "log"), os.O_WRONLY | os.O_APPEND)
+asked = {}
+
+
+def log(line):
+    os.write(LOG, (line + "\n").encode())
+
+
+def answer(message):
+    """One DNS answer. A name with a list of lists is answered with the next list each time."""
+    at, labels = 12, []
+    while message[at]:
+        labels.append(message[at + 1:at + 1 + message[at]].decode("latin-1"))
+        at += message[at] + 1
+    kind = struct.unpack(">H", message[at + 1:at + 3])[0]
+    question, name = message[12:at + 5], ".".join(labels).lower()
+    log(f"dns {name} {kind}")
+    addresses = NAMES.get(name)
+    if addresses and isinstance(addresses[0], list):
+        turn = asked.get((name, kind), 0)
+        asked[name, kind] = turn + 1
+        addresses = addresses[min(turn, len(addresses) - 1)]
+    if addresses is None:
+        return message[:2] + b"\x81\x83\0\1\0\0\0\0\0\0" + question
+    family = {1: socket.AF_INET, 28: socket.AF_INET6}.get(kind)
+    mine = [a for a in addresses if family and (":" in a) == (kind == 28)]
+    records = b"".join(struct.pack(">HHHIH", 0xc00c, kind, 1, 0, 4 if kind == 1 else 16) + socket.inet_pton(family, a)
+                       for a in mine)
+    return message[:2] + b"\x81\x80\0\1" + struct.pack(">H", len(mine)) + b"\0\0\0\0" + question + records
+
+
+class Dns(socketserver.BaseRequestHandler):
+    def handle(self):
+        self.request[1].sendto(answer(self.request[0]), self.client_address)
+
+
+class Echo(socketserver.BaseRequestHandler):
+    def handle(self):
+        log("tcp %s %d" % self.request.getsockname()[:2])
+        data = self.request.recv(65536)
+        if data.startswith(b"SIZE "):
+            left, block = int(data.split()[1]), hashlib.sha256(b"ward").digest() * 2048
+            while left > 0:
+                self.request.sendall(block[:left])
+                left -= min(left, len(block))
+            return
+        while data:
+            self.request.sendall(data)
+            data = self.request.recv(65536)
+
+
+class Greet(socketserver.BaseRequestHandler):
+    def handle(self):
+        log("tcp %s %d" % self.request.getsockname()[:2])
+        self.request.sendall(b"SSH-2.0-first\r\n")
+        self.request.recv(100)
+
+
+class Web(http.server.SimpleHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        log(f"http {self.headers.get('Host')} {self.path}")
+        if self.path.startswith("/repo.git/"):
+            super().do_GET()
+            return
+        body = f"hello from {self.headers.get('Host')}\n".encode()
+        if self.path.startswith("/size/"):
+            body = b"x" * int(self.path.split("/")[2])
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        log(f"http {self.headers.get('Host')} {self.path}")
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+    request_queue_size = 512
+    tls = None
+
+    def finish_request(self, request, client_address):
+        if self.tls:
+            log("tcp %s %d" % request.getsockname()[:2])
+            request.settimeout(20)
+            try:
+                request = self.tls.wrap_socket(request, server_side=True)
+            except OSError:
+                return
+        self.RequestHandlerClass(request, client_address, self)
+
+    def handle_error(self, *_):
+        pass
+
+
+def serve(server):
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
+def main():
+    os.chdir(HERE)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(os.path.join(CERTIFICATES, "server.pem"), os.path.join(CERTIFICATES, "server.key"))
+    tls.sni_callback = lambda _s, name, _c: log(f"tls {name}")
+    serve(socketserver.ThreadingUDPServer(("192.0.2.53", 53), Dns))
+    for port, handler in ((7, Echo), (5432, Echo), (22, Greet), (80, Web), (8080, Web), (443, Web), (8443, Web)):
+        server = Server(("0.0.0.0", port), handler)
+        if port in (443, 8443):
+            server.tls = tls
+        serve(server)
+    open(os.path.join(HERE, "ready"), "w").close()
+    threading.Event().wait()
+
+
+main()
