@@ -25,9 +25,10 @@
 static _Noreturn void end_like(int status)
 {
 	unsigned long none = 0;
+	long self = raw_call(SYS_getpid);
 
 	if (WIFSIGNALED(status)) {
-		raw_call(SYS_kill, raw_call(SYS_getpid), WTERMSIG(status));
+		raw_call(SYS_kill, self, WTERMSIG(status));
 		raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &none, 0, SIGNAL_SET_BYTES);
 	}
 	for (;;)
