@@ -87,7 +87,7 @@ static int say_word(struct options *o, const struct word *w, unsigned flags)
 	if (w->ends)
 		ask_all(o, &c, CONTROL_WAIT, 0, true, &code);
 	if (o->all && w->op == CONTROL_KILL)
-		ask_all(o, &c, CONTROL_PAUSE, 0, true, &code);	/* nothing gets away while the others die */
+		ask_all(o, &c, CONTROL_PAUSE, 1, true, &code);	/* nothing gets away while the others die */
 	ask_all(o, &c, w->op, w->argument, w->ends, &code);
 	if (w->ends)
 		wait_all(o, &c, w->argument + AFTER_MS, &code);

@@ -12,6 +12,8 @@
 #include "lib/box_internal.h"
 #include "lib/serve.h"
 
+#define TICK_QUIET_MS 100
+
 bool box_is_idle(const struct box *b)
 {
 	return !b->plan->spec->argv || !b->plan->spec->argv[0];
@@ -24,14 +26,19 @@ void box_signal(struct box *b, int signal, uint32_t tag)
 	(void)!send(b->run.control_fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-int box_hold(struct box *b, bool hold)
+/* The freezer of version 1 has to move every process first, which takes milliseconds; signals take none. */
+void box_hold(struct box *b, bool hold, bool quick)
 {
 	if (b->held == hold)
-		return 0;
-	box_stop_all(b, hold);
+		return;
+	if (hold && !quick && b->run.cgroup && cgroup_freeze(b->run.cgroup, true) == 0)
+		b->frozen = true;
+	else if (!hold && b->frozen)
+		b->frozen = cgroup_freeze(b->run.cgroup, false) < 0;
+	else
+		box_tell_init(b, hold ? GUEST_STOP : GUEST_CONTINUE, 0);
 	b->held = hold;
 	b->paused = false;
-	return 0;
 }
 
 void box_ended_one(struct box *b)
@@ -45,7 +52,7 @@ void box_ended_one(struct box *b)
 
 void box_stop(struct box *b, uint64_t grace_ms)
 {
-	box_hold(b, false);	/* who stands still cannot end */
+	box_hold(b, false, false);	/* who stands still cannot end */
 	b->ending = true;
 	b->forwarded = SIGTERM;
 	b->kill_at_ms = io_now_ms() + grace_ms;
@@ -67,6 +74,22 @@ void box_look_now(struct box *b)
 		cgroup_usage(b->run.cgroup, &b->result->usage);
 	if (b->watch && !b->held)
 		b->tick_at_ms = io_now_ms();
+}
+
+/* Hundreds of detached sandboxes wait for something most of the time: where the kernel itself holds memory, and nothing has
+ * changed since the last look, the next one can come a little later. */
+uint64_t box_tick_ms(struct box *b)
+{
+	const struct usage *u = &b->result->usage, *seen = &b->seen;
+	enum held_by memory = b->plan->limits[LIMIT_MEMORY].held_by;
+	bool quiet = u->memory_bytes == seen->memory_bytes && u->disk_bytes == seen->disk_bytes && u->pids == seen->pids &&
+		     u->inodes == seen->inodes;
+
+	if (!b->serve || (memory != HELD_CGROUP1 && memory != HELD_CGROUP2))
+		return WATCH_TICK_MS;
+	b->seen = *u;
+	b->tick_ms = !quiet || !b->tick_ms ? WATCH_TICK_MS : b->tick_ms < TICK_QUIET_MS / 2 ? 2 * b->tick_ms : TICK_QUIET_MS;
+	return b->tick_ms;
 }
 
 bool box_is_empty(const struct box *b)

@@ -35,9 +35,12 @@ struct box {
 	bool stopped_by_init;		/* box_stop_all() had to ask ward-init */
 	bool stopped;			/* the command was, on its terminal */
 	bool held;			/* by the operator */
+	bool frozen;			/* by the cgroup, for that */
 	bool ending;			/* it was asked to */
 	bool slim;			/* nothing will happen for long: sleep with little memory */
 	struct detached *detached;	/* borrowed; NULL: an ordinary run */
+	uint64_t tick_ms;		/* of a detached run, between two looks */
+	struct usage seen;		/* at the last one */
 	struct serve *serve;		/* of a detached run; NULL: none */
 	int status;			/* of the command, when exited */
 	int failed_errno, failed_code;	/* when exec failed */
@@ -63,8 +66,8 @@ void box_watch_once(struct box *b);
 bool box_is_idle(const struct box *b);
 /* A signal for the command of that tag, 0 for the sandbox's own. */
 void box_signal(struct box *b, int signal, uint32_t tag);
-/* Stops or continues every process at the operator's word. */
-int box_hold(struct box *b, bool hold);
+/* Stops or continues every process at the operator's word. quick: what follows is their end. */
+void box_hold(struct box *b, bool hold, bool quick);
 /* Asks the commands to end; after grace_ms they are killed. */
 void box_stop(struct box *b, uint64_t grace_ms);
 /* A command that a client started has ended. */
@@ -73,6 +76,8 @@ void box_ended_one(struct box *b);
 void box_look_again(struct box *b);
 /* Counts what the sandbox uses now. */
 void box_look_now(struct box *b);
+/* How long until limits are looked at again. */
+uint64_t box_tick_ms(struct box *b);
 /* Whether nothing lives inside but ward-init: nothing can begin there without our knowing. */
 bool box_is_empty(const struct box *b);
 

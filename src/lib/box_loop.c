@@ -35,7 +35,7 @@ void box_kill(struct box *b)
 	else if (b->run.pid_fd >= 0 && syscall(SYS_pidfd_send_signal, b->run.pid_fd, SIGKILL, NULL, 0) < 0 &&
 		 errno != ESRCH)
 		kill(b->run.init_pid, SIGKILL);	/* an outer filter; the pid is ours until bury() */
-	if (b->held && b->run.cgroup)
+	if (b->frozen)
 		(void)!cgroup_freeze(b->run.cgroup, false);	/* what is frozen does not die */
 	b->ending = true;
 }
@@ -240,7 +240,7 @@ static void on_time(struct box *b, uint64_t now)
 	}
 	if (b->tick_at_ms && now >= b->tick_at_ms && !b->limited) {
 		look_at_limits(b);
-		b->tick_at_ms = box_is_empty(b) ? 0 : now + WATCH_TICK_MS;
+		b->tick_at_ms = box_is_empty(b) ? 0 : now + box_tick_ms(b);
 	}
 	if (now >= b->started_ms + GUARDIAN_AFTER_MS)
 		start_guardian(b);

@@ -17,7 +17,7 @@ enum control_op {
 	CONTROL_SIGNAL,		/* a: signal, to the command of this connection, else to the sandbox's own -> CONTROL_OK */
 	CONTROL_KILL,		/* every process at once -> CONTROL_OK */
 	CONTROL_STOP,		/* a: milliseconds between SIGTERM and force -> CONTROL_OK */
-	CONTROL_PAUSE,		/* -> CONTROL_OK when every process stands still */
+	CONTROL_PAUSE,		/* -> CONTROL_OK when every process stands still. a 1: right before a kill, by the quickest means */
 	CONTROL_RESUME,		/* -> CONTROL_OK */
 	CONTROL_WAIT,		/* -> CONTROL_OK; the connection ends when the sandbox has, and its result is kept */
 	CONTROL_ATTACH,		/* flags -> CONTROL_STARTED with one descriptor: output out of it, input into it; a 1: the

@@ -110,16 +110,9 @@ static void do_signal(struct serve *s, struct serve_client *c, int signal)
 	serve_answer(c, CONTROL_OK, 0, 0);
 }
 
-static void do_pause(struct serve *s, struct serve_client *c, bool pause)
+static void do_pause(struct serve *s, struct serve_client *c, bool pause, bool quick)
 {
-	struct ward_err e = { 0 };
-	int r = box_hold(s->box, pause);
-
-	if (r < 0) {
-		ward_fail(&e, -r, "cannot %s every process: %s", pause ? "stop" : "continue", strerror(-r));
-		serve_refuse(c, &e);
-		return;
-	}
+	box_hold(s->box, pause, quick);
 	boxes_set_state(s->entry, pause ? BOX_PAUSED : BOX_RUNNING);
 	serve_answer(c, CONTROL_OK, 0, 0);
 }
@@ -158,7 +151,7 @@ static void obey(struct serve *s, struct serve_client *c, char *bytes, size_t n)
 		break;
 	case CONTROL_PAUSE:
 	case CONTROL_RESUME:
-		do_pause(s, c, m.op == CONTROL_PAUSE);
+		do_pause(s, c, m.op == CONTROL_PAUSE, m.a == 1);
 		break;
 	case CONTROL_WAIT:
 		c->waits = true;
