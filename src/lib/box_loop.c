@@ -101,6 +101,8 @@ static void start_guardian(struct box *b)
 	if (b->record && guardian_start(&b->guardian, b->run.pid_fd) < 0)
 		strv_add(&b->result->notes, "no guardian could be started: if ward is killed now, the next `ward run` "
 					    "cleans up");
+	if (b->detached && box_confine() < 0)
+		strv_add(&b->result->notes, "the supervisor could not give up rights that it does not need");
 }
 
 /* Stops with the whole sandbox, as the operator's shell expects it of a job: nothing goes on without limits meanwhile. */

@@ -273,3 +273,106 @@ def test_idle_is_cheap(t):
     t.wait_until(lambda: still(wakeups), 20, "an idle sandbox wakes up")
     if "asan" not in t.ward_path:
         t.wait_until(lambda: pss() <= 600, 20, "an idle sandbox holds more than 600 KiB")
+
+
+def test_supervisor_is_confined(t):
+    """It gives up what it does not need, and can still do what it must: mount again, sweep, remove its cgroups."""
+    ws = t.git_repo()
+    b = box(t, "--", "sleep", "100", cwd=ws)
+    pid = supervisor(t, b)
+
+    def field(name):
+        for line in look(t, f"/proc/{pid}/status").splitlines():
+            if line.startswith(name + ":"):
+                return line.split()[1]
+        return None
+    t.wait_until(lambda: field("Seccomp") == "2", 20, "no filter")
+    t.equal(field("NoNewPrivs"), "1", "no_new_privs")
+    module, raw, net = 1 << 16, 1 << 17, 1 << 12
+    t.equal(int(field("CapPrm"), 16) & (module | raw | net), 0, "capabilities")
+    t.equal(t.ward("exec", b, "sh", "-c", "echo '[x]' >> .git/config").rc, 2, "a protected file")
+    t.write(ws, {".git/new": t.read(ws, ".git/config") + "[user]\n"})
+    os.rename(f"{ws}/.git/new", f"{ws}/.git/config")	# as every editor does
+
+    def protected():
+        r = t.ward("exec", b, "sh", "-c", "cat .git/config; echo '[core] fsmonitor = evil' >> .git/config")
+        return "[user]" in r.out and r.rc != 0
+    t.wait_until(protected, 20, "the file is not protected again")
+    t.ward("exec", b, "sh", "-c", "echo evil > .envrc")
+    t.equal(t.ward("stop", "--timeout", "1", b).rc, 0, "stop")
+    t.check(not os.path.exists(f"{ws}/.envrc"), "it was not swept")
+    report = json.loads(t.ward("wait", "--json", b).out)
+    t.check(any(".envrc" in line for line in report["quarantine"]), "the report names what was moved")
+
+
+ASK = """
+import os, socket, struct, sys
+c = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+c.settimeout(10)
+try:
+    c.connect(sys.argv[1])
+    c.send(struct.pack("<HHIii", 0x7764, 0, 1, 0, 0))
+    print("answered" if c.recv(4096) else "closed")
+except OSError as error:
+    print("closed", error)
+"""
+
+
+def test_nobody_else_is_answered(t):
+    b = box(t, cwd=t.workspace())
+    path = os.path.join(t.runtime_dir, "boxes", b, "control")
+
+    def ask(*prefix, path=path, **options):
+        return t.run(*prefix, "python3", "-c", ASK, path, **options).out.split()[0]
+    t.equal(ask(), "answered", "the same user")
+    t.equal(ask("unshare", "-U"), "closed", "the same user in another user namespace")
+    with t.root():
+        t.equal(os.stat(t.runtime_dir).st_mode & 0o777, 0o700, "mode of the runtime directory")
+    other = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+    t.equal(ask(*other, root=True), "closed", "another user")
+    # and if somebody opened the way
+    with t.root():
+        os.chmod(path, 0o777)
+        fd = os.open(os.path.dirname(path), os.O_PATH)
+    try:
+        r = ask(*other, root=True, path=f"/proc/self/fd/{fd}/control", pass_fds=(fd,))
+    finally:
+        os.close(fd)
+    t.equal(r, "closed", "another user who reaches the socket")
+    if t.as_user == "user":
+        t.equal(ask(root=True), "answered", "root")
+
+
+test_nobody_else_is_answered.needs = ("root",)
+
+
+CROWD = """
+import os, socket, struct, subprocess, sys
+os.chdir(sys.argv[1])
+
+def connect():
+    c = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    c.settimeout(10)
+    c.connect("control")
+    return c
+held = [connect() for _ in range(120)]
+while subprocess.run(sys.argv[2:], stderr=subprocess.DEVNULL).returncode:
+    pass
+head = lambda op, a: struct.pack("<HHIii", 0x7764, 0, op, a, 0)
+for bad in (b"x", b"", head(99, 0), head(2, 2**31 - 1), head(2, 1) + b"\\0sh", os.urandom(100000)):
+    c = connect()
+    c.send(bad)
+    try:
+        print(bad[:20], "answered" if c.recv(4096) else "closed")
+    except ConnectionError:
+        print(bad[:20], "closed")
+"""
+
+
+def test_silent_and_broken_clients(t):
+    """Who says nothing, or nonsense, or comes in numbers, keeps nobody else from being answered."""
+    b = box(t, cwd=t.workspace())
+    r = t.run("python3", "-c", CROWD, os.path.join(t.runtime_dir, "boxes", b), *t.ward_argv("exec", b, "true"), check=True)
+    t.check("answered" not in r.out, r.out)
+    t.equal(len(r.out.splitlines()), 6, "cases")
+    t.equal(t.ward("exec", b, "echo", "fine").out, "fine\n", "after all that")
