@@ -18,10 +18,11 @@ static void suggest_dir(const char *dir, const char *name, struct ward_err *e)
 	if (n > 4 && strcmp(dir + n - 4, "/bin") == 0)
 		n -= 4;
 	if (real && !path_is_beneath(real, "/usr") && strncmp(real, dir, n) != 0)
-		ward_remedy(e, "the host has it as %s (a link to %s): show both with --ro %.*s --ro %s",
-				  file, real, (int)n, dir, real);
+		ward_remedy(e, "the host has it as %s (a link to %s): show it with --set 'filesystem.programs=[%s]', or both places with "
+			       "--ro %.*s --ro %s", file, real, name, (int)n, dir, real);
 	else
-		ward_remedy(e, "the host has it in %s: show it with --ro %.*s", dir, (int)n, dir);
+		ward_remedy(e, "the host has it in %s: show it with --set 'filesystem.programs=[%s]', or all of that with --ro %.*s", dir, name,
+			    (int)n, dir);
 }
 
 void box_suggest_mount(const struct plan *p, const char *name, struct ward_err *e)

@@ -227,3 +227,16 @@ def test_git_works_under_every_profile(t):
                    "GIT_COMMITTER_EMAIL=a@b", "--", "sh", "-ec", "echo x > x; git add x; git commit -qm inside; git log --oneline | wc -l", cwd=ws)
         t.equal((r.rc, r.out.strip()), (0, "2"), name)
         t.equal(stat.S_IMODE(os.stat(f"{t.state_dir}/caches").st_mode), 0o700)
+
+
+def test_the_hint_for_a_missing_program_works(t):
+    """What ward says when only the host has the command is what makes it run."""
+    ws, top = t.workspace(), t.fresh_dir("prefix")
+    program(t, f"{top}/lib/node_modules/agent/cli")
+    os.makedirs(f"{top}/bin")
+    os.symlink("../lib/node_modules/agent/cli", f"{top}/bin/agent")
+    env = path_with(f"{top}/bin")
+    r = t.ward("run", "--", "agent", cwd=ws, env=env)
+    t.equal(r.rc, 127)
+    t.contains(r.err, "--set 'filesystem.programs=[agent]'")
+    t.contains(t.ward("run", "--set", "filesystem.programs=[agent]", "--", "agent", cwd=ws, env=env).out, "ran ")
