@@ -4,7 +4,7 @@
 #   make run                install what is missing, build, run the sample agent in a sandbox
 #   make test               install what is missing, build, pass every test
 #   make install PREFIX=DIR a relocatable tree, no root needed
-#   make bench | fuzz [SECONDS=600] | lint | test-vm | test-programs | soak [RUNS=2000 CYCLES=500] | fault [POINTS=100] | deps | clean
+#   make bench | bench-review | fuzz [SECONDS=600] | lint | test-vm | test-programs | soak [RUNS=2000 CYCLES=500] | fault [POINTS=100] | deps | clean
 
 BUILD      := build
 BUILD_ASAN := build-asan
@@ -15,7 +15,7 @@ MESON      := meson
 export WARD_BUILD := $(CURDIR)/$(BUILD)
 
 .DEFAULT_GOAL := all
-.PHONY: all asan fuzzers deps run test install bench fuzz lint test-vm test-programs soak fault clean help
+.PHONY: all asan fuzzers deps run test install bench bench-review fuzz lint test-vm test-programs soak fault clean help
 
 all:
 	@tools/deps.sh check build
@@ -60,6 +60,11 @@ bench:
 	@tools/deps.sh install start || true
 	@$(MAKE) --no-print-directory all
 	@bench/run.py
+
+bench-review:
+	@tools/deps.sh install build
+	@$(MAKE) --no-print-directory all
+	@bench/review.py
 
 fuzz:
 	@tools/deps.sh install build fuzz

@@ -30,6 +30,7 @@
 #include "lib/store_internal.h"
 
 #define RECORD_MAX (64u << 20)
+#define MEMORY "/dev/shm/ward-"	/* and the uid */
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 bool review_is_id(const char *word)
@@ -47,7 +48,7 @@ static int open_memory(bool make, struct ward_err *e)
 	auto_fd fd = -1;
 	struct stat st;
 
-	snprintf(path, sizeof(path), "/dev/shm/ward-%u", geteuid());
+	snprintf(path, sizeof(path), MEMORY "%u", geteuid());
 	if (make && mkdir(path, 0700) < 0 && errno != EEXIST)
 		return ward_fail_errno(e, "cannot make %s", path);
 	fd = open(path, DIR_FLAGS);
@@ -236,6 +237,13 @@ int review_remove_dir(int place_fd, const char *place_path, const char *name, st
 	if (strcmp(gone.data, name) != 0 && renameat(place_fd, name, place_fd, gone.data) < 0 && errno != ENOENT)
 		return ward_fail_errno(e, "cannot remove the review %s", name);
 	status = remove_tree(path.data);
+	if (status == 0 && strncmp(place_path, MEMORY, sizeof(MEMORY) - 1) == 0 && rmdir(place_path) == 0) {
+		/* the last one: nothing of ours stays in memory */
+		*strrchr(path.data, '/') = '\0';
+		*strrchr(path.data, '/') = '\0';
+		if (rmdir(path.data) < 0)
+			return 0;	/* somebody needs it again */
+	}
 	return status < 0 ? ward_fail(e, -status, "cannot remove the review %s: %s", name, strerror(-status)) : 0;
 }
 

@@ -390,11 +390,9 @@ def test_big_and_sparse_files(t):
 
 def test_full_disk(t):
     """No half-applied file when there is no room: the old content, and the review for another try."""
-    if t.as_user != "root":
-        t.skip("only root mounts a small file system")
     small = t.fresh_dir()
-    t.run("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", small, root=True, check=True)
-    t.defer(t.run, "umount", small)
+    t.run("mount", "-t", "tmpfs", "-o", f"size=1m,uid={t.person.pw_uid},gid={t.person.pw_gid}", "tmpfs", small, root=True, check=True)
+    t.defer(lambda: t.run("umount", small, root=True))
     t.write(small, {"keep": "old\n", "b": "b\n"})
     r = t.ward("run", "--review", "--", *SHELL, "head -c 3000000 /dev/zero > keep; echo c > c", cwd=small)
     t.equal(r.rc, 0, r.err)
@@ -407,17 +405,21 @@ def test_full_disk(t):
     t.contains(r.out, '"keep"')
 
 
+test_full_disk.needs = ("root",)
+
+
 def test_mount_in_the_workspace_is_refused(t):
-    if t.as_user != "root":
-        t.skip("only root mounts")
     ws = t.workspace({"m/f": "f\n"})
     t.run("mount", "-t", "tmpfs", "tmpfs", ws + "/m", root=True, check=True)
-    t.defer(t.run, "umount", ws + "/m")
+    t.defer(lambda: t.run("umount", ws + "/m", root=True))
     r = t.ward("run", "--review", "--", "true", cwd=ws)
     t.equal(r.rc, 125)
     t.contains(r.err, ws + "/m")
     t.contains(r.err, "read_only")
     clean(t)
+
+
+test_mount_in_the_workspace_is_refused.needs = ("root",)
 
 
 def test_state_in_the_workspace_is_refused(t):
@@ -462,3 +464,120 @@ def test_deep_tree(t):
     t.equal(os.listdir("."), ["leaf"])
     os.chdir("/")
     t.run("rm", "-rf", os.path.join(ws, "ddddddddd"), check=True)
+
+
+def overlay(t, levels=1):
+    """A directory on an overlay on a tmpfs, as the root of a container is; levels: overlays upon overlays. Gone after the test."""
+    base = t.fresh_dir()
+    t.run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", base, root=True, check=True)
+    t.defer(lambda: t.run("umount", "-R", base, root=True))
+    lower = base
+    with t.root():
+        for i in range(levels):
+            for name in ("low", "up", "work", "at"):
+                os.mkdir(f"{base}/{name}{i}")
+            t.run("mount", "-t", "overlay", "-o", f"lowerdir={lower if i else base + '/low0'},upperdir={base}/up{i},workdir={base}/work{i}", "overlay",
+                  f"{base}/at{i}", root=True, check=True)
+            lower = f"{base}/at{i}"
+        os.mkdir(lower + "/home")
+        os.chown(lower + "/home", t.person.pw_uid, t.person.pw_gid)
+    return lower + "/home"
+
+
+def test_state_on_an_overlay(t):
+    """The kernel takes no changes there: they are kept in memory, and that is said."""
+    state = overlay(t)
+    os.mkdir(state + "/state", 0o700)
+    env = {"WARD_STATE_DIR": state + "/state"}
+    ws = t.workspace(FILES)
+    r = review(t, ws, CHANGE, env=env)
+    t.contains(" ".join(r.report["notes"]), "kept in memory")
+    t.check(not os.path.exists(ws + "/new"), "the workspace was changed")
+    r = t.ward("apply", cwd=ws, env=env)
+    t.equal((r.rc, t.read(ws, "new")), (0, "new\n"), r.err)
+    t.check(not os.path.exists(f"/dev/shm/ward-{t.person.pw_uid}"), "left in memory")
+
+
+test_state_on_an_overlay.needs = ("root",)
+test_state_on_an_overlay.serial = True
+
+
+def test_workspace_on_an_overlay(t):
+    ws = overlay(t) + "/ws"
+    os.mkdir(ws)
+    t.write(ws, FILES)
+    review(t, ws, CHANGE)
+    apply(t, ws)
+    t.equal((t.read(ws, "new"), t.read(ws, "sub")), ("new\n", "file\n"))
+    clean(t)
+
+
+test_workspace_on_an_overlay.needs = ("root",)
+
+
+def test_no_overlay_to_be_had(t):
+    """Overlays can be stacked twice, not three times: the kernel refuses, and ward says what to do."""
+    ws = overlay(t, 2) + "/ws"
+    os.mkdir(ws)
+    r = t.ward("run", "--review", "--", "true", cwd=ws)
+    t.equal(r.rc, 125)
+    t.contains(r.err, "the kernel makes no overlay of " + ws)
+    t.contains(r.err, "read_only or read_write")
+    clean(t)
+
+
+test_no_overlay_to_be_had.needs = ("root",)
+
+
+def test_fuse(t):
+    """A file system in user space can be reviewed like any other. Nobody but its user may enter it, not even root's saved id."""
+    source, ws = t.workspace(FILES), t.fresh_dir()
+    if t.run("sh", "-c", "command -v bindfs").rc != 0:
+        t.skip("there is no bindfs here")
+    r = t.run("bindfs", *([] if t.as_user == "root" else ["--no-allow-other"]), source, ws)
+    t.equal(r.rc, 0, r.err)
+    t.defer(t.run, "fusermount", "-u", ws)
+    r = t.ward("run", "--review", "-w", ws, "--", *SHELL, CHANGE, cwd="/")
+    t.equal(r.rc, 0, r.err)
+    t.check(not os.path.exists(source + "/new"), "the workspace was changed")
+    run = json.loads(t.ward("diff", "--list", "--json", cwd="/").out)["reviews"][0]["run"]
+    r = t.ward("apply", run, cwd="/")
+    t.equal(r.rc, 0, r.out + r.err)
+    t.equal((t.read(source, "new"), t.read(source, "a")), ("new\n", "one\n2\nthree\n"))
+    clean(t)
+
+
+def test_killed_run_leaves_a_review(t):
+    """ward itself is killed: what the run did until then can be looked at, applied and continued."""
+    ws = t.workspace(FILES)
+    going = t.ward_start("run", "--review", "--", *SHELL, "echo x > x; sleep 100", cwd=ws)
+    t.wait_until(lambda: "x" in diff_or_nothing(t, ws), message="the run did not begin")
+    going.kill()
+    going.wait()
+    t.equal(diff(t, ws), {"x": "added"})
+    run = json.loads(t.ward("diff", "--list", "--json", cwd=ws).out)["reviews"][0]["run"]
+    r = t.ward("run", "--continue", run, "--", *SHELL, "cat x; echo y > y", cwd=ws)
+    t.equal((r.rc, r.out), (0, "x\n"), r.err)
+    apply(t, ws)
+    t.equal((t.read(ws, "x"), t.read(ws, "y")), ("x\n", "y\n"))
+    clean(t)
+
+
+def test_pipe_in_place_of_a_file_stops_nobody(t):
+    ws = t.workspace({"a": "a\n", "b": "b\n"})
+    review(t, ws, "rm a b; mkfifo a; mkdir b; mkfifo b/c")
+    t.equal(diff(t, ws), {"a": "type-", "b": "type", "b/c": "added-"})
+    t.ward("diff", "--patch", cwd=ws, timeout=5)
+    apply(t, ws, rc=1)
+    t.equal((t.read(ws, "a"), os.listdir(ws + "/b")), ("a\n", []))
+
+
+def test_detached(t):
+    ws = t.workspace(FILES)
+    r = t.ward("run", "-d", "--review", "--name", "aside", "--", *SHELL, "echo new > new", cwd=ws)
+    t.equal(r.rc, 0, r.err)
+    t.equal(t.ward("wait", "aside", cwd=ws).rc, 0)
+    t.equal((diff(t, ws), t.read(ws, "new")), ({"new": "added"}, None))
+    apply(t, ws)
+    t.equal(t.ward("rm", "aside", cwd=ws).rc, 0)
+    clean(t)
