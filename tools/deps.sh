@@ -22,6 +22,7 @@ rows() {
 	build  libcmocka-dev     file:/usr/include/cmocka.h
 	start  musl-tools        cmd:musl-gcc
 	test   git               cmd:git
+	test   openssl           cmd:openssl
 	test   busybox-static    cmd:busybox
 	test   util-linux        cmd:setpriv
 	test   procps            cmd:ps
