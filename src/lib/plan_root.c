@@ -5,12 +5,12 @@
  */
 #include "lib/plan_root.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/io.h"
 #include "base/path.h"
 
 enum root_kind { ROOT_TREE, ROOT_FILE, ROOT_LINK, ROOT_TMPFS };
@@ -125,26 +125,6 @@ static int add_link(const struct mount_list *list, int dir_fd, const char *name,
 	return add_mount(list, MOUNT_LINK, target, path) ? 0 : -ENOMEM;
 }
 
-#define COPY_MAX 16384	/* making such a file takes less than half the time of a mount, and is gone without one */
-
-/* Adds a small file of the host's by its content. 1: it is none that can be copied (bytes of zero in it). */
-static int add_copy(const struct mount_list *list, int dir_fd, const char *name, const char *path)
-{
-	auto_buf text = { 0 };
-	struct plan_mount *m;
-	int r = io_read_file(dir_fd, name, COPY_MAX, &text);
-
-	if (r < 0)
-		return r == -ENOMEM ? r : 1;
-	if (strlen(buf_text(&text)) != text.len)
-		return 1;
-	m = add_mount(list, MOUNT_FILE, buf_text(&text), path);
-	if (!m)
-		return -ENOMEM;
-	m->mode = 0644;
-	return 0;
-}
-
 /* Adds name of dir_fd, seen as path on both sides: a link as a link, the rest bound if everybody may read it. */
 static int add_host_entry(const struct mount_list *list, int dir_fd, const char *name, const char *path)
 {
@@ -159,12 +139,6 @@ static int add_host_entry(const struct mount_list *list, int dir_fd, const char 
 	need = S_ISDIR(st.st_mode) ? S_IROTH | S_IXOTH : S_IROTH;
 	if ((!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)) || (st.st_mode & need) != need)
 		return 0;
-	if (S_ISREG(st.st_mode) && st.st_size <= COPY_MAX) {
-		int r = add_copy(list, dir_fd, name, path);
-
-		if (r <= 0)
-			return r;
-	}
 	m = add_mount(list, MOUNT_BIND, path, path);
 	if (!m)
 		return -ENOMEM;
@@ -186,32 +160,43 @@ static bool etc_wants(const char *name)
 	return false;
 }
 
-static int add_etc(const struct mount_list *list)
+/* Adds what the table names of these entries of /etc. */
+static int add_entries(const struct mount_list *list, int etc_fd, const char *entries, size_t n)
 {
-	auto_dir etc = opendir("/etc");
-	struct dirent *entry;
-	char path[512];
-	int r;
+	int r = 0;
 
-	if (!etc)
-		return errno == ENOENT ? 0 : -errno;
-	while ((entry = readdir(etc))) {
+	for (size_t at = 0; at < n && r == 0;) {
+		const struct dirent64 *entry = (const void *)(entries + at);
+		char path[512];
+
+		at += entry->d_reclen;
 		if (entry->d_name[0] == '.' || !etc_wants(entry->d_name))
 			continue;
 		snprintf(path, sizeof(path), "/etc/%s", entry->d_name);
-		r = add_host_entry(list, dirfd(etc), entry->d_name, path);
-		if (r < 0)
-			return r;
+		r = add_host_entry(list, etc_fd, entry->d_name, path);
 	}
-	for (size_t i = 0; i < ARRAY_LEN(etc_rows); i++) {
+	return r;
+}
+
+static int add_etc(const struct mount_list *list)
+{
+	auto_fd etc = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char entries[16384] __attribute__((aligned(8)));	/* enough for most in one call */
+	char path[512];
+	ssize_t n;
+	int r = 0;
+
+	if (etc < 0)
+		return errno == ENOENT ? 0 : -errno;
+	while (r == 0 && (n = getdents64(etc, entries, sizeof(entries))) != 0)
+		r = n < 0 ? -errno : add_entries(list, etc, entries, (size_t)n);
+	for (size_t i = 0; i < ARRAY_LEN(etc_rows) && r == 0; i++) {
 		if (!strchr(etc_rows[i], '/'))
 			continue;
 		snprintf(path, sizeof(path), "/etc/%s", etc_rows[i]);
-		r = add_host_entry(list, dirfd(etc), etc_rows[i], path);
-		if (r < 0)
-			return r;
+		r = add_host_entry(list, etc, etc_rows[i], path);
 	}
-	return 0;
+	return r;
 }
 
 /* Every private file system may grow to the whole memory limit: the limit itself counts them all together. */
