@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 
 #include "base/io.h"
@@ -107,11 +108,29 @@ static int prepare_streams(struct box *b, struct ward_err *e)
 				    b->streams.inside, e);
 }
 
+/* What a supervisor opens once its sandbox runs must not be what stops it. */
+static int check_descriptors(struct ward_err *e)
+{
+	enum { PLENTY = 64, NEEDED = 24 };
+	struct rlimit limit;
+	auto_fd next = -1;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= PLENTY)
+		return 0;
+	next = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+	if (next >= 0 && (rlim_t)next + NEEDED <= limit.rlim_cur)
+		return 0;
+	ward_fail(e, EMFILE, "too few descriptors are left to supervise a sandbox");
+	return ward_remedy(e, "ulimit -n %d", PLENTY);
+}
+
 static int start(struct box *b, struct ward_err *e)
 {
 	uint64_t began = timing_now(b->run.timing);
 	int r = prepare_streams(b, e);
 
+	if (r == 0)
+		r = check_descriptors(e);
 	if (b->streams.terminal)
 		console_look(&b->run.shape);
 	if (r == 0 && b->signal_fd < 0)
