@@ -102,6 +102,8 @@ void flow_close(struct front *f, struct flow *w, bool reset)
 	if (w->state == FLOW_DEAD)
 		return;
 	untime(f, w);
+	if (w->fds[SERVER] >= 0)	/* dial may still have it open for a moment, and closing would not end the events */
+		epoll_ctl(f->epoll_fd, EPOLL_CTL_DEL, w->fds[SERVER], NULL);
 	for (int s = 0; s < SIDES; s++) {
 		if (w->fds[s] >= 0 && reset)
 			reset_socket(w->fds[s]);
