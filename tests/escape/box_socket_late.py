@@ -1,6 +1,6 @@
 """Drives another sandbox of the same user over its control socket, which was made after this one had started, in a directory that it was given read-only.
 
-layer: the socket asks for the peer's user namespace
+layer: mount namespace; the socket asks for the peer's user namespace, too
 control: the same user without a sandbox is obeyed
 """
 

@@ -198,3 +198,34 @@ def test_root_becomes_the_owner(t):
     r = shell(t, ws, "id -u; id -G; grep -c . /etc/shadow; echo x > a; chmod 700 a")
     t.equal(r.out, "12345\n12345\n", r.err)
     t.equal((os.stat(os.path.join(ws, "a")).st_uid, os.stat(os.path.join(ws, "a")).st_mode & 0o777), (12345, 0o700))
+
+
+@needs("landlock")
+def test_detached(t):
+    """Detached sandboxes on this rung: the same verbs, without terminals."""
+    from harness import boxes
+    ws = t.workspace({"f": "inside\n"})
+    t.defer(boxes.clean, t)
+    program = t.compile(WITHOUT)
+
+    def call(*args, **options):
+        return t.run(program, t.ward_path, *args, cwd=ws, **options)
+    r = call("run", "-d", "--name", "low", *ACCEPT, "-w", ws)
+    t.equal(r.rc, 0, f"run -d ({r.err})")
+    r = call("exec", "-i", "low", "sh", "-c", "cat f -; exit 3", input="typed\n")
+    t.equal((r.rc, r.out), (3, "inside\ntyped\n"), "exec")
+    r = call("exec", "low", "sh", "-c", f"cat {t.home}/../state/boxes/*/info; cat /proc/1/environ; kill -9 -1; echo still here")
+    t.check("ward-box" not in r.out, "the state is out of reach")
+    r = call("exec", "-t", "low", "true")
+    t.equal(r.rc, 125, "a terminal")
+    t.contains(r.err, "no terminals inside without namespaces", "a terminal")
+    t.write(t.directory, {"out/x": "copied\n"})
+    t.equal(call("cp", f"{t.directory}/out/x", f"low:{ws}/y").rc, 0, "cp in")
+    t.equal(t.read(ws, "y"), "copied\n", "cp in")
+    t.equal(call("cp", f"low:{ws}/f", f"{t.directory}/out/z").rc, 0, "cp out")
+    t.equal(t.read(t.directory, "out/z"), "inside\n", "cp out")
+    p = t.popen([program, t.ward_path, "exec", "low", "sh", "-c", "touch ready; sleep 100"], cwd=ws)
+    t.wait_until(lambda: os.path.exists(f"{ws}/ready"), 20, "it did not start")
+    t.equal(call("kill", "low").rc, 0, "kill")
+    t.check(t.finish(p, ["exec"]).rc != 0, "what ran there has ended")
+    t.equal(call("rm", "low").rc, 0, "rm")
