@@ -4,18 +4,19 @@
 #   make run                install what is missing, build, run the sample agent in a sandbox
 #   make test               install what is missing, build, pass every test
 #   make install PREFIX=DIR a relocatable tree, no root needed
-#   make bench | bench-review | fuzz [SECONDS=600] | lint | test-vm | test-programs | soak [RUNS=2000 CYCLES=500] | fault [POINTS=100] | deps | clean
+#   make bench | bench-review | fuzz [SECONDS=600] | lint | tsan | test-vm | test-programs | soak [RUNS=2000 CYCLES=500] | fault [POINTS=100] | deps | clean
 
 BUILD      := build
 BUILD_ASAN := build-asan
 BUILD_FUZZ := build-fuzz
+BUILD_TSAN := build-tsan
 PREFIX     ?= /usr/local
 SECONDS    ?= 600
 MESON      := meson
 export WARD_BUILD := $(CURDIR)/$(BUILD)
 
 .DEFAULT_GOAL := all
-.PHONY: all asan fuzzers deps run test install bench bench-review fuzz lint test-vm test-programs soak fault clean help
+.PHONY: all asan fuzzers deps run test install bench bench-review fuzz lint tsan test-vm test-programs soak fault clean help
 
 all:
 	@tools/deps.sh check build
@@ -76,6 +77,11 @@ lint:
 	@$(MAKE) --no-print-directory all
 	@tools/lint.sh $(BUILD)
 
+tsan:
+	@tools/deps.sh install build
+	@$(MAKE) --no-print-directory all
+	@tools/tsan.sh $(BUILD) $(BUILD_TSAN)
+
 test-vm:
 	@tools/deps.sh install build vm
 	@$(MAKE) --no-print-directory all
@@ -98,7 +104,7 @@ fault:
 	@tests/fault/run.py
 
 clean:
-	rm -rf $(BUILD) $(BUILD_ASAN) $(BUILD_FUZZ) build-analyzer
+	rm -rf $(BUILD) $(BUILD_ASAN) $(BUILD_FUZZ) $(BUILD_TSAN) build-analyzer
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile

@@ -38,6 +38,7 @@ if [ -x tests/run-tests ]; then
 	stage "run and escape tests" tests/run-tests --again --build "$PWD/$build"
 fi
 stage "kills at random moments" env WARD_BUILD="$PWD/$build" tests/fault/run.py --points 15
+stage "threads of libward (TSan)" tools/tsan.sh "$build" build-tsan
 stage "unit tests (ASan+UBSan)" tools/unit_tests.py "$build_asan"
 if [ -x tests/run-tests ]; then
 	stage "run and escape tests (ASan+UBSan)" tests/run-tests --again --build "$PWD/$build_asan"

@@ -449,6 +449,8 @@ static int make_streams(struct serve *s, int inside_fds[3], struct ward_err *e)
 			(void)!fchown(fds[0], p->ids.host_uid, p->ids.host_gid);
 		inside_fds[i] = fds[i ? 1 : 0];
 		outer[i] = fds[i ? 0 : 1];
+		if (i && p->limits[LIMIT_OUTPUT].value != POLICY_NONE && streams_count_output(&s->box->streams, &outer[i], e) < 0)
+			return -e->code;
 	}
 	return 0;
 }
@@ -461,6 +463,10 @@ int serve_create(struct box *b, struct box_entry *entry, bool terminal, struct s
 
 	if (!s)
 		return ward_fail(e, ENOMEM, "out of memory");
+	if (terminal && b->detached->attached && b->plan->limits[LIMIT_OUTPUT].value != POLICY_NONE) {
+		free(s);
+		return ward_fail(e, ENOTSUP, "resources.output_limit cannot be held for a terminal that another program reads");
+	}
 	s->box = b;
 	s->entry = entry;
 	s->output_fd = s->slave_fd = s->log.fd = -1;

@@ -189,6 +189,19 @@ int streams_open_terminal(struct streams *s, const struct plan *p, int master_fd
 	return console_create(&config, &s->console, e);
 }
 
+int streams_count_output(struct streams *s, int *outer_fd, struct ward_err *e)
+{
+	int fds[2];
+
+	if (s->relay_count == ARRAY_LEN(s->relays) || fcntl(*outer_fd, F_SETFL, O_NONBLOCK) < 0 ||
+	    pipe2(fds, O_CLOEXEC) < 0)
+		return ward_fail_errno(e, "cannot make a pipe for the command's output");
+	s->relays[s->relay_count++] = (struct relay){ .from_fd = *outer_fd, .to_fd = fds[1], .own_from = true, .own_to = true,
+						      .to_type = S_IFIFO, .copied = true };
+	*outer_fd = fds[0];
+	return 0;
+}
+
 void streams_started(struct streams *s)
 {
 	for (int i = 0; i < 3; i++) {

@@ -229,6 +229,36 @@ static void terminals(void)
 	ward_box_free(b);
 }
 
+/* What the command may write at most is counted here too, and what it had written until then arrives. */
+static void limited(void)
+{
+	const char *const argv[] = { "sh", "-c", "echo first; head -c 3000000 /dev/zero; echo last; sleep 1000", NULL };
+	struct ward_spec *s = ward_spec_new();
+	struct ward_box *b = NULL;
+	char data[65536], *json = NULL;
+	size_t got = 0;
+	int code = -1, out;
+	ssize_t n;
+
+	FINE(ward_spec_workspace(s, workspace, &e));
+	FINE(ward_spec_set(s, "resources.output_limit", "1M", &e));
+	FINE(ward_spec_command(s, argv, &e));
+	FINE(ward_start(s, 0, &b, &e));
+	out = ward_box_stream(b, 1, &e);
+	while ((n = read(out, data, sizeof(data))) > 0)
+		got += (size_t)n;
+	CHECK(got > 500000 && got < 2000000);
+	CHECK(ward_wait(b, 20000, &code, &e) == 1 && code == 137);
+	FINE(ward_result(b, &json, &e));
+	CHECK(strstr(json, "\"output\":{\"value\":1000000") && strstr(json, "\"hit\":true"));
+	ward_free(json);
+	ward_box_free(b);
+	close(out);
+	FINE(ward_spec_terminal(s, 10, 10, &e));
+	REFUSED(ward_start(s, 0, &b, &e), ENOTSUP, "output_limit");
+	ward_spec_free(s);
+}
+
 static void refuses(void)
 {
 	static const char *const env[] = { "NOVALUE", NULL };
@@ -301,6 +331,7 @@ int main(int argc, char **argv)
 	executes();
 	detached();
 	terminals();
+	limited();
 	refuses();
 	orphan();
 	return 0;
