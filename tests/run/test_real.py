@@ -11,6 +11,7 @@ from harness import needs, slow, timeout
 
 IDENTITY = "[user]\n\tname = Some Body\n\temail = some@example.com\n[protocol \"file\"]\n\tallow = always\n"
 AGENTS = os.environ.get("WARD_TEST_AGENTS", "")
+ALONE = ("--set", "network.mode=none")	# tests talk to nobody
 
 
 def inside(t, ws, script, *options, profile="generic", rc=0, shell="bash", **more):
@@ -205,10 +206,10 @@ def agent(t, name, word):
         t.skip(f"there is no {name} in {AGENTS}")
     env = {"PATH": f"{AGENTS}/bin:/usr/local/bin:/usr/bin:/bin"}
     ws = t.git_repo()
-    r = t.ward("run", "--profile", name, "--", name, "--version", cwd=ws, env=env, timeout=100)
+    r = t.ward("run", "--profile", name, *ALONE, "--", name, "--version", cwd=ws, env=env, timeout=100)
     t.equal(r.rc, 0, "exit of --version")
     t.check(any(c.isdigit() for c in r.out), f"version: {r.out!r}")
-    r = t.ward("run", "--profile", name, "--", name, "--help", cwd=ws, env=env, timeout=100, report=True)
+    r = t.ward("run", "--profile", name, *ALONE, "--", name, "--help", cwd=ws, env=env, timeout=100, report=True)
     t.equal(r.rc, 0, "exit of --help")
     t.contains(r.out, word)
     t.equal(r.report["denials"], [], "denials")
@@ -221,7 +222,7 @@ def agent(t, name, word):
 def test_claude(t):
     ws, env = agent(t, "claude", "Claude Code")
     # no key and no network: it must say so by itself, not hang or crash
-    r = t.ward("run", "--profile", "claude", "--timeout", "90", "--", "claude", "-p", "hello", cwd=ws, env=env, timeout=120)
+    r = t.ward("run", "--profile", "claude", *ALONE, "--timeout", "90", "--", "claude", "-p", "hello", cwd=ws, env=env, timeout=120)
     t.check(r.rc not in (124, 125, 126, 127) and r.rc < 128, f"exit {r.rc} of a prompt without a key: {r.out} {r.err}")
 
 
@@ -230,9 +231,9 @@ def test_claude(t):
 def test_codex(t):
     """Its own sandbox works inside because the profile sets process.nesting, and says why not without."""
     ws, env = agent(t, "codex", "Codex")
-    r = t.ward("run", "--profile", "codex", "--", "codex", "sandbox", "--", "sh", "-c", "echo nested; ! touch ~/x", cwd=ws, env=env, timeout=100)
+    r = t.ward("run", "--profile", "codex", *ALONE, "--", "codex", "sandbox", "--", "sh", "-c", "echo nested; ! touch ~/x", cwd=ws, env=env, timeout=100)
     t.equal((r.rc, r.out), (0, "nested\n"), "codex sandbox")
-    r = t.ward("run", "--profile", "codex", "--set", "process.nesting=false", "--", "codex", "sandbox", "--", "true", cwd=ws, env=env, timeout=100, report=True)
+    r = t.ward("run", "--profile", "codex", *ALONE, "--set", "process.nesting=false", "--", "codex", "sandbox", "--", "true", cwd=ws, env=env, timeout=100, report=True)
     t.check(r.rc != 0, "its sandbox came up without nesting")
     t.contains(" ".join(d["remedy"] for d in r.report["denials"]), "process.nesting")
 
