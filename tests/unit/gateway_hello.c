@@ -12,7 +12,8 @@ struct bytes {
 static void put(struct bytes *o, const void *bytes, size_t n)
 {
 	assert_true(o->n + n <= sizeof(o->b));
-	memcpy(o->b + o->n, bytes, n);
+	if (n)
+		memcpy(o->b + o->n, bytes, n);
 	o->n += n;
 }
 

@@ -16,7 +16,6 @@
 static inline struct rules *rules_of(const char *network)
 {
 	auto_buf text = { 0 };
-	auto_strv lines = { 0 };
 	struct policy_errors errors = { 0 };
 	struct ward_err e = { 0 };
 	struct policy p = { 0 };

@@ -289,7 +289,7 @@ static void test_lost(void **state)
 static void test_pipeline(void **state)
 {
 	struct gate g = gate_for("a.example", 80);
-	auto_buf text = { 0 }, out = { 0 };
+	auto_buf text = { 0 };
 	size_t release;
 
 	(void)state;
@@ -306,12 +306,13 @@ static void test_port(void **state)
 {
 	struct gate g = gate_for("a.example", 8080);
 	auto_buf out = { 0 };
+	static const char other[] = "GET / HTTP/1.1\r\nHost: a.example:80\r\n\r\n";
 	static const char fine[] = "GET / HTTP/1.1\r\nHost: a.example:8080\r\n\r\n" GET;
 
 	(void)state;
 	assert_int_equal(feed(&g, fine, strlen(fine), 7, &out), GATE_OPEN);
 	assert_int_equal(out.len, strlen(fine));
-	assert_int_equal(feed(&g, "GET / HTTP/1.1\r\nHost: a.example:80\r\n\r\n", 40, 7, &out), GATE_REFUSE);
+	assert_int_equal(feed(&g, other, strlen(other), 7, &out), GATE_REFUSE);
 	assert_non_null(strstr(gate_reply(&g), "403"));
 }
 
