@@ -181,6 +181,24 @@ def test_wishes_are_refused(t):
 
 
 @needs("landlock")
+def test_no_terminal_inside(t):
+    """There is no devpts of its own: pipes, what goes to the operator's terminal is filtered, and -t is refused."""
+    ws = t.workspace()
+    r = ward(t, ws, "-t", "--", "/bin/echo", "ran")
+    t.equal((r.rc, r.out), (125, ""))
+    t.contains(r.err, "-t: there are no terminals inside")
+    t.contains(r.err, "remedy")
+    report = os.path.join(t.fresh_dir("report"), "r.json")
+    r = t.tty(t.compile(WITHOUT), t.ward_path, "run", "--report", report, *ACCEPT, "--", "/bin/sh", "-c",
+              r"test -t 0 || test -t 1 || echo pip''es; read x; echo got $x; printf '\033[6n\033[31mred\033[?25l'", cwd=ws, input=b"typed\n")
+    for part in ("pipes", "got typed", "\x1b[31mred", "\x1b[?25h"):
+        t.contains(r.out, part)
+    t.check("\x1b[6n" not in r.out, "a query reached the terminal")
+    t.equal(r.modes_after, r.modes_before, "modes")
+    t.contains(str(json.loads(t.read(report))["notes"]), "no terminal inside")
+
+
+@needs("landlock")
 def test_report_tells(t):
     r = ward(t, t.workspace(), "--", "/bin/true")
     layers = r.report["layers"]
