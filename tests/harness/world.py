@@ -176,3 +176,11 @@ def attempts(t, world, *lines, rules=None, wrap=(), **network):
     t.equal(r.rc, 0, "exit code")
     t.check("slow:" not in r.out, f"an attempt took long: {r.out}")
     return dict(line.split(" -> ") for line in r.out.splitlines()), r.report
+
+
+def scene(s, rules=None, names=None, **network):
+    """Puts the two runs of an attack into a world: plainly at home, and there in a sandbox with these rules."""
+    s.world = World(s.t, names)
+    s.wrap = s.world.wrap(s.ws)
+    s.options += ["-p", policy(s.t, rules, **network)]
+    return s.world

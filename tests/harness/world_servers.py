@@ -1,7 +1,8 @@
 """The servers of harness/world.py: world_servers.py DIRECTORY CERTIFICATES, run in the world's namespace.
 
 DNS over UDP and TCP on 192.0.2.53; on every address: TLS with HTTP/1.1 on 443 and 8443, plain HTTP on 80 and 8080, echo on 7
-and 5432 (a first line "SIZE n" is answered with n bytes), a greeting first on 22. All that happens goes to DIRECTORY/log.
+and 5432 (a first line "SIZE n" is answered with n bytes), a greeting first on 22;
+UDP on 443 and 5432. All that happens goes to DIRECTORY/log.
 """
 import hashlib
 import http.server
@@ -50,6 +51,12 @@ def answer(message):
 class Dns(socketserver.BaseRequestHandler):
     def handle(self):
         self.request[1].sendto(answer(self.request[0]), self.client_address)
+
+
+class Sink(socketserver.BaseRequestHandler):
+    def handle(self):
+        log(f"udp {len(self.request[0])} bytes")
+        self.request[1].sendto(b"heard", self.client_address)
 
 
 class Echo(socketserver.BaseRequestHandler):
@@ -132,6 +139,8 @@ def main():
     tls.load_cert_chain(os.path.join(CERTIFICATES, "server.pem"), os.path.join(CERTIFICATES, "server.key"))
     tls.sni_callback = lambda _s, name, _c: log(f"tls {name}")
     serve(socketserver.ThreadingUDPServer(("192.0.2.53", 53), Dns))
+    for port in (443, 5432):
+        serve(socketserver.ThreadingUDPServer(("0.0.0.0", port), Sink))
     for port, handler in ((7, Echo), (5432, Echo), (22, Greet), (80, Web), (8080, Web), (443, Web), (8443, Web)):
         server = Server(("0.0.0.0", port), handler)
         if port in (443, 8443):
