@@ -219,6 +219,15 @@ def test_shell(t):
     t.contains(t.ward("shell", "--help").out, "--profile")
 
 
+def test_shell_on_a_terminal(t):
+    """A prompt that says where one is, a terminal inside, and the shell's own exit code."""
+    ws = t.workspace()
+    r = t.ward_tty("shell", cwd=ws, env={"TERM": "xterm"}, input=b"tty; echo sum $((40 + 2)); exit 5\n", after=b"(ward)")
+    t.equal(r.rc, 5, "exit")
+    t.contains(r.out, "sum 42")
+    t.contains(r.out, "/dev/pts/")
+
+
 @needs("git")
 def test_git_works_under_every_profile(t):
     for name in BUILT_IN:

@@ -180,3 +180,18 @@ def test_without_id_mapped_mounts(t):
         t.equal(t.ward("run", *home, "--", "sh", "-c", "echo kept > ~/x; echo kept > ~/.npm/x", cwd=slow, env=env).rc, 0, f"as {owner}")
         t.equal(t.ward("run", *home, "--", "sh", "-c", "cat ~/x ~/.npm/x", cwd=slow, env=env).out, "kept\nkept\n", f"as {owner}")
     t.equal(sorted(os.listdir(os.path.join(state, "ward/homes"))), ["h", "h@12345"], "homes")
+
+
+def test_a_detached_sandbox_holds_its_volumes(t):
+    """They are in use as long as it lives, commands that are executed in it see them, and they are free when it is gone."""
+    ws = t.workspace()
+    started = t.ward("run", "-d", "--name", "keeper", *caches("npm"), "--set", "filesystem.home=h", cwd=ws)
+    t.equal(started.rc, 0, "run -d")
+    t.equal(t.ward("exec", "keeper", "sh", "-c", "echo kept > ~/.npm/x; echo kept > ~/x", cwd=ws).rc, 0, "exec")
+    t.equal({v["in_use"] for v in volumes(t).values()}, {True}, "in use")
+    t.equal(t.ward("volume", "rm", "home/h").rc, 125, "rm while it lives")
+    t.equal(sh(t, ws, "cat ~/.npm/x ~/x", *caches("npm"), "--set", "filesystem.home=h").out, "kept\nkept\n", "another one beside it")
+    t.equal(t.ward("kill", "keeper", cwd=ws).rc, 0, "kill")
+    t.wait_until(lambda: not any(v["in_use"] for v in volumes(t).values()), 20, "the volumes are free")
+    t.equal(t.ward("volume", "rm", *volumes(t)).rc, 0, "rm afterwards")
+    t.ward("rm", "keeper", cwd=ws)
