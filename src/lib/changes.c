@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
@@ -24,6 +25,9 @@
 #include "lib/changes_internal.h"
 #include "lib/guard_internal.h"
 
+#define PATH_LONGEST 16384		/* four times what the kernel takes in one call */
+#define LIST_BYTES (1u << 30)		/* an agent can make a million names; a list of them must not eat the machine */
+
 enum { OPAQUE = 1 };	/* mark of directories: nothing of the workspace shows in them */
 
 static uint64_t timespec_ns(struct timespec t)
@@ -31,9 +35,10 @@ static uint64_t timespec_ns(struct timespec t)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* A change could not be added: why, unless that was said. */
 static int out_of_memory(struct reading *s)
 {
-	return ward_fail(s->e, ENOMEM, "out of memory");
+	return s->list_bytes > LIST_BYTES ? -E2BIG : ward_fail(s->e, ENOMEM, "out of memory");
 }
 
 bool changes_is_whiteout(const struct stat *st)
@@ -64,6 +69,12 @@ static struct change *add_change(struct reading *s, const char *path, enum chang
 {
 	struct changes *c = s->changes;
 
+	s->list_bytes += strlen(path) + sizeof(*c->items);
+	if (s->list_bytes > LIST_BYTES) {
+		ward_fail(s->e, E2BIG, "the review holds too many changes, or names too long, to be listed");
+		ward_remedy(s->e, "ward discard %s removes it", s->review->id);
+		return NULL;
+	}
 	if (c->len == c->cap) {
 		size_t cap = c->cap ? c->cap * 2 : 64;
 		struct change *grown = reallocarray(c->items, cap, sizeof(*grown));
@@ -268,6 +279,10 @@ static int see_entry(void *ctx, struct walk_dir *d, const struct walk_entry *ent
 	c->new_size = (uint64_t)st.st_size;
 	c->opaque = d->mark & OPAQUE;
 	c->refused = refuse_kind(st.st_mode);
+	if (entry->path_len > PATH_LONGEST - NAME_MAX) {
+		c->refused = "it lies too deep to be applied";
+		return 0;
+	}
 	return 1;
 }
 

@@ -20,6 +20,7 @@ struct reading {
 	struct ward_err *e;
 	int lower_fd;		/* what the workspace has in place of the directory that is being read; -1: none; owned */
 	bool clock_set_back;	/* times tell nothing */
+	uint64_t list_bytes;	/* what the list takes so far */
 	size_t whiteouts;
 	bool maybe_lost;	/* some copy lost its original */
 	struct ignore *hide;	/* the policy's */

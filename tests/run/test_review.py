@@ -456,10 +456,10 @@ def test_unreadable_things_of_the_agent(t):
 
 def test_deep_tree(t):
     ws = t.workspace({"a": "a\n"})
-    review(t, ws, 'python3 -c "import os\nfor i in range(900): os.mkdir(\'ddddddddd\'); os.chdir(\'ddddddddd\')\nopen(\'leaf\', \'w\').write(\'x\')"')
+    review(t, ws, 'python3 -c "import os\nfor i in range(500): os.mkdir(\'ddddddddd\'); os.chdir(\'ddddddddd\')\nopen(\'leaf\', \'w\').write(\'x\')"')
     apply(t, ws)
     clean(t)
-    for _ in range(900):
+    for _ in range(500):
         os.chdir(os.path.join(ws, "ddddddddd") if _ == 0 else "ddddddddd")
     t.equal(os.listdir("."), ["leaf"])
     os.chdir("/")
@@ -581,3 +581,16 @@ def test_detached(t):
     apply(t, ws)
     t.equal(t.ward("rm", "aside", cwd=ws).rc, 0)
     clean(t)
+
+
+def test_endless_depth(t):
+    """A chain of directories whose paths would fill the memory: shown as one thing that cannot be applied."""
+    ws = t.workspace({"a": "a\n"})
+    review(t, ws, 'python3 -c "import os\nfor i in range(250):\n os.mkdir(100 * \'d\')\n os.chdir(100 * \'d\')"')
+    found = diff(t, ws)
+    t.equal(list(found.values()), ["added-"])
+    t.check(16000 < len(list(found)[0]) < 16400, str(len(list(found)[0])))
+    apply(t, ws, rc=1)
+    t.equal(t.ward("discard", cwd=ws).rc, 0)
+    clean(t)
+    t.run("rm", "-rf", os.path.join(ws, 100 * "d"), check=True)
