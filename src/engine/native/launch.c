@@ -102,17 +102,19 @@ static int write_maps(const struct plan_ids *ids, const struct running *run, str
 	return io_write_all(run->control_fd, "m", 1) < 0 ? ward_fail(e, EPIPE, "the sandbox went away") : 0;
 }
 
-/* Whether most processors have nothing to do: what runs now on the whole host is the number before the slash in "0.1 0.2 0.3
- * 2/80 4711", and one of them is ours. */
+/* Whether most processors have nothing to do, now and for the last minute. In "0.71 0.2 0.3 2/80 4711" 0.71 is how many
+ * processes wanted one on average, 2 how many want one now, on the whole host; one of them is ours. Where everybody waits
+ * for a processor, more processes wait longer. */
 static bool host_is_idle(int cpu_count)
 {
 	char text[64];
 	auto_fd fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	int running;
+	int load, running;
 
 	text[n > 0 ? n : 0] = '\0';
-	return sscanf(text, "%*s %*s %*s %d/", &running) == 1 && running <= cpu_count && 4 * (running - 1) < cpu_count;
+	return sscanf(text, "%d.%*s %*s %*s %d/", &load, &running) == 2 && load <= cpu_count && running <= cpu_count &&
+	       4 * (running - 1) < cpu_count;
 }
 
 /* Where the child and its helper work: beside us if there are idle processors, else in turn. */
