@@ -23,6 +23,7 @@ rows() {
 	start  musl-tools        cmd:musl-gcc
 	test   git               cmd:git
 	test   openssl           cmd:openssl
+	test   publicsuffix      file:/usr/share/publicsuffix/public_suffix_list.dat
 	test   busybox-static    cmd:busybox
 	test   util-linux        cmd:setpriv
 	test   procps            cmd:ps

@@ -1,21 +1,26 @@
 /*
  * ward check: validates a policy file. In: a path. Out: every error with its place, and notes: what this build refuses at start, what widens the
- * defaults and so needs ward trust when it lies in a workspace. Reads the file, touches nothing else; paths that the policy names are not looked at.
+ * defaults and so needs ward trust when it lies in a workspace, which egress rules let more out than they seem to. Reads the file and, for wildcards, the system's public suffix list; it touches nothing else; paths that the policy names are not looked at.
  */
 #include "cli/ask.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 
+#include "base/io.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "policy/policy_rule.h"
+#include "policy/suffix.h"
 
 struct findings {
 	const char *file;
 	struct policy_errors errors;
 	struct strv refused;	/* values that this build does not have yet */
 	struct strv wider;	/* fields that allow more than the defaults */
+	struct strv warnings;	/* rules that let more out than they seem to */
 };
 
 static void findings_clear(struct findings *f)
@@ -23,6 +28,33 @@ static void findings_clear(struct findings *f)
 	strv_free(&f->errors.lines);
 	strv_free(&f->refused);
 	strv_free(&f->wider);
+	strv_free(&f->warnings);
+}
+
+/* Wildcards under which anybody can have a name, and blocks of every address. */
+static void warn_about_rules(const struct policy *p, struct findings *f)
+{
+	auto_buf list = { 0 };
+
+	for (size_t i = 0; i < p->net_egress.len; i++) {
+		struct policy_rule rule;
+		struct ward_err e = { 0 };
+		const char *at;
+
+		if (policy_rule_read(p->net_egress.items[i], &rule, &e) < 0)
+			continue;
+		at = strchr(rule.host, '/');
+		if (strcmp(rule.host, "*") == 0)
+			strv_addf(&f->warnings, "network.egress_allowlist[%zu]: * is every public name", i);
+		else if (at && strcmp(at, "/0") == 0)
+			strv_addf(&f->warnings, "network.egress_allowlist[%zu]: %s is every address", i, rule.host);
+		if (strncmp(rule.host, "*.", 2) != 0)
+			continue;
+		if (!list.len && io_read_file(AT_FDCWD, SUFFIX_LIST, SUFFIX_LIST_MAX, &list) < 0)
+			list.len = 0;	/* a system without the list: only suffixes of one label are known to be public */
+		if (suffix_is_public(buf_text(&list), list.len, rule.host + 2))
+			strv_addf(&f->warnings, "network.egress_allowlist[%zu]: anybody can have a name under %s", i, rule.host + 2);
+	}
 }
 
 static int look(struct findings *f, struct ward_err *e)
@@ -37,6 +69,7 @@ static int look(struct findings *f, struct ward_err *e)
 	if (r == 0)
 		r = spec_read_policy(f->file, &p, &f->errors, e);
 	if (r == 0) {
+		warn_about_rules(&p, f);
 		r = policy_unsupported(&p, &f->refused);
 		if (r >= 0)
 			r = policy_compare_on(&base, &p, memory_bytes, &f->wider);
@@ -99,6 +132,7 @@ static void print_json(const struct findings *f, struct buf *out)
 	json_end_array(&j);
 	json_list(&j, "refused_at_start", &f->refused);
 	json_list(&j, "widens", &f->wider);
+	json_list(&j, "warnings", &f->warnings);
 	json_end_object(&j);
 	buf_puts(out, "\n");
 }
@@ -117,6 +151,7 @@ static void print_text(const struct findings *f, struct buf *out)
 	size_t n = f->errors.lines.len;
 
 	print_lines("", &f->errors.lines, "", out);
+	print_lines("warning: ", &f->warnings, "", out);
 	print_lines("note: refused at start: ", &f->refused, "", out);
 	print_lines("note: widens the defaults: ", &f->wider, "", out);
 	if (f->wider.len)

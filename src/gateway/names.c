@@ -9,8 +9,8 @@
 
 #include "gateway/names.h"
 
-#define BUCKETS 32768			/* a power of two */
-#define WILD_BYTES (1024 * 1024)	/* of text that names under wildcards may fill */
+#define BUCKETS 8192			/* a power of two; few, so that few pages are touched by few names */
+#define WILD_BYTES (3 * 1024 * 1024)	/* of text that names under wildcards may fill */
 #define LISTED_BYTES (NAMES_LISTED * (HOSTNAME_MAX + 1))
 #define FIRST 0xc6120001u		/* 198.18.0.1 */
 

@@ -9,7 +9,7 @@
 
 #include "policy/hostname.h"
 
-#define NAMES_WILD 16384		/* names under wildcards and in mode open */
+#define NAMES_WILD 65536		/* names under wildcards and in mode open */
 #define NAMES_LISTED 8192		/* names that stand in rules, services included, over all generations */
 #define NAMES_MAX (NAMES_WILD + NAMES_LISTED)
 

@@ -37,6 +37,17 @@ def test_all_errors_before_anything_runs(t):
     t.check(not os.path.exists(os.path.join(workspace, "ran")), "the command ran")
 
 
+def test_check_warns_about_wide_rules(t):
+    rules = ["*.co.uk", "*.github.io", "*.github.com", "*", "::/0", "*.m\u00fcnchen.de", "api.example.com:443", "*.com"]
+    path = os.path.join(t.workspace({"p.yaml": "network: {egress_allowlist: " + json.dumps(rules) + "}\n"}), "p.yaml")
+    r = t.ward("check", "--json", path)
+    t.equal(r.rc, 0, "exit code")
+    warnings = json.loads(r.out)["warnings"]
+    t.equal([w.split(":")[0][-2] for w in warnings], ["0", "1", "3", "4", "7"], "rules that are warned about")
+    t.contains(warnings[0], "anybody can have a name under co.uk", "warning")
+    t.contains(t.ward("check", path).out, "warning: network.egress_allowlist[3]: * is every public name", "text")
+
+
 def test_found_policy_that_widens_needs_trust(t):
     workspace = t.workspace({"ward.yaml": "resources: {pids_limit: 2048}\n"})
     r = t.ward("run", "--", "/bin/true", cwd=workspace)

@@ -8,6 +8,7 @@
 
 #include "policy/hostname.h"
 #include "policy/idna.h"
+#include "policy/suffix.h"
 
 #define TEN "a234567890"
 #define SIXTY TEN TEN TEN TEN TEN TEN
@@ -205,11 +206,31 @@ static void test_idna(void **state)
 	}
 }
 
+static void test_suffix(void **state)
+{
+	static const char list[] = "// comment\ncom\nuk\nco.uk  \r\n\n*.ck\n!www.ck\ngithub.io\n*.wild.test\n\xe5\x85\xac\xe5\x8f\xb8.cn\nlast.example";
+	static const struct {
+		const char *name;
+		bool public;
+	} cases[] = {
+		{ "com", true },	 { "co.uk", true },	  { "example.co.uk", false }, { "example.com", false }, { "github.io", true },
+		{ "x.github.io", false }, { "ck", true },	  { "foo.ck", true },	      { "www.ck", false },	{ "a.foo.ck", false },
+		{ "xn--55qx5d.cn", true }, { "last.example", true }, { "unknown", true },    { "o.uk", false },	{ "wild.test", true }, { "a.wild.test", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+		if (suffix_is_public(list, sizeof(list) - 1, cases[i].name) != cases[i].public)
+			fail_msg("%s", cases[i].name);
+	assert_true(suffix_is_public("", 0, "com"));
+	assert_false(suffix_is_public("", 0, "co.uk"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_read), cmocka_unit_test(test_nul),    cmocka_unit_test(test_length),
-		cmocka_unit_test(test_port), cmocka_unit_test(test_within), cmocka_unit_test(test_idna),
+		cmocka_unit_test(test_port), cmocka_unit_test(test_within), cmocka_unit_test(test_idna), cmocka_unit_test(test_suffix),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
