@@ -2,6 +2,7 @@
 import contextlib
 import os
 import signal
+import time
 
 from harness import screen
 
@@ -213,3 +214,34 @@ def test_the_terminal_hangs_up(t):
             return f.read().rsplit(")")[1].split()[0] in "ZX"
         return True
     t.wait_until(gone, 10, "ward stays")
+
+
+def test_suspend_without_a_terminal_inside(t):
+    """Output goes to a file, so the command has pipes; ^Z stops it all the same, and nothing inside goes on meanwhile."""
+    with screen.Screen(t) as s:
+        beat = os.path.join(s.ws, "beat")
+        s.line(" ".join(t.ward_argv("run", "--", "sh", "-c", "'i=0; while :; do i=$((i+1)); echo $i >new; mv new beat; sleep 0.02; done'")) + " >log")
+        t.wait_until(lambda: os.path.exists(beat), 10, "the command did not start")
+        s.keys("C-z")
+        s.see("Stopped")
+        time.sleep(0.3)	# what was under way is done
+        before = t.read(beat)
+        time.sleep(0.3)
+        t.equal(t.read(beat), before, "it goes on while ward is stopped")
+        s.line("fg")
+        t.wait_until(lambda: t.read(beat) != before, 10, "it does not go on")
+        s.keys("C-c")
+        s.prompt()
+
+
+def test_tmux_inside(t):
+    """A terminal multiplexer, which asks the terminal many things at its start, in a terminal of its own."""
+    with screen.Screen(t) as s:
+        s.ward("run", "--", "tmux", "-f", "/dev/null", "new-session", "echo in''ner $(tput cols); exec cat")
+        s.see("inner 80")
+        t.check("[0]" in s.see("0:"), "no status line")
+        s.line("echoed")
+        s.wait(lambda shown: shown.count("echoed") == 2, "the typed line twice")
+        s.keys("C-d")
+        s.see("exit 0,")
+        t.equal(s.ask("alternate_on"), "0")
