@@ -1,9 +1,22 @@
 /*
  * ward recover: finishes the runs whose supervisor was killed. In: the records in the state directory that nobody holds. Out: how many were finished.
- * The guardian becomes this program when it finds its supervisor dead; it prints nothing when there was nothing to do.
+ * Detached sandboxes among them are marked as dead. The guardian becomes this program when it finds its supervisor dead; it prints nothing when there was nothing to do.
  */
 #include "cli/ask.h"
+#include "lib/client.h"
 #include "lib/store.h"
+
+static void mark_boxes(void)
+{
+	struct ward_err ignored = { 0 };
+	struct boxes all;
+
+	if (boxes_list(&all, &ignored) < 0)
+		return;
+	client_recover(&all);
+	boxes_clear(&all);
+	boxes_drop_orphans();
+}
 
 int verb_recover(struct options *o)
 {
@@ -11,6 +24,7 @@ int verb_recover(struct options *o)
 	auto_buf out = { 0 };
 	int finished = store_recover(&e);
 
+	mark_boxes();
 	if (finished < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);
 	if (finished > 0)

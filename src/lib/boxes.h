@@ -72,6 +72,8 @@ must_check int boxes_open_dir(const char *id, struct ward_err *e);
 must_check int boxes_remove(const char *id, struct ward_err *e);
 /* Marks one whose supervisor was killed as cleaned up. */
 void boxes_mark_dead(const char *id);
+/* Removes what a ward-box that was killed while it made its entry left. */
+void boxes_drop_orphans(void);
 /* Removes the oldest of those that have ended, beyond a number and an age. */
 void boxes_prune(void);
 

@@ -16,6 +16,7 @@
 #include "lib/guard_internal.h"
 
 #define INFO_MAX 65536
+#define MAKING_S 10		/* an entry is made in less */
 #define ENDED_KEPT 100		/* entries of sandboxes that have ended */
 #define ENDED_KEPT_MS (14ull * 86400 * 1000)
 
@@ -299,6 +300,70 @@ int boxes_remove(const char *id, struct ward_err *e)
 	if (unlinkat(state, id, AT_REMOVEDIR) < 0 && errno != ENOENT)
 		return ward_fail_errno(e, "cannot remove the entry of %s", id);
 	return 0;
+}
+
+/* Whether ward-box was killed before its entry had its name: nothing was started. */
+static bool was_never_made(int state_fd, const char *id)
+{
+	char path[64];
+	struct stat st;
+	auto_fd fd = -1;
+
+	snprintf(path, sizeof(path), "%s/info", id);
+	if (fstatat(state_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+		return false;
+	if (fstatat(state_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_ctim.tv_sec + MAKING_S > time(NULL))
+		return false;
+	snprintf(path, sizeof(path), "%s/info.new", id);
+	fd = openat(state_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	return fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0;
+}
+
+/* Names in one of the register's directories that no entry answers for. */
+static void drop_orphans(int dir_fd, int state_fd)
+{
+	auto_dir list = fdopendir(dir_fd);
+	struct ward_err ignored = { 0 };
+
+	if (!list) {
+		close(dir_fd);
+		return;
+	}
+	for (struct dirent *entry = readdir(list); entry; entry = readdir(list))
+		if (is_id(entry->d_name) && was_never_made(state_fd, entry->d_name))
+			(void)!boxes_remove(entry->d_name, &ignored);
+}
+
+/* The same for sockets: their entry is in the state, or gone. */
+static void drop_runtime_orphans(int dir_fd, int state_fd)
+{
+	auto_dir list = fdopendir(dir_fd);
+
+	if (!list) {
+		close(dir_fd);
+		return;
+	}
+	for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+		struct stat st;
+
+		if (!is_id(entry->d_name) || fstatat(dirfd(list), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    st.st_ctim.tv_sec + MAKING_S > time(NULL))
+			continue;
+		if (fstatat(state_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+			boxes_remove_runtime(entry->d_name);
+	}
+}
+
+void boxes_drop_orphans(void)
+{
+	struct ward_err ignored = { 0 };
+	auto_fd state = boxes_open_state(&ignored);
+	int again = boxes_open_state(&ignored), runtime = boxes_open_runtime(&ignored);
+
+	if (again >= 0)
+		drop_orphans(again, state);
+	if (runtime >= 0)
+		drop_runtime_orphans(runtime, state);
 }
 
 void boxes_prune(void)

@@ -219,6 +219,29 @@ def test_killed_supervisor(t):
     t.equal(listed(t, "-a"), {}, "ps -a")
 
 
+def test_half_made_entries(t):
+    """What a ward-box that was killed while it was starting left in the register is not in the way, and goes."""
+    b = box(t, cwd=t.workspace())
+    old = "20200101-000000-aaaaaa"
+    for top in (t.state_dir, t.runtime_dir):
+        path = os.path.join(top, "boxes", old)
+        t.run("mkdir", "-m", "700", path, check=True)
+    t.run("touch", os.path.join(t.state_dir, "boxes", old, "info.new"), check=True)
+    t.equal(set(listed(t, "-a")), {b}, "ps")
+    # an entry that is being made just now is left alone: only age tells
+    t.equal(t.ward("recover").rc, 0, "recover")
+    t.check(os.path.isdir(os.path.join(t.state_dir, "boxes", old)), "one that is being made was removed")
+
+    def gone():
+        t.ward("recover")
+        return not any(os.path.isdir(os.path.join(top, "boxes", old)) for top in (t.state_dir, t.runtime_dir))
+    t.wait_until(gone, 30, "it stays")
+    t.equal(t.ward("exec", b, "true").rc, 0, "the living one")
+
+
+test_half_made_entries.slow = True
+
+
 def test_stuck_supervisor(t):
     b = box(t, cwd=t.workspace())
     pid = supervisor(t, b)
