@@ -37,6 +37,7 @@ struct box {
 	bool held;			/* by the operator */
 	bool frozen;			/* by the cgroup, for that */
 	bool ending;			/* it was asked to */
+	bool confined;			/* it has given up what it does not need */
 	bool slim;			/* nothing will happen for long: sleep with little memory */
 	struct detached *detached;	/* borrowed; NULL: an ordinary run */
 	uint64_t tick_ms;		/* of a detached run, between two looks */

@@ -93,6 +93,16 @@ bool box_ends_run(uint32_t signal)
 	return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
+/* Once everything that a supervisor starts has been: the guardian, and the gateway where there is a network. */
+static void confine(struct box *b)
+{
+	if (!b->detached || b->confined || !b->tried_guardian || egress_is_waiting(b->egress))
+		return;
+	b->confined = true;
+	if (box_confine() < 0)
+		strv_add(&b->result->notes, "the supervisor could not give up rights that it does not need");
+}
+
 static void start_guardian(struct box *b)
 {
 	if (b->tried_guardian)
@@ -101,8 +111,7 @@ static void start_guardian(struct box *b)
 	if (b->record && guardian_start(&b->guardian, b->run.pid_fd) < 0)
 		strv_add(&b->result->notes, "no guardian could be started: if ward is killed now, the next `ward run` "
 					    "cleans up");
-	if (b->detached && box_confine() < 0)
-		strv_add(&b->result->notes, "the supervisor could not give up rights that it does not need");
+	confine(b);
 }
 
 /* Stops with the whole sandbox, as the operator's shell expects it of a job: nothing goes on without limits meanwhile. */
@@ -308,6 +317,7 @@ void box_watch_once(struct box *b)
 	}
 	if (polled[POLL_EGRESS].revents)
 		egress_handle(b->egress, b->result);
+	confine(b);
 	if (polled[POLL_SIGNAL].revents)
 		on_signal(b, now);
 	if (polled[POLL_GUARD].revents)

@@ -174,6 +174,11 @@ int egress_take(struct egress *g, struct running *run, struct ward_err *e)
 	return 0;
 }
 
+bool egress_is_waiting(const struct egress *g)
+{
+	return g && g->waiting_fd >= 0;
+}
+
 /* It ended before it was given anything. */
 static int explain_end(struct egress *g, struct ward_err *e)
 {

@@ -13,6 +13,8 @@ must_check int egress_begin(const struct plan *p, struct egress **ret, struct wa
 must_check int egress_take(struct egress *g, struct running *run, struct ward_err *e);
 /* What to poll; -1: nothing. */
 int egress_fd(const struct egress *g);
+/* Whether the gateway has yet to be started. NULL is fine. */
+bool egress_is_waiting(const struct egress *g);
 /* Starts the gateway and hands it the sockets (nobody else has them from then on), or takes what it says. */
 void egress_handle(struct egress *g, struct result *r);
 /* Asks for the totals and ends it. NULL is fine. */

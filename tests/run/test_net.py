@@ -160,3 +160,20 @@ def test_bytes(t):
     r = world.ward("run", "-p", policy(t), "--", "/usr/bin/python3", "bulk.py", cwd=ws, timeout=80, report=True)
     t.contains(r.out, "good", "bulk transfer")
     t.check(r.report["network"]["bytes_in"] > (20 << 20), f"counted: {r.report['network']}")
+
+
+def test_detached(t):
+    """A detached sandbox reaches the same names, its supervisor confined or not, the first time and later."""
+    from harness import boxes
+    from harness.world import TRY
+    world = World(t)
+    ws = t.workspace({"try.py": TRY})
+    t.defer(boxes.clean, t)
+    r = world.ward("run", "-d", "--name", "netbox", "-p", policy(t), cwd=ws)
+    t.equal(r.rc, 0, f"run -d ({r.err})")
+    pid = boxes.supervisor(t, r.out.strip())
+    for _ in range(2):
+        r = t.ward("exec", "netbox", "/usr/bin/python3", "try.py", "db.test 5432", "evil.test 443", timeout=60)
+        t.contains(r.out, "db.test 5432 -> got hello", "an allowed name")
+        t.contains(r.out, "evil.test 443 -> EAI_NONAME", "another name")
+    t.wait_until(lambda: "Seccomp:\t2" in boxes.look(t, f"/proc/{pid}/status"), 20, "the supervisor is not confined")
