@@ -10,6 +10,17 @@ struct block {
 	uint8_t bytes[16];
 };
 
+/* Whether the first bits of both are the same. */
+static bool begins(const uint8_t *a, const uint8_t *b, unsigned bits)
+{
+	unsigned whole = bits / 8, rest = bits % 8;
+
+	for (unsigned i = 0; i < whole; i++)
+		if (a[i] != b[i])
+			return false;
+	return !rest || ((a[whole] ^ b[whole]) >> (8 - rest)) == 0;
+}
+
 /* Within a family from the longest prefix to the shortest. */
 static const struct block blocks[] = {
 	/* clouds hand out credentials here: AWS, GCP, Azure and others at 169.254/16; Azure; Alibaba; Oracle */
@@ -54,13 +65,9 @@ static const struct block blocks[] = {
 
 enum addr_class addr_classify(const struct ip *a)
 {
-	for (size_t i = 0; i < ARRAY_LEN(blocks); i++) {
-		struct ip block = { .family = blocks[i].family };
-
-		__builtin_memcpy(block.bytes, blocks[i].bytes, sizeof(block.bytes));
-		if (ip_within(a, &block, blocks[i].prefix))
+	for (size_t i = 0; i < ARRAY_LEN(blocks); i++)
+		if (blocks[i].family == a->family && begins(a->bytes, blocks[i].bytes, blocks[i].prefix))
 			return (enum addr_class)blocks[i].class;
-	}
 	return ADDR_RESERVED;	/* no address at all */
 }
 
