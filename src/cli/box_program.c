@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "api/request.h"
 #include "base/io.h"
@@ -18,6 +19,8 @@
 #include "cli/run.h"
 #include "engine/engines.h"
 #include "lib/engine.h"
+
+#define FILES_WANTED 1024
 
 static int receive(int asker_fd, struct buf *bytes, struct ward_err *e)
 {
@@ -75,14 +78,26 @@ static int obey(const struct request *r, int *asker_fd, struct ward_err *e)
 	return result;
 }
 
+/* It lives long and serves many: the limit of descriptors that the program that asked has set for itself is not for it. */
+static void raise_limit(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur >= FILES_WANTED)
+		return;
+	files.rlim_cur = files.rlim_max < FILES_WANTED ? files.rlim_max : FILES_WANTED;
+	(void)!setrlimit(RLIMIT_NOFILE, &files);
+}
+
 int box_program(void)
 {
-	int asker_fd = fcntl(REQUEST_FD, F_DUPFD_CLOEXEC, 10);	/* out of the way of what children are handed */
 	struct detach_answer refusal = { 0 };
 	struct request request;
 	auto_buf bytes = { 0 };
-	int r;
+	int asker_fd, r;
 
+	raise_limit();
+	asker_fd = fcntl(REQUEST_FD, F_DUPFD_CLOEXEC, 10);	/* out of the way of what children are handed */
 	close(REQUEST_FD);
 	prctl(PR_SET_NAME, BOX_PROGRAM);
 	r = receive(asker_fd, &bytes, &refusal.error);

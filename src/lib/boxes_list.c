@@ -286,11 +286,12 @@ void boxes_remove_runtime(const char *id)
 int boxes_remove(const char *id, struct ward_err *e)
 {
 	static const char *const files[] = { "info", "info.new", "log.0", "log.1", "result.json", "result.new" };
-	auto_fd state = boxes_open_state(e);
+	auto_fd state = -1;
 
+	boxes_remove_runtime(id);
+	state = boxes_open_state(e);
 	if (state < 0)
 		return state;
-	boxes_remove_runtime(id);
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		char path[64];
 

@@ -183,12 +183,13 @@ static void read_request(struct serve *s, struct serve_client *c)
 	char small[REQUEST_SMALL];
 	auto_free char *big = NULL;
 	ssize_t n = recv(c->fd, NULL, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
-	char *at = small;
+	char *at;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n > (ssize_t)sizeof(small) && n <= CONTROL_MAX)
-		at = big = malloc((size_t)n);
+		big = malloc((size_t)n);
+	at = n > (ssize_t)sizeof(small) ? big : small;
 	if (n <= 0 || n > CONTROL_MAX || !at || recv(c->fd, at, (size_t)n, MSG_DONTWAIT) != n ||
 	    control_check_request(at, (size_t)n) < 0) {
 		c->gone = true;

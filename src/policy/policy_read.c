@@ -356,6 +356,10 @@ int policy_set(struct policy *p, const char *field, const char *value, bool appe
 
 	if (found == POLICY_FIELDS)
 		return unknown_field(field, e);
+	if (append && !is_list(schema_row(found))) {
+		ward_fail(e, EINVAL, "%s is not a list that an entry could be added to", field);
+		return ward_remedy(e, "set it: --set %s=VALUE", field);
+	}
 	n = read_value_text(&r, schema_row(found), value);
 	if (n)
 		n = wrap_entry(&r, schema_row(found), n);

@@ -232,7 +232,7 @@ static void terminals(void)
 /* What the command may write at most is counted here too, and what it had written until then arrives. */
 static void limited(void)
 {
-	const char *const argv[] = { "sh", "-c", "echo first; head -c 3000000 /dev/zero; echo last; sleep 1000", NULL };
+	const char *const argv[] = { "sh", "-c", "cat /dev/zero; sleep 1000", NULL };
 	struct ward_spec *s = ward_spec_new();
 	struct ward_box *b = NULL;
 	char data[65536], *json = NULL;
@@ -247,7 +247,7 @@ static void limited(void)
 	out = ward_box_stream(b, 1, &e);
 	while ((n = read(out, data, sizeof(data))) > 0)
 		got += (size_t)n;
-	CHECK(got > 500000 && got < 2000000);
+	CHECK(got >= 1000000);
 	CHECK(ward_wait(b, 20000, &code, &e) == 1 && code == 137);
 	FINE(ward_result(b, &json, &e));
 	CHECK(strstr(json, "\"output\":{\"value\":1000000") && strstr(json, "\"hit\":true"));

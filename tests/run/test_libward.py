@@ -67,6 +67,17 @@ def test_plan_static(t):
     plan_with(t, static=True)
 
 
+def test_add_option(t):
+    """--add, which the library says entries of lists with."""
+    workspace = t.workspace()
+    plan = json.loads(t.ward("plan", "--json", "--add", "process.env=FRUIT=pear", cwd=workspace).out)
+    t.check("FRUIT" in plan["env"], plan["env"])
+    for value, text in (("process.syscalls=build", "is not a list"), ("proces.env=x", "no such field"), ("process.env", "FIELD=VALUE")):
+        r = t.ward("plan", "--add", value, cwd=workspace)
+        t.check(r.rc != 0, value)
+        t.contains(r.err, text, value)
+
+
 def test_box_program_by_hand(t):
     """Whoever starts ward under the name that the library uses, without its socket, gets an end and no harm."""
     for stdin in ("closed", "open"):
@@ -90,6 +101,12 @@ def test_box(t):
 def test_box_static(t):
     """The same, linked statically."""
     r = run_program(t, "tests/api/box.c", static=True)
+    t.equal((r.rc, r.out, r.err), (0, "", ""), "the program")
+
+
+def test_faults(t):
+    """Few descriptors, many signals, killed supervisors."""
+    r = run_program(t, "tests/api/faults.c")
     t.equal((r.rc, r.out, r.err), (0, "", ""), "the program")
 
 
