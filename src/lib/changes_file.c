@@ -103,10 +103,11 @@ static ssize_t read_at(int fd, char *bytes, size_t n, uint64_t at)
 int changes_same_content(int a_fd, int b_fd, uint64_t size)
 {
 	auto_free char *a = malloc(2 * CHUNK_BYTES);
-	char *b = a + CHUNK_BYTES;
+	char *b;
 
 	if (!a)
 		return -ENOMEM;
+	b = a + CHUNK_BYTES;
 	for (uint64_t at = 0; at < size;) {
 		uint64_t a_next = next_data(a_fd, at, size), b_next = next_data(b_fd, at, size);
 		ssize_t n, m;

@@ -216,10 +216,11 @@ static int compare_sides(struct side *a, struct side *b)
 	size_t room = 2 * (COST_MAX + 4);
 	auto_free ptrdiff_t *reach = calloc(2 * room, sizeof(*reach));
 	struct search s = { .a = a->ids, .b = b->ids, .a_changed = a->changed, .b_changed = b->changed,
-			    .forward = reach, .backward = reach + room, .middle = COST_MAX + 3 };
+			    .forward = reach, .middle = COST_MAX + 3 };
 
 	if (!reach)
 		return -ENOMEM;
+	s.backward = reach + room;
 	compare(&s, (struct box){ 0, (ptrdiff_t)a->count, 0, (ptrdiff_t)b->count });
 	return 0;
 }

@@ -119,3 +119,35 @@ def test_many_points(t):
 test_many_points.needs = ("cc",)
 test_many_points.slow = True
 test_many_points.timeout = 600
+
+
+def left(t):
+    """What is in the directories of reviews and logs."""
+    found = []
+    for name in ("review", "applying"):
+        path = os.path.join(t.state_dir, name)
+        found += os.listdir(path) if os.path.isdir(path) else []
+    return found
+
+
+def test_killed_run(t):
+    """ward run --review killed at any system call: a review that can be read, or none; nothing half made stays."""
+    program = t.compile(KILL_AT)
+    words = ("run", "--review", "--", "/bin/sh", "-c", "echo new > new; rm b")
+    ws = t.workspace(FILES)
+    r = t.run(program, "0", t.ward_path, *words, cwd=ws, env=TRACED)
+    t.equal(r.rc, 0, r.err)
+    t.ward("discard", cwd=ws)
+    stops = int(r.out.split()[-1])
+    for point in sorted(random.sample(range(40, stops + 1), 16)):
+        t.run(program, str(point), t.ward_path, *words, cwd=ws, env=TRACED)
+        t.equal(content(ws), FILES, f"at {point}: the workspace")
+        after = t.ward("diff", "--json", cwd=ws)
+        t.check(after.rc in (0, 125), f"at {point}: {after.err}")
+        t.equal(t.ward("run", "--review", "--", "/bin/true", cwd=ws).rc, 0, f"at {point}: the next run")
+        if after.rc == 0:
+            t.equal(t.ward("discard", cwd=ws).rc, 0, f"at {point}: discard")
+        t.equal(left(t), [], f"at {point}: left behind")
+
+
+test_killed_run.needs = ("cc",)
