@@ -11,6 +11,7 @@
 #include <linux/capability.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 
 #include "lib/idmap.h"
 #include "lib/probe.h"
@@ -133,6 +134,17 @@ void plan_expected_ids(const struct facts *f, struct plan_ids *ret_ids)
 	ret_ids->host_gid = ret_ids->host_uid;
 }
 
+/* Before Linux 5.19 an overlay could not be made of id-mapped mounts. */
+static bool can_map(const struct plan *p)
+{
+	unsigned major = 0, minor = 0;
+	struct utsname host;
+
+	if (!p->review || uname(&host) < 0 || sscanf(host.release, "%u.%u", &major, &minor) != 2)
+		return true;
+	return major > 5 || (major == 5 && minor >= 19);
+}
+
 int plan_choose_ids(struct plan *p, struct ward_err *e)
 {
 	const struct plan_mount *w = workspace_mount(p);
@@ -150,7 +162,7 @@ int plan_choose_ids(struct plan *p, struct ward_err *e)
 	}
 	if (p->rung == RUNG_LANDLOCK)
 		return without_idmap(p, e);
-	r = p->ids.mode == IDS_MAPPED ? clone_trees(p, true, e) : 1;
+	r = p->ids.mode == IDS_MAPPED && can_map(p) ? clone_trees(p, true, e) : 1;
 	if (r != 1 && r != -EPERM)
 		return r;
 	return r == 1 ? without_idmap_cloned(p, e) : without_idmap(p, e);

@@ -1,6 +1,7 @@
 """Review mode: changes stay aside, ward diff shows them, ward apply and ward discard decide; nothing else happens to the workspace."""
 import json
 import os
+import pwd
 import stat
 import time
 
@@ -594,3 +595,22 @@ def test_endless_depth(t):
     t.equal(t.ward("discard", cwd=ws).rc, 0)
     clean(t)
     t.run("rm", "-rf", os.path.join(ws, 100 * "d"), check=True)
+
+
+def test_root_in_somebody_elses_workspace(t):
+    """Root reviews a directory that an ordinary user owns, id-mapped and where that cannot be: what is applied is the owner's."""
+    owner = pwd.getpwnam("nobody")
+    for ws in (t.fresh_dir(), overlay(t) + "/ws"):
+        os.makedirs(ws, exist_ok=True)
+        t.write(ws, FILES)
+        t.run("chown", "-R", f"{owner.pw_uid}:{owner.pw_gid}", ws, check=True)
+        os.chmod(os.path.dirname(ws), 0o755)
+        review(t, ws, CHANGE + "; id -u")
+        apply(t, ws)
+        t.equal({(s[1], s[2]) for s in snapshot(ws).values()}, {(owner.pw_uid, owner.pw_gid)}, "owners")
+        t.equal(t.read(ws, "a"), "one\n2\nthree\n")
+        clean(t)
+
+
+test_root_in_somebody_elses_workspace.needs = ("root",)
+test_root_in_somebody_elses_workspace.only = "root"
