@@ -84,9 +84,18 @@ static void test_set(void **state)
 		struct policy p;
 
 		assert_int_equal(policy_defaults(&p, &e), 0);
-		assert_int_equal(policy_set(&p, bad[i].field, bad[i].value, true, POLICY_CLI, &e), -EINVAL);
+		assert_int_equal(policy_set(&p, bad[i].field, bad[i].value, false, POLICY_CLI, &e), -EINVAL);
 		if (strncmp(e.why, bad[i].why, strlen(bad[i].why)) != 0 || (*bad[i].remedy && strcmp(e.remedy, bad[i].remedy) != 0))
 			fail_msg("%s=%s: %s; %s", bad[i].field, bad[i].value, e.why, e.remedy);
+		policy_clear(&p);
+	}
+	{
+		struct policy p;	/* an entry of what is no list */
+
+		assert_int_equal(policy_defaults(&p, &e), 0);
+		assert_int_equal(policy_set(&p, "process.syscalls", "build", true, POLICY_CLI, &e), -EINVAL);
+		assert_non_null(strstr(e.why, "is not a list"));
+		assert_int_equal(p.origin[POLICY_F_proc_syscalls].source, POLICY_DEFAULT);
 		policy_clear(&p);
 	}
 }
