@@ -13,9 +13,9 @@
  * kernel would not kill what it leaves behind; but its Landlock domain scopes signals, and kill(-1) reaches exactly
  * the processes of that domain. The command gets a domain of its own inside, from which ward-init is out of reach.
  *
- * As "ward-guardian" it sits outside, beside the supervisor, in a session of its own: descriptor 3 is the end of a
- * pipe that the supervisor holds, 4 the sandbox's pidfd, 5 ward's binary. One byte means that all is well and it ends.
- * The pipe closing without one means that the supervisor was killed: it makes sure that the sandbox is dead and
+ * As "ward-guardian" it sits outside, beside the supervisor, in a session of its own: descriptor 3 is one end of a
+ * socket pair that the supervisor holds, 4 the sandbox's pidfd, 5 ward's binary. One byte means that all is well and it ends.
+ * Its closing without one means that the supervisor was killed: it makes sure that the sandbox is dead and
  * becomes `ward recover`, which cleans up what the kernel does not.
  *
  * As "ward-keeper" it sits beside whoever has put the operator's terminal into raw mode: see keeper.c.

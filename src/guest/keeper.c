@@ -1,8 +1,8 @@
 /*
- * The keeper of the operator's terminal. In: descriptor 3, a pipe from the process that has put the terminal into raw mode
- * (lib/console.c), and descriptor 4, that terminal. Out: nothing, unless the pipe ends without a word: then that process was
+ * The keeper of the operator's terminal. In: descriptor 3, a socket to the process that has put the terminal into raw mode
+ * (lib/console.c), and descriptor 4, that terminal. Out: nothing, unless that ends without a word: then that process was
  * killed, and the terminal gets back the modes and the screen that it was told of last. Runs in a session of its own with the
- * caller's rights; it reads nothing but the pipe.
+ * caller's rights; it reads nothing but the socket.
  *
  * A word is a struct guest_terminal; one with keep 0 means that there is nothing to put back now.
  */
@@ -14,7 +14,7 @@
 #include "guest/protocol.h"
 #include "guest/session.h"
 
-#define PIPE_FD 3
+#define SOCKET_FD 3
 #define TERMINAL_FD 4
 #define TCSETS_NUMBER 0x5402
 #define TCFLSH_NUMBER 0x540b
@@ -36,7 +36,7 @@ _Noreturn void guest_keeper(void)
 	raw_call(SYS_setsid);
 	raw_call(SYS_chdir, "/");
 	for (;;) {
-		n = raw_call(SYS_read, PIPE_FD, next, sizeof(*next));	/* words are written whole */
+		n = raw_call(SYS_read, SOCKET_FD, next, sizeof(*next));	/* words are written whole */
 		if (n == -EINTR)
 			continue;
 		if (n == 1)

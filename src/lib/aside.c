@@ -1,6 +1,6 @@
 /*
  * Starting and dismissing a process that sits beside the caller. In: its role and descriptors. Out: a tiny process in a
- * session of its own (see guest/init.c) that holds the other end of a pipe, has the caller's rights and none of its other
+ * session of its own (see guest/init.c) that holds the other end of a socket pair (a pipe would raise SIGPIPE here), has the caller's rights and none of its other
  * descriptors. Memory is shared only until it executes its image.
  */
 #include "lib/aside.h"
@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "base/clone.h"
@@ -60,8 +61,8 @@ static int start(struct aside *a, struct aside_child *c, int writing)
 	if (pid < 0)
 		return (int)pid;
 	a->pid = (pid_t)pid;
-	a->pipe_fd = fcntl(writing, F_DUPFD_CLOEXEC, 3);
-	if (!c->failed && a->pipe_fd >= 0)
+	a->end_fd = fcntl(writing, F_DUPFD_CLOEXEC, 3);
+	if (!c->failed && a->end_fd >= 0)
 		return 0;
 	aside_dismiss(a);
 	return -EIO;
@@ -76,7 +77,7 @@ int aside_start(struct aside *a, const char *const *argv, const int *fds, size_t
 
 	if (image < 0)
 		return image;
-	if (count + 1 > ASIDE_FDS || pipe2(ends, O_CLOEXEC) < 0)
+	if (count + 1 > ASIDE_FDS || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return count + 1 > ASIDE_FDS ? -EINVAL : -errno;
 	reading = ends[0];
 	writing = ends[1];
@@ -96,10 +97,10 @@ void aside_dismiss(struct aside *a)
 {
 	if (a->pid <= 0)
 		return;
-	(void)!write(a->pipe_fd, "w", 1);
-	own_close_fd(&a->pipe_fd);
+	(void)!send(a->end_fd, "w", 1, MSG_NOSIGNAL);
+	own_close_fd(&a->end_fd);
 	while (waitpid(a->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	a->pid = 0;
-	a->pipe_fd = -1;
+	a->end_fd = -1;
 }

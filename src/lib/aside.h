@@ -10,11 +10,11 @@
 
 struct aside {
 	pid_t pid;	/* 0: none */
-	int pipe_fd;	/* -1: none; its end without a word means that the caller was killed */
+	int end_fd;	/* -1: none; its end without a word means that the caller was killed */
 };
 
-/* Starts ward-init in the role that argv[0] names, in a session of its own. Its descriptor 3 is the end of a pipe whose other
- * end is a->pipe_fd; fds (borrowed, at most ASIDE_FDS - 1) become 4 and up. Returns 0 or -errno. */
+/* Starts ward-init in the role that argv[0] names, in a session of its own. Its descriptor 3 is one end of a socket pair whose
+ * other end is a->end_fd; fds (borrowed, at most ASIDE_FDS - 1) become 4 and up. Returns 0 or -errno. */
 must_check int aside_start(struct aside *a, const char *const *argv, const int *fds, size_t count);
 /* All is well: ends and reaps it. */
 void aside_dismiss(struct aside *a);

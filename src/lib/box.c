@@ -200,7 +200,7 @@ static void change_engine(struct box_early *early, const struct engine *engine)
 void box_run(const struct engine *engine, const struct plan *p, struct box_early *early, struct result *r)
 {
 	struct box b = { .engine = engine, .plan = p, .result = r, .signal_fd = take_fd(&early->signal_fd),
-			 .guardian = { .pipe_fd = -1 }, .detached = early->detached };
+			 .guardian = { .end_fd = -1 }, .detached = early->detached };
 	struct timing *timing = early->run.timing;
 	struct ward_err e = { 0 };
 	uint64_t began;

@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <termios.h>
 
@@ -145,7 +146,7 @@ static void tell_keeper(struct console *c, bool keep)
 		word.reset_len = (uint32_t)(undo.len < sizeof(word.reset) ? undo.len : 0);
 		memcpy(word.reset, buf_text(&undo), word.reset_len);
 	}
-	(void)!write(c->keeper.pipe_fd, &word, sizeof(word));
+	(void)!send(c->keeper.end_fd, &word, sizeof(word), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* A few bytes of our own for the operator's terminal; one that takes nothing at the moment is left alone. */
@@ -427,9 +428,7 @@ static void start_keeper(struct console *c)
 {
 	static const char *const argv[] = { "ward-keeper", NULL };
 
-	/* without one only a kill leaves the terminal as it is */
-	if (aside_start(&c->keeper, argv, &c->tty_fd, 1) == 0)
-		(void)fcntl(c->keeper.pipe_fd, F_SETFL, O_NONBLOCK);
+	(void)!aside_start(&c->keeper, argv, &c->tty_fd, 1);	/* without one only a kill leaves the terminal as it is */
 }
 
 int console_create(const struct console_config *config, struct console **ret_console, struct ward_err *e)
@@ -443,7 +442,7 @@ int console_create(const struct console_config *config, struct console **ret_con
 		return ward_fail(e, ENOMEM, "out of memory");
 	}
 	*c = (struct console){ .tty_fd = -1, .master_fd = config->master_fd, .slave_fd = config->slave_fd,
-			       .unfiltered = config->unfiltered, .last_typed = '\n', .keeper = { .pipe_fd = -1 } };
+			       .unfiltered = config->unfiltered, .last_typed = '\n', .keeper = { .end_fd = -1 } };
 	find_operator(c);
 	c->filter.no_input = true;
 	c->filter.answers = !c->unfiltered || c->tty_fd < 0;

@@ -4,8 +4,8 @@
 
 #include <signal.h>
 
-#include "lib/net.h"
 #include "lib/console.h"
+#include "lib/net.h"
 #include "lib/result.h"
 #include "lib/timing.h"
 

@@ -245,3 +245,17 @@ def test_tmux_inside(t):
         s.keys("C-d")
         s.see("exit 0,")
         t.equal(s.ask("alternate_on"), "0")
+
+
+def test_the_keeper_dies(t):
+    """The process that would put the terminal back is killed: the run goes on, and ward itself puts it back."""
+    with screen.Screen(t, files={"long": "line\n" * 300}) as s:
+        before = s.modes()
+        s.ward("run", "--", "less", "long")
+        s.see("line\nline")
+        keepers = [pid for pid in children(ward_of(s)) if b"ward-keeper" in open(f"/proc/{pid}/cmdline", "rb").read()]
+        t.equal(len(keepers), 1, "keepers")
+        os.kill(keepers[0], signal.SIGKILL)
+        s.keys("q")
+        s.see("exit 0,")
+        t.equal(s.modes(), before, "modes")
