@@ -102,6 +102,7 @@ void flow_close(struct front *f, struct flow *w, bool reset)
 	if (w->state == FLOW_DEAD)
 		return;
 	untime(f, w);
+	flow_leave(f, w);
 	if (w->fds[SERVER] >= 0)	/* dial may still have it open for a moment, and closing would not end the events */
 		epoll_ctl(f->epoll_fd, EPOLL_CTL_DEL, w->fds[SERVER], NULL);
 	for (int s = 0; s < SIDES; s++) {
@@ -132,7 +133,7 @@ void flow_free_dead(struct front *f)
 		struct flow *w = f->dead;
 
 		f->dead = w->dead_next;
-		if (w->ready || w->asked) {	/* still in a list: next time */
+		if (w->ready || w->asked || w->asleep) {	/* still in a list: next time */
 			w->dead_next = kept;
 			kept = w;
 		} else {
@@ -301,7 +302,7 @@ void flow_dialled(struct front *f, const struct dial_answer *said, int fd)
 static void decide(struct front *f, struct flow *w)
 {
 	decide_name(f->rules, &w->want, &w->verdict);
-	if (!w->verdict.allow) {
+	if (!w->verdict.allow || !flow_admit(f, w)) {
 		refuse_by_verdict(f, w, EACCES);
 		return;
 	}
@@ -389,7 +390,7 @@ static bool hold(struct front *f, struct flow *w, uint32_t max)
 		w->held = grown;
 		w->held_cap = cap < max ? cap : max;
 	}
-	n = pump_read(w, CLIENT, w->held + w->held_len, w->held_cap - w->held_len);
+	n = pump_read(f, w, CLIENT, w->held + w->held_len, w->held_cap - w->held_len);
 	if (n > 0)
 		w->held_len += (uint32_t)n;
 	else if (n == -1)
@@ -555,7 +556,7 @@ static bool run_gate_down(struct front *f, struct flow *w)
 		l->shut = true;
 		return false;
 	}
-	n = pump_read(w, SERVER, f->scratch, sizeof(f->scratch));
+	n = pump_read(f, w, SERVER, f->scratch, sizeof(f->scratch));
 	if (n == -1)
 		l->ended = true;
 	if (n == -2)

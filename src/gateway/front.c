@@ -173,6 +173,9 @@ static int wait_ms(const struct front *f, uint64_t now)
 {
 	uint64_t end = f->timed.first ? f->timed.first->end_at_ms : 0;
 
+	if (f->wake_at_ms && (!end || f->wake_at_ms < end))
+		end = f->wake_at_ms;
+
 	if (f->ready.first)
 		return 0;
 	if (f->paused)
@@ -185,7 +188,7 @@ static int wait_ms(const struct front *f, uint64_t now)
 static void serve_once(struct front *f)
 {
 	struct epoll_event events[256];
-	int n = epoll_wait(f->epoll_fd, events, ARRAY_LEN(events), wait_ms(f, f->timed.first ? io_now_ms() : 0));
+	int n = epoll_wait(f->epoll_fd, events, ARRAY_LEN(events), wait_ms(f, f->timed.first || f->wake_at_ms ? io_now_ms() : 0));
 
 	for (int i = 0; i < n; i++) {
 		uint64_t data = events[i].data.u64;
@@ -199,6 +202,8 @@ static void serve_once(struct front *f)
 		else
 			on_flow(f, &events[i]);
 	}
+	if (f->wake_at_ms && io_now_ms() >= f->wake_at_ms)
+		flow_wake(f);
 	run_ready(f);
 	if (f->timed.first)
 		flow_expire(f, io_now_ms());

@@ -5,6 +5,7 @@
 #include "gateway/dns.h"
 #include "gateway/gate.h"
 #include "gateway/protocol.h"
+#include "gateway/shape.h"
 
 enum side { CLIENT, SERVER, SIDES };
 enum direction { UP, DOWN, DIRECTIONS };	/* client to server, server to client */
@@ -43,9 +44,11 @@ struct flow {
 	uint8_t greeted;		/* SOCKS: the greeting is done */
 	bool tunnel;			/* HTTP CONNECT: an answer is due when connected */
 	bool ready, timed, asked;	/* in the ready list, in the list of timeouts, in the list for dial */
+	bool admitted, limited, asleep;	/* counts as open, has a limit on bytes, waits for its share */
+	int32_t rule;			/* that it counts for */
 	uint32_t id;
 	uint64_t end_at_ms;
-	struct flow *ready_next, *timed_prev, *timed_next, *ask_next, *dead_next;
+	struct flow *ready_next, *timed_prev, *timed_next, *ask_next, *dead_next, *asleep_next;
 	struct gate *gate;		/* owned; NULL: nothing is looked at (any more) */
 	uint8_t *held;			/* the client's bytes that the gate has not released; owned */
 	uint32_t held_len, held_cap;
@@ -75,7 +78,9 @@ struct front {
 	uint32_t *free_numbers;
 	uint16_t serial;
 	struct flow_list ready, timed, ask;
-	struct flow *dead;
+	struct flow *dead, *asleep;
+	uint64_t wake_at_ms;		/* when the first of the sleepers is due; 0: none */
+	struct shape shape;
 	struct pipe_pair pipes[PIPES_MAX], *pipes_free;
 	size_t pipes_made;
 	struct gate_totals totals;
@@ -103,7 +108,15 @@ bool pump_kept(struct front *f, struct flow *w, enum direction d);
 must_check bool pump_send(struct front *f, struct flow *w, enum direction d, const uint8_t *bytes, size_t n);
 void pump_release(struct front *f, struct lane *l);
 /* Reads from a side: > 0 bytes; 0: nothing now; -1: the end; -2: broken. Notes what it learnt. */
-ssize_t pump_read(struct flow *w, enum side s, uint8_t *bytes, size_t n);
+ssize_t pump_read(struct front *f, struct flow *w, enum side s, uint8_t *bytes, size_t n);
+
+/* front_shape.c: the limits of the policy. flow_admit: false if the verdict (now) refuses it. flow_may: how many of want bytes may be
+ * read now; 0: the flow sleeps, or is over. */
+must_check bool flow_admit(struct front *f, struct flow *w);
+void flow_leave(struct front *f, struct flow *w);
+must_check size_t flow_may(struct front *f, struct flow *w, enum direction d, size_t want);
+void flow_moved(struct front *f, struct flow *w, enum direction d, size_t n);
+void flow_wake(struct front *f);
 
 /* front_names.c and front_say.c: what is answered, what is told. */
 void front_datagrams(struct front *f, int fd);

@@ -72,7 +72,7 @@ bool front_name_stream(struct front *f, struct flow *w)
 		w->held_cap = DNS_QUERY_MAX + 2;
 		w->held = malloc(w->held_cap);
 	}
-	n = w->held ? pump_read(w, CLIENT, w->held + w->held_len, w->held_cap - w->held_len) : -2;
+	n = w->held ? pump_read(f, w, CLIENT, w->held + w->held_len, w->held_cap - w->held_len) : -2;
 	if (n < 0)
 		flow_close(f, w, n == -2);
 	if (n <= 0)

@@ -30,17 +30,23 @@ static void count(struct front *f, struct lane *l, enum direction d, size_t n)
 	*(d == UP ? &f->totals.bytes_out : &f->totals.bytes_in) += n;
 }
 
-ssize_t pump_read(struct flow *w, enum side s, uint8_t *bytes, size_t n)
+ssize_t pump_read(struct front *f, struct flow *w, enum side s, uint8_t *bytes, size_t n)
 {
+	enum direction d = s == CLIENT ? UP : DOWN;
 	ssize_t got;
 
 	if (!w->can_read[s])
 		return 0;
+	n = flow_may(f, w, d, n);
+	if (!n)
+		return w->state == FLOW_DEAD ? -2 : 0;
 	do
 		got = read(w->fds[s], bytes, n);
 	while (got < 0 && errno == EINTR);
-	if (got > 0)
+	if (got > 0) {
+		flow_moved(f, w, d, (size_t)got);
 		return got;
+	}
 	w->can_read[s] = false;
 	if (got == 0)
 		return -1;
@@ -167,15 +173,19 @@ static int empty_pipe(struct front *f, struct flow *w, enum direction d)
 }
 
 /* > 0: moved; 0: nothing there now; -1: the end; -2: broken. */
-static ssize_t fill_pipe(struct flow *w, enum direction d)
+static ssize_t fill_pipe(struct front *f, struct flow *w, enum direction d)
 {
 	struct lane *l = &w->lanes[d];
+	size_t may = flow_may(f, w, d, PIPE_BYTES);
 	ssize_t n;
 
+	if (!may)
+		return w->state == FLOW_DEAD ? -2 : 0;
 	do
-		n = splice(w->fds[from(d)], NULL, l->pipe->fds[1], NULL, PIPE_BYTES, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+		n = splice(w->fds[from(d)], NULL, l->pipe->fds[1], NULL, may, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 	while (n < 0 && errno == EINTR);
 	if (n > 0) {
+		flow_moved(f, w, d, (size_t)n);
 		l->piped += (uint32_t)n;
 		return n;
 	}
@@ -197,7 +207,7 @@ bool pump_send(struct front *f, struct flow *w, enum direction d, const uint8_t 
 
 static ssize_t copy(struct front *f, struct flow *w, enum direction d)
 {
-	ssize_t n = pump_read(w, from(d), f->scratch, sizeof(f->scratch));
+	ssize_t n = pump_read(f, w, from(d), f->scratch, sizeof(f->scratch));
 
 	return n > 0 && !pump_send(f, w, d, f->scratch, (size_t)n) ? -2 : n;
 }
@@ -224,7 +234,7 @@ bool pump_blind(struct front *f, struct flow *w, enum direction d)
 	} else if (w->can_read[from(d)] && w->can_write[to(d)]) {
 		if (!l->pipe && l->moved >= BULK_BYTES)
 			l->pipe = take_pipe(f);
-		n = l->pipe ? fill_pipe(w, d) : copy(f, w, d);
+		n = l->pipe ? fill_pipe(f, w, d) : copy(f, w, d);
 	}
 	if (n == 0 && l->pipe && !l->piped)
 		pump_release(f, l);	/* it pauses */

@@ -67,14 +67,6 @@ static void add_services(struct plan_net *n, const struct rules *rules)
 	}
 }
 
-static bool is_limited(const struct rule *rule)
-{
-	const struct rule_limits *l = &rule->limits;
-
-	return l->connections != RULE_NONE || l->connection_rate != RULE_NONE || l->receive_bytes != RULE_NONE ||
-	       l->send_bytes != RULE_NONE || l->bandwidth != RULE_NONE;
-}
-
 int plan_net_fill(const struct policy *p, struct plan_net *n, struct ward_err *e)
 {
 	static const uint16_t usual[] = { 443, 80, 22 };
@@ -86,12 +78,8 @@ int plan_net_fill(const struct policy *p, struct plan_net *n, struct ward_err *e
 	r = rules_compile(p, 1, &n->rules, e);
 	if (r < 0)
 		return r;
-	for (uint32_t i = 0; i < n->rules->n_items; i++) {
-		if (is_limited(&n->rules->items[i]))
-			return ward_fail(e, ENOTSUP, "network.egress_allowlist[%u]: limits of a rule are not yet supported by this "
-						     "build", i);
+	for (uint32_t i = 0; i < n->rules->n_items; i++)
 		add_rule(n, n->rules, &n->rules->items[i]);
-	}
 	add_services(n, n->rules);
 	for (size_t i = 0; i < ARRAY_LEN(usual) && p->net_mode == NET_MODE_OPEN; i++)
 		add_port(n, usual[i]);
