@@ -119,7 +119,7 @@ must_check char *policy_text(const struct policy *p, enum policy_field field);
 /* A row of the table, for generators of help and for messages. The texts lie in place: pointers in a table would have to
  * be relocated at every start. */
 struct policy_row {
-	char path[28], type[12], values[36], fallback[56], narrow[8], later[24], help[120];
+	char path[28], type[12], values[36], fallback[112], narrow[8], later[24], help[120];
 };
 const struct policy_row *policy_row(enum policy_field field);
 /* The name of an ENUM row's value. Static text. */
