@@ -4,6 +4,7 @@
  */
 #include "cli/ask.h"
 #include "lib/client.h"
+#include "lib/apply.h"
 #include "lib/store.h"
 
 static void mark_boxes(void)
@@ -25,6 +26,9 @@ int verb_recover(struct options *o)
 	int finished = store_recover(&e);
 
 	mark_boxes();
+	review_tidy();
+	if (finished >= 0 && apply_recover(&e) < 0)
+		finished = -e.code;
 	if (finished < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);
 	if (finished > 0)

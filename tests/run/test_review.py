@@ -614,3 +614,14 @@ def test_root_in_somebody_elses_workspace(t):
 
 test_root_in_somebody_elses_workspace.needs = ("root",)
 test_root_in_somebody_elses_workspace.only = "root"
+
+
+def test_hard_links(t):
+    """Names of one file inside are files of their own outside; a second name of the workspace's keeps the old content."""
+    ws = t.workspace({"a": "a\n"})
+    os.link(ws + "/a", ws + "/also")
+    review(t, ws, "echo more >> a; ln a third; echo n > n; ln n n2")
+    t.equal(diff(t, ws), {"a": "content", "third": "added", "n": "added", "n2": "added"})
+    apply(t, ws)
+    t.equal([t.read(ws, n) for n in ("a", "third", "also", "n", "n2")], ["a\nmore\n", "a\nmore\n", "a\n", "n\n", "n\n"])
+    clean(t)

@@ -21,7 +21,7 @@
 #define LOWER LAYER "/lower"	/* an empty directory that the supervisor has made */
 
 static const char options[] =
-	"lowerdir=" LOWER ",upperdir=" LAYER "/upper,workdir=" LAYER "/work,userxattr,volatile";
+	"lowerdir=" LOWER ",upperdir=" LAYER "/upper,workdir=" LAYER "/work,userxattr,volatile,index=off";
 
 /* The layer: a mount that the supervisor made, or one of our own. */
 static long open_layer(const struct native_child *c)
