@@ -47,7 +47,7 @@ _CALLS = {
     "box_stream": (c_void_p, c_int), "box_fd": (c_void_p,), "wait": (c_void_p, c_int, POINTER(c_int)),
     "result": (c_void_p, POINTER(c_void_p)), "stats": (c_void_p, POINTER(c_void_p)), "signal": (c_void_p, c_int),
     "resize": (c_void_p, c_uint, c_uint), "pause": (c_void_p,), "resume": (c_void_p,), "stop": (c_void_p, c_uint),
-    "kill": (c_void_p,), "remove": (c_void_p,), "list": (POINTER(c_void_p),),
+    "kill": (c_void_p,), "log": (c_void_p, POINTER(c_void_p), POINTER(c_size_t)), "remove": (c_void_p,), "list": (POINTER(c_void_p),),
     "exec": (c_void_p, POINTER(_Command), POINTER(c_void_p)), "process_stream": (c_void_p, c_int),
     "process_wait": (c_void_p, c_int, POINTER(c_int)), "process_signal": (c_void_p, c_int),
     "process_resize": (c_void_p, c_uint, c_uint),
@@ -210,7 +210,7 @@ class _Running:
 
 
 class Process(_Running):
-    """One more command in a box. Closing it hangs a command up that still runs."""
+    """One more command in a box. Closing it kills a command that still runs."""
     _kind = "process"
 
     def __init__(self, handle):
@@ -296,6 +296,15 @@ class Box(_Running):
     def result(self):
         """The report of a box that has ended."""
         return _text("result", self._handle)
+
+    def log(self):
+        """What the command of a detached box has written: the last megabytes of it."""
+        text, size = c_void_p(), c_size_t()
+        _call("log", self._handle, byref(text), byref(size))
+        try:
+            return ctypes.string_at(text, size.value)
+        finally:
+            _LIB.ward_free(text)
 
     def stats(self):
         """What it uses now."""

@@ -112,6 +112,9 @@ WARD_API int ward_box_fd(struct ward_box *b, struct ward_error *e);
 WARD_API int ward_wait(struct ward_box *b, int timeout_ms, int *ret_code, struct ward_error *e);
 /* The report of a box that has ended, as JSON (that of `ward run --report`); -EAGAIN before. The caller frees *ret_json with ward_free(). */
 WARD_API int ward_result(struct ward_box *b, char **ret_json, struct ward_error *e);
+/* What the command of a detached box has written, both outputs in order: the last megabytes of it. *ret_bytes (may be NULL) is its length; a NUL stands
+ * behind it. The caller frees *ret_text with ward_free(). */
+WARD_API int ward_log(struct ward_box *b, char **ret_text, size_t *ret_bytes, struct ward_error *e);
 /* What the box uses now, as one JSON object (an entry of `ward stats --json`). The caller frees *ret_json with ward_free(). */
 WARD_API int ward_stats(struct ward_box *b, char **ret_json, struct ward_error *e);
 /* Sends a signal to the box's own command. */
@@ -140,7 +143,8 @@ struct ward_command {
 	unsigned rows, columns;		/* a terminal of that size; 0: pipes */
 };
 
-/* Starts one more command in the box, under the same policy, beside its own. The caller frees *ret_process. */
+/* Starts one more command in the box, under the same policy, beside its own; at most 64 run at one time (-EAGAIN). The caller frees
+ * *ret_process. */
 WARD_API int ward_exec(struct ward_box *b, const struct ward_command *c, struct ward_process **ret_process, struct ward_error *e);
 /* Hands over a stream of the command, as ward_box_stream() does. */
 WARD_API int ward_process_stream(struct ward_process *p, int which, struct ward_error *e);
@@ -153,7 +157,7 @@ WARD_API int ward_process_wait(struct ward_process *p, int timeout_ms, int *ret_
 WARD_API int ward_process_signal(struct ward_process *p, int signal_number, struct ward_error *e);
 /* The size of the command's terminal. */
 WARD_API int ward_process_resize(struct ward_process *p, unsigned rows, unsigned columns, struct ward_error *e);
-/* Frees the handle; a command that still runs is hung up (SIGHUP, then SIGKILL). NULL is fine. May come after the box's own. */
+/* Frees the handle; a command that still runs is killed, with its process group. NULL is fine. May come after the box's own. */
 WARD_API void ward_process_free(struct ward_process *p);
 
 #ifdef __cplusplus

@@ -6,8 +6,13 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/io.h"
 #include "lib/boxes_json.h"
+#include "lib/log.h"
+
+#define GONE_MS 5000
 
 /* Connects to the box; one that has ended is known to have. */
 static int reach(struct ward_box *b, struct client *ret_client, struct ward_err *e)
@@ -102,19 +107,59 @@ int ward_stats(struct ward_box *b, char **ret_json, struct ward_error *e)
 	return r < 0 ? api_fail(e, &inner) : 0;
 }
 
+int ward_log(struct ward_box *b, char **ret_text, size_t *ret_bytes, struct ward_error *e)
+{
+	struct ward_err inner = { 0 };
+	auto_fd dir = boxes_open_dir(b->id, &inner);
+	auto_buf text = { 0 };
+	size_t bytes;
+	int r = dir < 0 ? dir : log_read(dir, &text, &inner);
+
+	if (r == 0) {
+		buf_add(&text, "", 0);
+		bytes = text.len;
+		*ret_text = buf_take(&text);
+		r = *ret_text ? 0 : ward_fail(&inner, ENOMEM, "out of memory");
+		if (r == 0 && ret_bytes)
+			*ret_bytes = bytes;
+	}
+	return r < 0 ? api_fail(e, &inner) : 0;
+}
+
+/* Whether the box is alive; one that we know to have ended may need a moment to let go of its entry. */
+static int look_if_alive(struct ward_box *b, bool *ret_alive, struct ward_err *e)
+{
+	const struct timespec moment = { .tv_nsec = 5000000 };
+	uint64_t until = io_now_ms() + GONE_MS;
+	bool ended;
+
+	pthread_mutex_lock(&b->lock);
+	ended = b->ended;
+	pthread_mutex_unlock(&b->lock);
+	for (;;) {
+		struct box_info info = { 0 };
+		int r = boxes_look(b->id, &info, e);
+
+		*ret_alive = info.alive;
+		box_info_clear(&info);
+		if (r < 0 || !*ret_alive || !ended || io_now_ms() >= until)
+			return r;
+		nanosleep(&moment, NULL);
+	}
+}
+
 int ward_remove(struct ward_box *b, struct ward_error *e)
 {
 	struct ward_err inner = { 0 };
-	struct box_info info = { 0 };
-	int r = boxes_look(b->id, &info, &inner);
+	bool alive = false;
+	int r = look_if_alive(b, &alive, &inner);
 
-	if (r == 0 && info.alive) {
+	if (r == 0 && alive) {
 		ward_fail(&inner, EBUSY, "the sandbox %s is alive", b->id);
 		r = ward_remedy(&inner, "ward_stop() it and ward_wait() for its end");
 	}
 	if (r == 0)
 		r = boxes_remove(b->id, &inner);
-	box_info_clear(&info);
 	return r < 0 ? api_fail(e, &inner) : 0;
 }
 

@@ -173,8 +173,12 @@ int ward_process_fd(const struct ward_process *p)
 
 void ward_process_free(struct ward_process *p)
 {
+	struct ward_err ignored = { 0 };
+
 	if (!p)
 		return;
+	if (!p->ended)
+		(void)!client_send(&p->client, CONTROL_SIGNAL, 0, SIGKILL, 0, &ignored);
 	client_close(&p->client);
 	streams_close(&p->streams);
 	pthread_mutex_destroy(&p->lock);

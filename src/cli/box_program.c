@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -89,13 +90,20 @@ static void raise_limit(void)
 	(void)!setrlimit(RLIMIT_NOFILE, &files);
 }
 
+/* A reader that goes away is an error like any other. A handler and not SIG_IGN, which a command would inherit. */
+static void reader_gone(unused_arg int signal_number)
+{
+}
+
 int box_program(void)
 {
+	const struct sigaction gone = { .sa_handler = reader_gone, .sa_flags = SA_RESTART };
 	struct detach_answer refusal = { 0 };
 	struct request request;
 	auto_buf bytes = { 0 };
 	int asker_fd, r;
 
+	sigaction(SIGPIPE, &gone, NULL);
 	raise_limit();
 	asker_fd = fcntl(REQUEST_FD, F_DUPFD_CLOEXEC, 10);	/* out of the way of what children are handed */
 	close(REQUEST_FD);

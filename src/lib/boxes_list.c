@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/file.h>
@@ -306,7 +307,7 @@ int boxes_remove(const char *id, struct ward_err *e)
 /* Whether ward-box was killed before its entry had its name: nothing was started. */
 static bool was_never_made(int state_fd, const char *id)
 {
-	char path[64];
+	char path[NAME_MAX + 16];
 	struct stat st;
 	auto_fd fd = -1;
 

@@ -21,5 +21,7 @@ must_check int log_open(struct log *l, int dir_fd, struct ward_err *e);
 /* Appends; what cannot be written (a full disk) is counted and gone. */
 void log_add(struct log *l, const void *bytes, size_t n);
 void log_close(struct log *l);
+/* All that is kept of the log in this directory, oldest first. Nothing at all where there is none. */
+must_check int log_read(int dir_fd, struct buf *out, struct ward_err *e);
 
 #endif

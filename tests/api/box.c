@@ -125,7 +125,11 @@ static void executes(void)
 	CHECK(run(other, "exit 9", NULL, NULL, text, sizeof(text)) == 9);
 	REFUSED(ward_remove(other, &e), EBUSY, "alive");
 	ward_box_free(other);
-	FINE(ward_exec(b, &c, &p, &e));	/* freed while it runs, and after its box */
+	FINE(ward_exec(b, &c, &p, &e));	/* freed while it runs: it is killed */
+	ward_process_free(p);
+	CHECK(run(b, "n=0; while grep -qs ^sleep$ /proc/[0-9]*/comm; do n=$((n + 1)); [ $n -lt 3000 ] || exit 1; done", NULL,
+		  NULL, text, sizeof(text)) == 0);
+	FINE(ward_exec(b, &c, &p, &e));	/* freed after its box */
 	ward_box_free(b);
 	CHECK(ward_process_wait(p, 20000, &code, &e) == 1 && code == 137);
 	ward_process_free(p);
@@ -134,9 +138,10 @@ static void executes(void)
 
 static void detached(void)
 {
-	struct ward_box *b = start(WARD_DETACHED, "left", "trap 'exit 5' TERM; : >ready; while :; do sleep 0.05; done"), *other = NULL;
+	struct ward_box *b = start(WARD_DETACHED, "left", "trap 'exit 5' TERM; echo one; echo two >&2; printf !!!; : >ready; while :; do sleep 0.05; done"), *other = NULL;
 	struct timespec moment = { .tv_nsec = 10000000 };
 	char id[64], ready[4096], *json = NULL;
+	size_t bytes = 0;
 	struct pollfd p = { .events = POLLIN };
 	int code = -1;
 
@@ -159,8 +164,12 @@ static void detached(void)
 	FINE(ward_result(other, &json, &e));
 	CHECK(strstr(json, "\"code\":5"));
 	ward_free(json);
+	FINE(ward_log(b, &json, &bytes, &e));
+	CHECK(bytes >= 11 && bytes == strlen(json) && strncmp(json, "one\ntwo\n!!!", 11) == 0);
+	ward_free(json);
 	FINE(ward_remove(b, &e));
 	CHECK(ward_remove(b, &e) == -ENOENT);
+	REFUSED(ward_log(b, &json, NULL, &e), ENOENT, "");
 	ward_box_free(b);
 	ward_box_free(other);
 }

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 
 static const char *const sleeps[] = { "sleep", "1000", NULL };
 static const char *const exits[] = { "sh", "-c", "exit 3", NULL };
@@ -141,6 +142,41 @@ static void killed(unsigned flags)
 	ward_spec_free(s);
 }
 
+/* Host programs that are killed at any moment of their use of a box: it goes with them. */
+static void killed_hosts(void)
+{
+	struct timespec moment = { .tv_nsec = 10000000 };
+	char *json = NULL;
+	int i;
+
+	srand((unsigned)getpid());
+	for (i = 0; i < 16; i++) {
+		struct timespec delay = { .tv_nsec = rand() % 25000000 };
+		pid_t child = fork();
+
+		if (child == 0) {
+			struct ward_spec *s = new_spec(sleeps);
+
+			for (;;)
+				use_all(s);
+		}
+		CHECK(child > 0);
+		nanosleep(&delay, NULL);
+		kill(child, SIGKILL);
+		CHECK(waitpid(child, NULL, 0) == child);
+	}
+	for (i = 0; i < 2000; i++) {
+		FINE(ward_list(&json, &e));
+		if (strstr(json, "[]"))
+			break;
+		ward_free(json);
+		json = NULL;
+		nanosleep(&moment, NULL);
+	}
+	CHECK(json);
+	ward_free(json);
+}
+
 static void nothing_leaks(void)
 {
 	struct ward_spec *s = new_spec(NULL);
@@ -161,6 +197,7 @@ int main(int argc, char **argv)
 	many_signals();
 	killed(0);
 	killed(WARD_DETACHED);
+	killed_hosts();
 	nothing_leaks();
 	return 0;
 }

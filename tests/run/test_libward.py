@@ -173,6 +173,7 @@ box_id = box.id
 box.close()
 with ward.Box.open(box_id) as box:
     assert box.wait(20) == 3 and box.result()["exit"]["code"] == 3
+    assert box.log() == b"logged\\n", box.log()
     box.remove()
 print("fine", ward.version())
 """
