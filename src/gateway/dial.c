@@ -151,8 +151,10 @@ static int open_try(const struct ip *ip, uint16_t port, bool *ret_done)
 		return -errno;
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	*ret_done = connect(fd, (struct sockaddr *)&there, n) == 0;
-	if (!*ret_done && errno != EINPROGRESS)
+	/* on this machine the second call finds it done; elsewhere it is still under way */
+	*ret_done = connect(fd, (struct sockaddr *)&there, n) == 0 ||
+		    (errno == EINPROGRESS && connect(fd, (struct sockaddr *)&there, n) == 0);
+	if (!*ret_done && errno != EINPROGRESS && errno != EALREADY)
 		return -errno;
 	return take_fd(&fd);
 }
@@ -180,7 +182,7 @@ static void try_next(struct dial *d, struct attempt *a)
 
 	while (a->next < a->count && slot >= 0) {
 		const struct ip *ip = &a->ips[a->next++];
-		struct addr_own own = { .items = ip, .len = is_own(ip) };
+		struct addr_own own = { .items = ip, .len = a->verdict.reach != REACH_SERVICE && is_own(ip) };
 		uint32_t number = (uint32_t)(a - d->attempts) * TRIES + (uint32_t)slot;
 		struct epoll_event event = { .events = EPOLLOUT, .data.u64 = (uint64_t)TAG_TRY << 32 | number };
 		struct verdict v;

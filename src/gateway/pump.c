@@ -228,7 +228,7 @@ bool pump_blind(struct front *f, struct flow *w, enum direction d)
 	if (l->piped)
 		return false;
 	if (l->ended) {
-		if (!l->shut)
+		if (!l->shut && !w->lanes[d == UP ? DOWN : UP].shut)	/* else it is closed right away */
 			shutdown(w->fds[to(d)], SHUT_WR);
 		l->shut = true;
 	} else if (w->can_read[from(d)] && w->can_write[to(d)]) {
