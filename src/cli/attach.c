@@ -56,7 +56,7 @@ static void tell_size(struct attached *a)
 /* Takes the two keys out of what was typed; true when they were. */
 static bool look_for_keys(struct attached *a, struct flow *f)
 {
-	char out[sizeof(f->bytes)];
+	char out[sizeof(f->bytes)] = { 0 };
 	size_t n = 0;
 
 	for (size_t i = 0; i < f->len && !a->left; i++) {
@@ -211,7 +211,7 @@ static int take_signals(void)
 static int join(const struct options *o, const struct box_info *box, struct attached *a, struct ward_err *e)
 {
 	unsigned flags = (o->read_only ? CONTROL_READ_ONLY : 0) | (o->exclusive ? CONTROL_EXCLUSIVE : 0);
-	struct client_answer answer;
+	struct client_answer answer = { 0 };
 	int r = client_connect(box, &a->client, e);
 
 	if (r == 0)

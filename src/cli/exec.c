@@ -236,7 +236,7 @@ static int start(struct session *s, const struct options *o, struct ward_err *e)
 	auto_strv env = { 0 };
 	struct control_exec x = { .flags = o->tty ? CONTROL_TERMINAL : o->input ? CONTROL_INPUT : 0, .cwd = o->cwd ? o->cwd : "",
 				  .argv = o->words + 1 };
-	struct client_answer a;
+	struct client_answer a = { 0 };
 	struct box_info box = { 0 };
 	int r = gather_env(o, &env, e);
 

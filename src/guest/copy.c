@@ -21,7 +21,7 @@ struct copy {
 	char *chunk;				/* CHUNK_BYTES */
 };
 
-struct dirent64 {
+struct guest_dirent {
 	uint64_t ino;
 	int64_t offset;
 	uint16_t bytes;
@@ -160,7 +160,7 @@ static void get_entries(struct copy *c, int fd, unsigned deep)
 
 	while ((n = raw_call(SYS_getdents64, fd, entries, sizeof(entries))) > 0)
 		for (long at = 0; at < n;) {
-			const struct dirent64 *d = (const void *)(entries + at);
+			const struct guest_dirent *d = (const void *)(entries + at);
 			const char *s = d->name;
 
 			at += d->bytes;

@@ -189,8 +189,8 @@ long guest_exec(struct guest_start *start, char **base)
 	for (char **s = base; *s; s++)
 		slots++;
 	r = raw_call(SYS_mmap, 0, slots * sizeof(*list), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (r < 0 && r > -4096)
-		return -r;
+	if (r <= 0 && r > -4096)
+		return r ? -r : ENOMEM;
 	list = (char **)r;
 	start->argv = list;
 	start->envp = list + start->argc + 1;

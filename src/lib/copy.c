@@ -135,7 +135,6 @@ int copy_open_place(const char *path, const char *base, const char *workspace, s
 		    struct ward_err *e)
 {
 	struct ward_err probe = { 0 };
-	auto_free char *copy = strdup(path);
 	char *slash;
 	int fd = open_at_host(path, workspace, O_PATH | O_DIRECTORY, &probe);
 
@@ -146,6 +145,7 @@ int copy_open_place(const char *path, const char *base, const char *workspace, s
 	}
 	if (fd >= 0)
 		close(fd);
+	auto_free char *copy = strdup(path);
 	if (!copy)
 		return ward_fail(e, ENOMEM, "out of memory");
 	for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
@@ -342,7 +342,7 @@ int copy_receive(int in_fd, const struct copy_place *place, struct copy_report *
 
 int copy_receive_end(int in_fd, struct ward_err *e)
 {
-	struct guest_copy h;
+	struct guest_copy h = { 0 };
 	char name[GUEST_COPY_NAME_MAX + 1];
 	unsigned char bytes[sizeof(h)];
 	int r = read_exactly(in_fd, bytes, sizeof(bytes));

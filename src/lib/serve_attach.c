@@ -41,7 +41,7 @@ void serve_attach(struct serve *s, struct serve_client *c, unsigned flags)
 {
 	struct control_message answer = { .magic = CONTROL_MAGIC, .op = CONTROL_STARTED, .a = s->terminal };
 	struct ward_err e = { 0 };
-	int pair[2];
+	int pair[2] = { -1, -1 };
 
 	if (box_is_idle(s->box)) {
 		ward_fail(&e, EINVAL, "the sandbox is idle: it has no command that could be joined");
