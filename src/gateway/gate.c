@@ -80,7 +80,7 @@ enum gate_say gate_server(struct gate *g, const uint8_t *bytes, size_t n)
 
 const char *gate_reply(const struct gate *g)
 {
-	if (g->mode != RULE_HTTP || g->reason == REASON_NOT_HTTP)
+	if (g->mode != RULE_HTTP || g->reason == REASON_NOT_HTTP || !http_gate_is_quiet(&g->http))
 		return "";
 	return http1_proxy_reply(g->reason == REASON_WRONG_HOST || g->reason == REASON_HTTP_TUNNEL ? 403 : 400);
 }

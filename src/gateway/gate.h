@@ -41,7 +41,8 @@ struct gate {
 void gate_init(struct gate *g, enum rule_mode mode, const struct host *host, uint16_t port);
 must_check enum gate_say gate_client(struct gate *g, const uint8_t *held, size_t n, size_t *ret_release);
 must_check enum gate_say gate_server(struct gate *g, const uint8_t *bytes, size_t n);
-/* An answer for the client behind GATE_REFUSE; "" for what is not HTTP. Static text. */
+/* An answer for the client behind GATE_REFUSE; "" for what is not HTTP, and while the server's own answers are under way. Static
+ * text. */
 const char *gate_reply(const struct gate *g);
 
 #endif

@@ -74,6 +74,9 @@ must_check size_t http_gate_client(struct http_gate *g, const uint8_t *held, siz
 /* True: a stalled request may go now. */
 bool http_gate_server(struct http_gate *g, const uint8_t *bytes, size_t n);
 
+/* Whether no answer of the server is due or under way: one of our own would be understood. */
+bool http_gate_is_quiet(const struct http_gate *g);
+
 /* The proxy listener (3128): "CONNECT host:port" or "GET http://host/" as the first head of a connection. 0: more is needed. 1:
  * *ret_host and *ret_port are wanted; *ret_tunnel: CONNECT, *ret_len bytes of head are to be dropped and
  * http1_proxy_reply(200) sent once connected; else the bytes go through a gate of mode http from their first one on. -1:

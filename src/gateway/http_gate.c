@@ -144,3 +144,8 @@ bool http_gate_server(struct http_gate *g, const uint8_t *bytes, size_t n)
 	}
 	return was_stalled && (g->blind || g->lost || (!g->waiting && g->count < HTTP1_PIPELINE));
 }
+
+bool http_gate_is_quiet(const struct http_gate *g)
+{
+	return !g->count && !g->lost && g->down.state == BODY_NONE && !g->answer.bytes;
+}

@@ -138,13 +138,17 @@ def main():
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(os.path.join(CERTIFICATES, "server.pem"), os.path.join(CERTIFICATES, "server.key"))
     tls.sni_callback = lambda _s, name, _c: log(f"tls {name}")
+    retry = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)	# no client's first key is of this curve: it is asked for another one
+    retry.load_cert_chain(os.path.join(CERTIFICATES, "server.pem"), os.path.join(CERTIFICATES, "server.key"))
+    retry.set_ecdh_curve("secp521r1")
+    retry.sni_callback = tls.sni_callback
     serve(socketserver.ThreadingUDPServer(("192.0.2.53", 53), Dns))
     for port in (443, 5432):
         serve(socketserver.ThreadingUDPServer(("0.0.0.0", port), Sink))
     for port, handler in ((7, Echo), (5432, Echo), (22, Greet), (80, Web), (8080, Web), (443, Web), (8443, Web)):
         server = Server(("0.0.0.0", port), handler)
         if port in (443, 8443):
-            server.tls = tls
+            server.tls = tls if port == 443 else retry
         serve(server)
     open(os.path.join(HERE, "ready"), "w").close()
     threading.Event().wait()

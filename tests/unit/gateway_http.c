@@ -313,6 +313,23 @@ static void test_port(void **state)
 	assert_int_equal(feed(&g, fine, strlen(fine), 7, &out), GATE_OPEN);
 	assert_int_equal(out.len, strlen(fine));
 	assert_int_equal(feed(&g, other, strlen(other), 7, &out), GATE_REFUSE);
+}
+
+/* Our own answer comes only where the client expects one. */
+static void test_reply(void **state)
+{
+	static const char evil[] = "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n";
+	struct gate g = gate_for("a.example", 80);
+	auto_buf out = { 0 };
+
+	(void)state;
+	assert_int_equal(feed(&g, GET, strlen(GET), 100, &out), GATE_OPEN);
+	assert_int_equal(feed(&g, evil, strlen(evil), 100, &out), GATE_REFUSE);
+	assert_string_equal(gate_reply(&g), "");	/* the first is not answered yet */
+	g = gate_for("a.example", 80);
+	assert_int_equal(feed(&g, GET, strlen(GET), 100, &out), GATE_OPEN);
+	assert_int_equal(answer(&g, WITH_LENGTH, 7), GATE_OPEN);
+	assert_int_equal(feed(&g, evil, strlen(evil), 100, &out), GATE_REFUSE);
 	assert_non_null(strstr(gate_reply(&g), "403"));
 }
 
@@ -436,7 +453,7 @@ int main(void)
 		cmocka_unit_test(test_requests),  cmocka_unit_test(test_hosts),	   cmocka_unit_test(test_keep_alive),
 		cmocka_unit_test(test_smuggling), cmocka_unit_test(test_other_protocols), cmocka_unit_test(test_large),
 		cmocka_unit_test(test_upgrade),	  cmocka_unit_test(test_lost),	   cmocka_unit_test(test_pipeline),
-		cmocka_unit_test(test_port),	  cmocka_unit_test(test_proxy),	   cmocka_unit_test(test_socks),
+		cmocka_unit_test(test_port),	  cmocka_unit_test(test_proxy), cmocka_unit_test(test_reply),	   cmocka_unit_test(test_socks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
