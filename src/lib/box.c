@@ -71,7 +71,7 @@ static int begin_watching(struct box *b, struct ward_err *e)
 	/* every tree of the host's that may be written: the guarded roots and the volumes */
 	for (size_t i = 0; i < p->mount_count && p->watch && b->disk_count < BOX_DISK_ROOTS_MAX; i++) {
 		const struct plan_mount *m = &p->mounts[i];
-		int fd = m->kind == MOUNT_BIND && m->writable ? open(m->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+		int fd = m->kind == MOUNT_BIND && m->writable && !m->review ? open(m->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 
 		if (fd >= 0)
 			b->disk_fds[b->disk_count++] = fd;

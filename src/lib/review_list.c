@@ -118,6 +118,8 @@ static void tidy_place(enum review_place place)
 
 	if (fd >= 0 && !list)
 		close(fd);
+	if (list && flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return;		/* somebody makes one this moment; next time */
 	for (struct dirent *entry = list ? readdir(list) : NULL; entry; entry = readdir(list)) {
 		auto_fd dir = -1;
 

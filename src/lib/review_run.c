@@ -16,7 +16,12 @@
 
 #include "base/path.h"
 #include "lib/idmap.h"
+#include "lib/limits.h"
 #include "lib/remove.h"
+#include "lib/store.h"
+
+#define FORMER_TRIES 500
+#define FORMER_PAUSE_MS 20
 
 struct review_run {
 	const struct plan *plan;
@@ -133,13 +138,16 @@ static int make_review(struct review_run *r, struct ward_err *e)
 	snprintf(name, sizeof(name), ".new-%s", r->plan->run_id);
 	if (stat(r->plan->workspace, &st) < 0)
 		return ward_fail_errno(e, "cannot look at the workspace %s", r->plan->workspace);
+	/* until it is locked itself: review_tidy() would take it for one that was left */
+	if (flock(r->place_fd, LOCK_SH) < 0)
+		return ward_fail_errno(e, "cannot lock the directory of reviews");
 	if (mkdirat(r->place_fd, name, 0700) < 0) {
 		ward_fail_errno(e, "cannot make the directory of the review");
 		return ward_remedy(e, "free some space, or set WARD_STATE_DIR to a directory that you can write");
 	}
 	r->made = true;
 	r->dir_fd = openat(r->place_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (r->dir_fd < 0 || flock(r->dir_fd, LOCK_EX | LOCK_NB) < 0)
+	if (r->dir_fd < 0 || flock(r->dir_fd, LOCK_EX | LOCK_NB) < 0 || flock(r->place_fd, LOCK_UN) < 0)
 		return ward_fail_errno(e, "cannot lock the directory of the review");
 	status = make_layer_dir(r, REVIEW_LAYER, 0700, e);
 	if (status == 0)	/* what the sandbox sees of the workspace's own mode comes from here */
@@ -182,6 +190,26 @@ static int continue_review(struct review_run *r, struct ward_err *e)
 	if (status == 0)
 		status = fill_record(r, e);
 	return status < 0 ? status : review_write_record(r->dir_fd, &r->record, e);
+}
+
+/* The lock says that nobody supervises the former run any more. If it was killed, it is made sure here that its processes and what
+ * was made for it are gone: this run has its id. */
+static int finish_former(const struct review_run *r, struct ward_err *e)
+{
+	const struct timespec pause = { .tv_nsec = FORMER_PAUSE_MS * 1000000L };
+	auto_strv dirs = { 0 };
+
+	for (int i = 0; i < FORMER_TRIES && store_has_record(r->plan->run_id); i++) {
+		if (store_recover(e) < 0)
+			return -e->code;
+		if (i)
+			nanosleep(&pause, NULL);	/* somebody else is at it */
+	}
+	if (store_has_record(r->plan->run_id))
+		return ward_fail(e, EBUSY, "the run %s was killed and is not finished yet", r->plan->run_id);
+	cgroup_planned_dirs(r->plan, &dirs);
+	cgroup_remove_dirs(&dirs);
+	return 0;
 }
 
 /* The kernel takes a work directory of a mount that has ended without a sync for incomplete; what it holds is of no use. */
@@ -236,6 +264,8 @@ int review_begin(const struct plan *p, struct review_run **ret_run, struct strv 
 	r->place_fd = r->dir_fd = r->upper_fd = r->layer_fd = -1;
 	if (p->continued) {
 		status = continue_review(r, e);
+		if (status == 0)
+			status = finish_former(r, e);
 		if (status == 0)
 			status = fresh_work(r, e);
 	} else {

@@ -29,6 +29,8 @@ must_check int store_sweep(struct store_run *r, const struct guard_root *roots, 
 /* Ends the run: the record goes, only a quarantine stays. Frees r; NULL is fine. */
 void store_end(struct store_run *r);
 
+/* Whether a run of that id has a record: it goes on, or was killed and is not finished yet. */
+bool store_has_record(const char *run_id);
 /* Finishes what dead runs (their records are unlocked) left: processes, cgroup directories, sweep, record. Returns how many. */
 must_check int store_recover(struct ward_err *e);
 

@@ -391,6 +391,17 @@ static int recover_one(int state_fd, int live_fd, const char *id, struct ward_er
 	return status < 0 ? ward_wrap(e, "finishing the run %s, which was killed", id) : 1;
 }
 
+bool store_has_record(const char *run_id)
+{
+	struct ward_err ignored;
+	auto_fd state = store_open(&ignored);
+	auto_buf path = { 0 };
+	struct stat st;
+
+	buf_printf(&path, STORE_LIVE "/%s", run_id);
+	return state >= 0 && !path.failed && fstatat(state, path.data, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 int store_recover(struct ward_err *e)
 {
 	auto_fd state = store_open(e);
