@@ -244,7 +244,7 @@ static void say_joined(const struct options *o, const struct attached *a)
 
 static int sit_down(const struct options *o, struct attached *a, struct ward_err *e)
 {
-	struct console_config config = { .slave_fd = -1 };
+	struct console_config config = { .slave_fd = -1, .no_answers = true };	/* ward-box answers */
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)

@@ -121,7 +121,7 @@ static bool is_id(const char *name)
 
 static int look(int state_fd, const char *id, struct box_info *ret_info)
 {
-	char path[64], text[8192];
+	char path[64], text[16384];
 	auto_fd fd = -1;
 	bool alive;
 	ssize_t n;

@@ -445,7 +445,7 @@ int console_create(const struct console_config *config, struct console **ret_con
 			       .unfiltered = config->unfiltered, .last_typed = '\n', .keeper = { .end_fd = -1 } };
 	find_operator(c);
 	c->filter.no_input = true;
-	c->filter.answers = !c->unfiltered || c->tty_fd < 0;
+	c->filter.answers = (!c->unfiltered || c->tty_fd < 0) && !config->no_answers;
 	c->filter.bytes_only = c->tty_fd >= 0 && !console_knows_utf8(c->tty_fd);
 	if (c->tty_fd < 0)
 		c->unfiltered = true;	/* a file or a pipe gets the bytes as they are */

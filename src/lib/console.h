@@ -21,6 +21,7 @@ struct console_shape {
 struct console_config {
 	int master_fd, slave_fd;	/* of the terminal inside; taken, whatever the answer is. slave_fd may be -1 */
 	bool unfiltered;		/* process.terminal: raw */
+	bool no_answers;		/* somebody else answers the queries of programs inside */
 };
 
 /* Which of 0-2 are the operator's terminal: bit 0 for standard input, and so on. 0 where neither of the first two is one. */

@@ -332,6 +332,8 @@ static bool take_output(struct serve *s)
 	s->box->streams.out_bytes += (size_t)n;
 	log_add(&s->log, data, (size_t)n);
 	serve_show(s, data, (size_t)n);
+	if (s->terminal)
+		serve_answer_queries(s, data, (size_t)n);
 	return true;
 }
 
@@ -428,6 +430,9 @@ void serve_open_terminal(struct serve *s, int master_fd, int slave_fd)
 	}
 	s->output_fd = master_fd;
 	s->slave_fd = slave_fd;
+	s->filter.answers = true;
+	s->filter.cursor.rows = size.ws_row;
+	s->filter.cursor.cols = size.ws_col;
 	(void)fcntl(master_fd, F_SETFL, O_NONBLOCK);
 }
 

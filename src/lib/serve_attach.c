@@ -86,6 +86,22 @@ void serve_show(struct serve *s, const char *bytes, size_t n)
 			(void)!send(s->clients[i].stream_fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* Programs ask their terminal what it is and where the cursor stands. Nobody may be attached, or several: so the answer comes from
+ * here, and from nobody else. One that the terminal does not take at once is forgotten. */
+void serve_answer_queries(struct serve *s, const char *bytes, size_t n)
+{
+	auto_buf unseen = { 0 };
+
+	terminal_filter(&s->filter, bytes, n, &unseen);
+	if (s->filter.answer_len && !s->typed_len && s->filter.answer_len <= sizeof(s->typed)) {
+		memcpy(s->typed, s->filter.answer, s->filter.answer_len);
+		s->typed_len = s->filter.answer_len;
+		s->typed_done = 0;
+		serve_push(s);
+	}
+	s->filter.answer_len = 0;
+}
+
 /* Reads only when the terminal takes what was read before: typing has to wait, not this process. */
 void serve_type(struct serve *s, struct serve_client *c)
 {
@@ -125,5 +141,7 @@ void serve_size(struct serve *s, struct serve_client *c, int rows, int cols)
 	if (!c->sized)	/* who has just come sees nothing yet: a program that fills the screen draws it again */
 		(void)ioctl(s->output_fd, TIOCSWINSZ, &other);
 	c->sized = true;
+	s->filter.cursor.rows = size.ws_row;
+	s->filter.cursor.cols = size.ws_col;
 	(void)ioctl(s->output_fd, TIOCSWINSZ, &size);
 }

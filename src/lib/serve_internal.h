@@ -2,6 +2,7 @@
 #ifndef WARD_LIB_SERVE_INTERNAL_H
 #define WARD_LIB_SERVE_INTERNAL_H
 
+#include "base/terminal.h"
 #include "lib/control.h"
 #include "lib/log.h"
 #include "lib/serve.h"
@@ -30,6 +31,7 @@ struct serve {
 	char typed[1024];		/* on its way to the terminal */
 	size_t typed_len, typed_done;
 	uint64_t last_number;
+	struct terminal filter;		/* looks at what the terminal shows, to answer what programs ask it */
 	struct log log;
 	struct serve_client clients[SERVE_CLIENTS_MAX];
 	size_t client_count;
@@ -44,6 +46,7 @@ void serve_refuse(struct serve_client *c, const struct ward_err *e);
 void serve_attach(struct serve *s, struct serve_client *c, unsigned flags);
 void serve_detach(struct serve *s, struct serve_client *c);
 void serve_show(struct serve *s, const char *bytes, size_t n);
+void serve_answer_queries(struct serve *s, const char *bytes, size_t n);
 void serve_type(struct serve *s, struct serve_client *c);
 void serve_push(struct serve *s);
 void serve_size(struct serve *s, struct serve_client *c, int rows, int cols);

@@ -68,6 +68,41 @@ def test_attach(t):
     t.contains(t.ward("logs", b).out, "a2c", "the log")
 
 
+ASKS = """
+import os, select, sys, time, tty
+tty.setraw(0)
+def ask(query):
+    os.write(1, query)
+    answer = b""
+    until = time.time() + 5
+    while time.time() < until and select.select([0], [], [], 0.3 if answer else 5)[0]:
+        answer += os.read(0, 100)
+    return answer
+def all_of_it():
+    return repr([ask(b"\\033[c"), ask(b"\\033[2;5H\\033[6n")])
+open("alone", "w").write(all_of_it())
+while not os.path.exists("go"):
+    time.sleep(0.05)
+open("two", "w").write(all_of_it())
+"""
+
+
+def test_queries_are_answered_once(t):
+    """A full-screen program asks its terminal: with nobody attached, and with two."""
+    ws = t.workspace({"ask.py": ASKS})
+    b = box(t, "-t", "--", "/usr/bin/python3", "ask.py", cwd=ws)
+    t.wait_until(lambda: t.read(ws, "alone"), 30, "nobody answered")
+    screens = [screen(t, "attach", b) for _ in range(2)]
+    for s in screens:
+        s.wait_for(b"leaves")
+    t.write(ws, {"go": ""})
+    t.equal(t.ward("wait", b).rc, 0, "exit code")
+    alone, two = t.read(ws, "alone"), t.read(ws, "two")
+    t.contains(alone, "\\x1b[?", "what the terminal is")
+    t.contains(alone, "\\x1b[2;5R", "where the cursor stands")
+    t.equal(two, alone, "answers with two attached")
+
+
 def test_take_over(t):
     b = box(t, "-t", "--", "sh", cwd=t.workspace())
     agent = screen(t, "attach", b)
