@@ -75,7 +75,7 @@ _ward_options() {
 		other="--env"
 		;;
 	ps)
-		options="--all --json --help -a -h"
+		options="--all --quiet --json --help -a -q -h"
 		file=""
 		directory=""
 		other=""
@@ -204,6 +204,13 @@ _ward() {
 	case $verb in
 	run|shell|plan|exec)
 		at=$(_ward_command_at)
+		if [[ $verb == exec ]]; then	# the first word is a sandbox
+			if ((at == COMP_CWORD || (at == 0 && COMP_CWORD > 1))) && [[ $word != -* ]]; then
+				mapfile -t COMPREPLY < <(compgen -W "$(ward ps -q 2>/dev/null)" -- "$word")
+				return
+			fi
+			((at > 0)) && ((at++))
+		fi
 		if ((at > 0)); then
 			if declare -F _command_offset >/dev/null; then
 				_command_offset "$at"
@@ -225,6 +232,8 @@ _ward() {
 		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats cp wait pause resume stop kill rm diff apply discard help version" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls restore" -- "$word")
+	elif [[ $verb == @(attach|logs|stats|wait|pause|resume|stop|kill|rm) ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$(ward ps -aq 2>/dev/null)" -- "$word")
 	elif [[ $verb == @(run|shell|plan|exec) ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -- "$word")
 	else

@@ -32,6 +32,10 @@ class Verb:
          self.example_help) = arguments
         self.options = []
 
+    def takes_boxes(self):
+        """Whether every word is the name of a detached sandbox."""
+        return self.words == 'PLAIN' and self.args.lstrip('[').startswith('BOX')
+
 
 def read_tables():
     """The verbs that this build has, each with its options. What comes later is in neither."""
@@ -178,6 +182,7 @@ def bash_verb(verb):
 
 def bash(verbs):
     command = '|'.join(v.name for v in verbs if v.words == 'COMMAND')
+    boxes = '|'.join(v.name for v in verbs if v.takes_boxes())
     lines = ['# Made by tools/gen_cli.py; do not edit. Completions of ward for bash.', '',
              '_ward_options() {', '\tcase $1 in']
     for verb in verbs:
@@ -202,6 +207,10 @@ def bash(verbs):
               '\t_ward_options "$verb"',
               '\tcase $verb in',
               f'\t{command})', '\t\tat=$(_ward_command_at)',
+              '\t\tif [[ $verb == exec ]]; then\t# the first word is a sandbox',
+              '\t\t\tif ((at == COMP_CWORD || (at == 0 && COMP_CWORD > 1))) && [[ $word != -* ]]; then',
+              '\t\t\t\tmapfile -t COMPREPLY < <(compgen -W "$(ward ps -q 2>/dev/null)" -- "$word")',
+              '\t\t\t\treturn', '\t\t\tfi', '\t\t\t((at > 0)) && ((at++))', '\t\tfi',
               '\t\tif ((at > 0)); then',
               '\t\t\tif declare -F _command_offset >/dev/null; then',
               '\t\t\t\t_command_offset "$at"',
@@ -219,6 +228,8 @@ def bash(verbs):
               f'\t\tmapfile -t COMPREPLY < <(compgen -W "{" ".join(v.name for v in verbs)}" -- "$word")',
               '\telif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then',
               '\t\tmapfile -t COMPREPLY < <(compgen -W "ls restore" -- "$word")',
+              f'\telif [[ $verb == @({boxes}) ]]; then',
+              '\t\tmapfile -t COMPREPLY < <(compgen -W "$(ward ps -aq 2>/dev/null)" -- "$word")',
               f'\telif [[ $verb == @({command}) ]]; then',
               '\t\tmapfile -t COMPREPLY < <(compgen -c -- "$word")',
               '\telse',
@@ -244,10 +255,14 @@ def zsh_option(option):
 
 
 def zsh_rest(verb):
+    if verb.name == 'exec':
+        return ["'(-)1:sandbox:( ${(f)\"$(ward ps -q 2>/dev/null)\"} )'", "'*::argument: _normal'"]
     if verb.words == 'COMMAND':
         return ["'(-)1:command: _command_names -e'", "'*::argument: _normal'"]
     if verb.name == 'help':
         return ["'1:verb:_ward_verbs'"]
+    if verb.takes_boxes():
+        return ["'*:sandbox:( ${(f)\"$(ward ps -aq 2>/dev/null)\"} )'"]
     if verb.name == 'quarantine':
         return ["'1:what:(ls restore)'", "'*:argument:_files'"]
     return ["'1:file:_files'"] if int(verb.max) else []
@@ -288,6 +303,8 @@ def fish(verbs):
             lines.append(f"complete -c ward {seen}{short} -l {option.name}{takes} -d '{fish_quote(option.help)}'")
         if verb.words == 'COMMAND':
             lines.append(f"complete -c ward {seen} -x -a '(__fish_complete_subcommand --fcs-skip=2)'")
+        elif verb.takes_boxes():
+            lines.append(f"complete -c ward {seen} -x -a '(ward ps -aq 2>/dev/null)'")
         elif verb.name == 'help':
             lines.append(f"complete -c ward {seen} -x -a '{names}'")
         elif verb.name == 'quarantine':

@@ -30,7 +30,7 @@ enum verb_set {
 struct options {
 	enum verb verb;
 	const char *profile, *policy_file, *workspace, *cwd, *report_file, *to, *name, *signal, *grace, *tail;
-	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, exclusive, read_only;
+	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, quiet, exclusive, read_only;
 	const char *continue_run;
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit;
 	struct spec_option *fields;	/* owned */

@@ -92,6 +92,10 @@ int verb_ps(struct options *o)
 	clock_gettime(CLOCK_REALTIME, &now);
 	if (o->json) {
 		put_json(o, &all, &out);
+	} else if (o->quiet) {
+		for (size_t i = 0; i < all.len; i++)
+			if (is_shown(o, &all.items[i]))
+				buf_printf(&out, "%s\n", all.items[i].name[0] ? all.items[i].name : all.items[i].id);
 	} else {
 		buf_printf(&out, "%-23s %-16s %-11s %-5s %-40s  %s\n", "ID", "NAME", "STATE", "AGE", "COMMAND", "WORKSPACE");
 		for (size_t i = 0; i < all.len; i++)

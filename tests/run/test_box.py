@@ -17,6 +17,7 @@ def test_life(t):
     r = t.ward("ps")
     t.contains(r.out, "web", "ps")
     t.contains(r.out, "(idle)", "ps")
+    t.equal(t.ward("ps", "-q").out, "web\n", "ps -q")
     t.equal(t.ward("rm", "web").rc, 125, "rm of a living one")
     t.equal(t.ward("stop", "web").rc, 0, "stop")
     t.equal(listed(t), {}, "ps after stop")
