@@ -10,6 +10,7 @@ import os
 import select
 import shlex
 import signal
+import struct
 import subprocess
 import tempfile
 import termios
@@ -217,11 +218,13 @@ class Test:
         """Waits for a process of ward_start()."""
         return self.finish(process, process.args, None, timeout)
 
-    def tty(self, *argv, input=b"", after=b"", env=None, cwd=None, timeout=30, root=False):
+    def tty(self, *argv, input=b"", after=b"", env=None, cwd=None, timeout=30, root=False, size=None):
         """Runs a program on a new terminal of its own (controlling terminal, 0-2). input is typed once the terminal has
-        shown `after`. Returns a Result whose out is all that the terminal showed; .typed is what a program that reads
+        shown `after`. size: (rows, columns). Returns a Result whose out is all that the terminal showed; .typed is what a program that reads
         this terminal next would be given, .modes_before and .modes_after are its modes."""
         main, line = os.openpty()
+        if size:
+            fcntl.ioctl(line, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
         attributes = termios.tcgetattr(line)
         attributes[3] &= ~termios.ECHO
         termios.tcsetattr(line, termios.TCSANOW, attributes)

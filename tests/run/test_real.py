@@ -215,7 +215,7 @@ def agent(t, name, word):
     t.equal(r.report["denials"], [], "denials")
     t.check(os.path.isdir(os.path.join(t.state_dir, "homes", name, "home")), "the home is not kept")
     # its full screen comes up on a terminal; the time ends it
-    r = t.ward_tty("run", "--profile", name, *ALONE, "--timeout", "30", "--", "sh", "-c", f"stty rows 30 cols 100; exec {name}", cwd=ws, env={**env, "TERM": "xterm-256color"}, timeout=90)
+    r = t.ward_tty("run", "--profile", name, *ALONE, "--timeout", "30", "--", name, cwd=ws, size=(30, 100), env={**env, "TERM": "xterm-256color"}, timeout=90)
     t.contains(r.out, word.split()[0], "the screen")
     t.check(r.rc in (0, 1, 124), f"exit {r.rc} of the full screen")
     return ws, env
