@@ -354,9 +354,12 @@ bool serve_handle(struct serve *s, const struct pollfd *polled, size_t count, ui
 	for (size_t i = 0; 2 * i + 3 < count; i++) {
 		if (polled[3 + 2 * i].revents)
 			read_request(s, &s->clients[i]);
-		if (polled[4 + 2 * i].revents && s->clients[i].stream_fd >= 0)
-			serve_type(s, &s->clients[i]);
+		if (s->clients[i].gone)		/* first: who had the input to itself and leaves gives it back */
+			serve_detach(s, &s->clients[i]);
 	}
+	for (size_t i = 0; 2 * i + 3 < count; i++)
+		if (polled[4 + 2 * i].revents && s->clients[i].stream_fd >= 0 && !s->typed_len)
+			serve_type(s, &s->clients[i]);
 	drop_gone(s, now);
 	if (polled[0].revents)
 		take_client(s, now);
