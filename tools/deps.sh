@@ -28,6 +28,12 @@ rows() {
 	test   util-linux        cmd:setpriv
 	test   procps            cmd:ps
 	test   iproute2          cmd:ip
+	test   openssl           cmd:openssl
+	test   curl              cmd:curl
+	test   wget              cmd:wget
+	test   nginx-light       cmd:nginx
+	test   openssh-server    cmd:sshd
+	test   redis-server      cmd:redis-server
 	test   tmux              cmd:tmux
 	test   vim               cmd:vim
 	test   less              cmd:less

@@ -183,6 +183,25 @@ static void json_env(struct json *j, const struct plan *p)
 	json_end_array(j);
 }
 
+static void json_network(struct json *j, const struct plan *p)
+{
+	static const char *const modes[] = { [RULE_SPLICE] = "splice", [RULE_HTTP] = "http", [RULE_TCP] = "tcp" };
+	const struct rules *rules = p->net.rules;
+
+	json_begin_array(j, "network");
+	for (uint32_t i = 0; p->net.on && i < rules->n_items; i++) {
+		auto_buf text = { 0 };
+
+		rules_text(rules, (int32_t)i, &text);
+		json_begin_object(j, NULL);
+		json_string(j, "rule", buf_text(&text));
+		json_string(j, "mode", modes[rules_mode(rules, (int32_t)i, rules->ports[rules->items[i].first_port])]);
+		json_bool(j, "private", rules->items[i].private);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
 static void print_json(const struct plan *p, const char *const *stages, struct buf *out)
 {
 	struct json j = { .out = out };
@@ -197,6 +216,7 @@ static void print_json(const struct plan *p, const char *const *stages, struct b
 	json_strings(&j, "command", p->spec->argv);
 	json_ids(&j, &p->ids);
 	json_limits(&j, p);
+	json_network(&j, p);
 	json_mounts(&j, p);
 	json_roots(&j, p);
 	json_env(&j, p);
@@ -319,10 +339,39 @@ static void text_roots(const struct plan *p, struct buf *out)
 	}
 }
 
+static const char *const net_modes[] = { "none", "restricted", "open" };
+static const char *const rule_modes[] = { [RULE_SPLICE] = "TLS of that name", [RULE_HTTP] = "HTTP of that host", [RULE_TCP] = "anything" };
+
+static void text_network(const struct plan *p, struct buf *out)
+{
+	const struct rules *rules = p->net.rules;
+
+	if (!p->net.on)
+		return;
+	buf_printf(out, "\nnetwork %s\n", net_modes[p->spec->policy.net_mode % ARRAY_LEN(net_modes)]);
+	for (uint32_t i = 0; i < rules->n_items; i++) {
+		const struct rule *rule = &rules->items[i];
+
+		auto_buf text = { 0 };
+
+		rules_text(rules, (int32_t)i, &text);
+		buf_printf(out, "  %-32s", buf_text(&text));
+		for (unsigned k = 0; k < rule->n_ports; k++)
+			if (!k || rules_mode(rules, (int32_t)i, rules->ports[rule->first_port + k]) !=
+					  rules_mode(rules, (int32_t)i, rules->ports[rule->first_port + k - 1]))
+				buf_printf(out, "%s %s", k ? "," : "",
+					   rule_modes[rules_mode(rules, (int32_t)i, rules->ports[rule->first_port + k])]);
+		buf_puts(out, rule->private ? ", private addresses too\n" : "\n");
+	}
+	for (size_t i = 0; i < p->spec->policy.net_host_services.len; i++)
+		buf_printf(out, "  %-32s of this host\n", p->spec->policy.net_host_services.items[i]);
+}
+
 static void print_text(const struct plan *p, const char *const *stages, struct buf *out)
 {
 	text_head(p, out);
 	text_limits(p, out);
+	text_network(p, out);
 	text_mounts(p, out);
 	text_roots(p, out);
 	buf_puts(out, "\nstages\n");
