@@ -89,6 +89,11 @@ int box_start(const struct box_start *how, struct ward_box **ret_box, struct war
 
 	if (r == 0)
 		r = launch_answer(sock_fd, DETACH_READY, &answer, fds, 3, &count, e);
+	if (r == 0 && count != (size_t)answer.code) {
+		while (count)
+			close(fds[--count]);
+		r = ward_fail(e, EMFILE, "no descriptor is left for the command's streams (ulimit -n)");
+	}
 	if (r == 0)
 		r = make_handle(how, answer.id, fds, count, ret_box, e);
 	if (r == 0 && !how->detached)

@@ -197,8 +197,10 @@ int launch_answer(int sock_fd, enum detach_kind expected, struct detach_answer *
 		ret_answer->id[sizeof(ret_answer->id) - 1] = '\0';
 		return 0;
 	}
-	while (*ret_fds)
+	while (*ret_fds) {
 		close(fds[--*ret_fds]);
+		fds[*ret_fds] = -1;	/* the caller's variables are closed by scope */
+	}
 	if (!known || ret_answer->kind != DETACH_REFUSED || ret_answer->error.code <= 0) {
 		ward_fail(e, EPROTO, "the program `ward` ended without an answer, or is of another version than libward " WARD_VERSION);
 		return ward_remedy(e, "install both from one source, or name the program: ward_spec_program()");

@@ -28,7 +28,7 @@ int streams_take(struct api_streams *s, bool terminal, const int *fds, size_t co
 	}
 	for (size_t i = 0; i < count; i++)
 		close(fds[i]);
-	return ward_fail(e, EPROTO, "ward-box sent %zu descriptors", count);
+	return ward_fail(e, EMFILE, "of the command's streams %zu arrived: no descriptor is left (ulimit -n)", count);
 }
 
 void streams_close(struct api_streams *s)

@@ -172,8 +172,10 @@ static int try_connect_end(const char *id, struct client *ret_client, struct war
 	if (r == 0 && alive)
 		r = client_connect(&info, ret_client, e);
 	box_info_clear(&info);
-	if (r < 0 || !alive)
-		return r < 0 ? (alive && (ending || r == -ENOENT || r == -ECONNREFUSED) ? -EAGAIN : r) : 1;
+	if (r == 0 && !alive)
+		return 1;
+	if (r < 0)	/* -ESRCH: it has ended since we looked */
+		return alive && (ending || r == -ENOENT || r == -ECONNREFUSED || r == -ESRCH) ? -EAGAIN : r;
 	r = client_ask(ret_client, CONTROL_WAIT, 0, 0, 0, e);
 	if (r < 0)
 		client_close(ret_client);

@@ -57,6 +57,7 @@ void detach_ready(struct detached *d)
 	memcpy(a.id, d->entry.id, sizeof(a.id));
 	while (count < 3 && d->outer_fds[count] >= 0)
 		count++;
+	a.code = (int32_t)count;
 	(void)!chdir("/");
 	d->started = true;
 	detach_tell(d->asker_fd, DETACH_READY, &a, d->outer_fds, count);

@@ -22,7 +22,7 @@ struct detached {
 enum detach_kind {
 	DETACH_REFUSED = 1,	/* nothing was started: error */
 	DETACH_PLAN,		/* with a descriptor: the plan's JSON */
-	DETACH_READY,		/* the sandbox runs: id; attached: with its ends of 0-2, or of the terminal */
+	DETACH_READY,		/* the sandbox runs: id; attached: with its ends of 0-2, or of the terminal; code: how many */
 	DETACH_ENDED		/* attached: code; with a descriptor: the report */
 };
 

@@ -79,17 +79,33 @@ static int check_outside(int state_fd, const struct guard_root *roots, size_t co
 	return 0;
 }
 
+/* Makes the record and locks it. Whoever finishes killed runs may have taken it for one of theirs in between, and removed it. */
+static int open_record(struct store_run *r, struct ward_err *e)
+{
+	struct stat st;
+
+	for (;;) {
+		r->record_fd = openat(r->live_fd, r->id, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_APPEND, 0600);
+		if (r->record_fd < 0) {
+			ward_fail_errno(e, "cannot make the run's record");
+			return ward_remedy(e, "make the state directory writable, or set WARD_STATE_DIR to another one");
+		}
+		while (flock(r->record_fd, LOCK_EX) < 0)
+			if (errno != EINTR)
+				return ward_fail_errno(e, "cannot lock the run's record");
+		if (fstat(r->record_fd, &st) < 0 || st.st_nlink > 0)
+			return 0;
+		close(take_fd(&r->record_fd));
+	}
+}
+
 static int write_record(struct store_run *r, const struct buf *text, struct ward_err *e)
 {
 	int status;
 
-	r->record_fd = openat(r->live_fd, r->id, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_APPEND, 0600);
-	if (r->record_fd < 0) {
-		ward_fail_errno(e, "cannot make the run's record");
-		return ward_remedy(e, "make the state directory writable, or set WARD_STATE_DIR to another one");
-	}
-	if (flock(r->record_fd, LOCK_EX | LOCK_NB) < 0)
-		return ward_fail_errno(e, "cannot lock the run's record");
+	status = open_record(r, e);
+	if (status < 0)
+		return status;
 	status = io_write_all(r->record_fd, text->data, text->len);
 	if (status < 0) {
 		ward_fail(e, -status, "cannot write the run's record: %s", strerror(-status));

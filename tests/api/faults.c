@@ -57,9 +57,29 @@ static int use_all(struct ward_spec *s)
 	return fine;
 }
 
+/* With a command that has streams: all three, or none of it. */
+static int use_streams(struct ward_spec *s)
+{
+	struct ward_box *b = NULL;
+	int code = -1, fine = 1;
+
+	if (ward_start(s, 0, &b, &e) < 0)
+		return 0;
+	for (int i = 0; i < 3; i++) {
+		int fd = ward_box_stream(b, i, &e);
+
+		fine = fine && fd >= 0;
+		close(fd);
+	}
+	CHECK(fine);
+	CHECK(ward_wait(b, -1, &code, &e) == 1);
+	ward_box_free(b);
+	return 1;
+}
+
 static void few_descriptors(void)
 {
-	struct ward_spec *s = new_spec(NULL);
+	struct ward_spec *s = new_spec(NULL), *streams = new_spec(exits);
 	struct rlimit before, now;
 	int fine = 0, refused = 0, descriptors = open_descriptors();
 
@@ -73,9 +93,12 @@ static void few_descriptors(void)
 			fine++;
 		else
 			refused += e.code != 0 && e.why[0];
+		if (!use_streams(streams))
+			CHECK(e.code != 0 && e.why[0]);
 		setrlimit(RLIMIT_NOFILE, &before);
 		CHECK(open_descriptors() == descriptors);
 	}
+	ward_spec_free(streams);
 	CHECK(fine + refused == 21 && refused > 0);
 	CHECK(use_all(s));
 	ward_spec_free(s);
