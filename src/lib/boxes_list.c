@@ -137,7 +137,7 @@ static int look(int state_fd, const char *id, struct box_info *ret_info)
 	if (r < 0)
 		return r;
 	snprintf(ret_info->id, sizeof(ret_info->id), "%s", id);
-	ret_info->alive = alive && ret_info->state != BOX_ENDED;	/* one that has ended may still be on its way out */
+	ret_info->alive = alive && ret_info->state != BOX_ENDED && ret_info->state != BOX_DEAD;	/* one that has ended may still be on its way out */
 	ret_info->recovered = ret_info->state == BOX_DEAD;
 	if (!alive && ret_info->state != BOX_ENDED)
 		ret_info->state = BOX_DEAD;
@@ -266,7 +266,7 @@ void boxes_mark_dead(const char *id)
 	auto_fd dir = boxes_open_dir(id, &ignored);
 	auto_fd info = dir < 0 ? -1 : openat(dir, "info", O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
-	if (info >= 0 && flock(info, LOCK_EX | LOCK_NB) == 0)
+	if (info >= 0 && flock(info, LOCK_SH | LOCK_NB) == 0)	/* shared: to others it must not seem alive */
 		(void)!pwrite(info, "D", 1, BOXES_STATE_AT);
 	boxes_remove_runtime(id);
 }
