@@ -100,7 +100,7 @@ static int copy_out(const struct transfer *t, const struct box_info *box, struct
 	int r;
 
 	base_name(t->inside, base, sizeof(base));
-	r = copy_open_place(t->host, base, box->workspace, &place, e);
+	r = copy_open_place(t->host, base, &box->writable, &place, e);
 	if (r == 0)
 		r = start(t, box, &c, &a, e);
 	if (r == 0)
@@ -117,7 +117,7 @@ static int copy_in(const struct transfer *t, const struct box_info *box, struct 
 	struct client_answer a = { 0 };
 	struct client c = NO_CLIENT;
 	struct ward_err inside = { 0 };
-	auto_fd source = copy_open_source(t->host, box->workspace, e);
+	auto_fd source = copy_open_source(t->host, &box->writable, e);
 	int r = source < 0 ? source : start(t, box, &c, &a, e);
 
 	if (r == 0) {

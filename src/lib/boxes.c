@@ -28,6 +28,7 @@
 #include "lib/store_internal.h"
 
 #define COMMAND_KEPT 2048	/* bytes of the command line */
+#define WRITABLE_KEPT 16384	/* bytes of what tells the directories that can be written */
 
 int boxes_open_state(struct ward_err *e)
 {
@@ -58,6 +59,21 @@ static void put_line(struct buf *b, const char *key, const char *value)
 	buf_puts(b, "\n");
 }
 
+/* What ward cp must know: links in there may be the sandbox's. */
+static void put_writable(const struct plan *p, struct buf *text)
+{
+	auto_buf lines = { 0 };
+
+	for (size_t i = 0; i < p->mount_count; i++)
+		if (p->mounts[i].kind == MOUNT_BIND && p->mounts[i].from_policy && p->mounts[i].writable &&
+		    strcmp(p->mounts[i].source, p->workspace) != 0)
+			put_line(&lines, "writable", p->mounts[i].source);
+	if (lines.failed || lines.len > WRITABLE_KEPT)
+		buf_puts(text, "writable /\n");	/* too many to tell: it could be anywhere */
+	else
+		buf_add(text, lines.len ? lines.data : "", lines.len);
+}
+
 static void write_info(const struct plan *p, const char *name, struct buf *text)
 {
 	size_t room = COMMAND_KEPT;
@@ -68,6 +84,7 @@ static void write_info(const struct plan *p, const char *name, struct buf *text)
 	if (name)
 		put_line(text, "name", name);
 	put_line(text, "workspace", p->workspace);
+	put_writable(p, text);
 	for (char *const *word = p->spec->argv; word && *word; word++) {
 		size_t n = strlen(*word);
 

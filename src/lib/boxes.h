@@ -24,6 +24,7 @@ struct box_info {
 	uint64_t started_ms, ended_ms;	/* of the wall clock; ended_ms 0: not known */
 	int exit_code, exit_signal;	/* BOX_ENDED */
 	char *workspace;		/* owned */
+	struct strv writable;		/* directories of the host that the sandbox can write: the workspace, and what was given so */
 	struct strv command;		/* cut off when long; empty: idle */
 };
 

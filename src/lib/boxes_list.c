@@ -50,6 +50,7 @@ bool boxes_is_name(const char *name)
 void box_info_clear(struct box_info *i)
 {
 	free(i->workspace);
+	strv_free(&i->writable);
 	strv_free(&i->command);
 	*i = (struct box_info){ 0 };
 }
@@ -78,11 +79,14 @@ static int read_line(struct box_info *i, const char *key, char *value)
 	} else if (strcmp(key, "workspace") == 0) {
 		free(i->workspace);
 		i->workspace = strdup(value);
-		return i->workspace ? 0 : -ENOMEM;
+		strv_add(&i->writable, value);
+		return i->workspace && !i->writable.failed ? 0 : -ENOMEM;
+	} else if (strcmp(key, "writable") == 0) {
+		strv_add(&i->writable, value);
 	} else if (strcmp(key, "word") == 0) {
 		strv_add(&i->command, value);
 	}
-	return i->command.failed ? -ENOMEM : 0;
+	return i->command.failed || i->writable.failed ? -ENOMEM : 0;
 }
 
 int boxes_parse(const char *text, size_t n, struct box_info *ret_info)
@@ -121,7 +125,7 @@ static bool is_id(const char *name)
 
 static int look(int state_fd, const char *id, struct box_info *ret_info)
 {
-	char path[64], text[16384];
+	char path[64], text[INFO_MAX];
 	auto_fd fd = -1;
 	bool alive;
 	ssize_t n;
@@ -133,7 +137,7 @@ static int look(int state_fd, const char *id, struct box_info *ret_info)
 		return -errno;
 	alive = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 	n = read(fd, text, sizeof(text));
-	r = n < 0 ? -errno : boxes_parse(text, (size_t)n, ret_info);
+	r = n < 0 ? -errno : n == (ssize_t)sizeof(text) ? -EFBIG : boxes_parse(text, (size_t)n, ret_info);
 	if (r < 0)
 		return r;
 	snprintf(ret_info->id, sizeof(ret_info->id), "%s", id);

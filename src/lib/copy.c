@@ -1,7 +1,7 @@
 /*
  * What a sandbox says when files are copied out of it, and where on the host they may go. In: records (guest/protocol.h) that
  * hostile code may have chosen. Out: files beneath one place. Runs with the user's rights. A name is checked before it is used,
- * its parents are opened beneath the place through no link, and the file itself is made new: whoever can write there
+ * its parents are opened beneath the place (copy_place.c) through no link, and the file itself is made new: whoever can write there
  * meanwhile (a place in the workspace) gains nothing by turning names around. Links are made only if they stay within the
  * copied tree.
  */
@@ -64,7 +64,8 @@ int copy_check_name(const char *name, size_t n)
 
 bool copy_link_stays(const char *path, const char *target, size_t target_len)
 {
-	long depth = 0;
+	size_t depth = 0;
+	bool down = false;
 
 	if (!target_len || target[0] == '/' || memchr(target, 0, target_len))
 		return false;
@@ -75,89 +76,15 @@ bool copy_link_stays(const char *path, const char *target, size_t target_len)
 
 		if (i < target_len && target[i] != '/')
 			continue;
-		if (len == 2 && target[begin] == '.' && target[begin + 1] == '.')
-			depth--;
-		else if (len && !(len == 1 && target[begin] == '.'))
-			depth++;
-		if (depth < 0)
-			return false;
+		if (len == 2 && target[begin] == '.' && target[begin + 1] == '.') {
+			if (down || depth-- == 0)
+				return false;	/* behind a name it depends on what stands there: that may be a link up */
+		} else if (len && !(len == 1 && target[begin] == '.')) {
+			down = true;
+		}
 		begin = i + 1;
 	}
 	return true;
-}
-
-/* ---- places on the host ---- */
-
-/* The path beneath workspace if it lies there, by its words; NULL: it does not. The caller frees *ret_whole. */
-static const char *beneath(const char *path, const char *workspace, char **ret_whole)
-{
-	auto_free char *here = realpath(".", NULL);
-	size_t n = strlen(workspace);
-
-	*ret_whole = here ? path_join(here, path) : NULL;
-	if (!*ret_whole || !path_is_beneath(*ret_whole, workspace))
-		return NULL;
-	return (*ret_whole)[n] == '/' ? *ret_whole + n + 1 : ".";
-}
-
-static int open_at_host(const char *path, const char *workspace, int flags, struct ward_err *e)
-{
-	auto_free char *whole = NULL;
-	const char *rest = workspace ? beneath(path, workspace, &whole) : NULL;
-	int fd;
-
-	if (!rest) {
-		fd = open(path, flags | O_CLOEXEC);
-		return fd < 0 ? ward_fail_errno(e, "cannot open %.300s", path) : fd;
-	}
-	auto_fd top = open(workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (top < 0)
-		return ward_fail_errno(e, "cannot open %.300s", workspace);
-	fd = path_open_nolink(top, rest, flags, e);
-	if (fd < 0 && e->code == ELOOP)
-		ward_remedy(e, "the sandbox can write that directory and may have made the link: name what it stands for");
-	return fd;
-}
-
-int copy_open_source(const char *path, const char *workspace, struct ward_err *e)
-{
-	struct stat st;
-	auto_fd fd = open_at_host(path, workspace, O_RDONLY | O_NONBLOCK, e);
-
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0 || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
-		return ward_fail(e, EINVAL, "%.300s is neither a file nor a directory", path);
-	return take_fd(&fd);
-}
-
-int copy_open_place(const char *path, const char *base, const char *workspace, struct copy_place *ret_place,
-		    struct ward_err *e)
-{
-	struct ward_err probe = { 0 };
-	char *slash;
-	int fd = open_at_host(path, workspace, O_PATH | O_DIRECTORY, &probe);
-
-	*ret_place = (struct copy_place){ .dir_fd = fd };
-	if (fd >= 0 && *base) {
-		snprintf(ret_place->name, sizeof(ret_place->name), "%s", base);
-		return 0;
-	}
-	if (fd >= 0)
-		close(fd);
-	auto_free char *copy = strdup(path);
-	if (!copy)
-		return ward_fail(e, ENOMEM, "out of memory");
-	for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
-		copy[n - 1] = '\0';
-	slash = strrchr(copy, '/');
-	snprintf(ret_place->name, sizeof(ret_place->name), "%s", slash ? slash + 1 : copy);
-	if (slash)
-		slash[slash == copy] = '\0';
-	if (copy_check_name(ret_place->name, strlen(ret_place->name)) < 0 || !ret_place->name[0])
-		return ward_fail(e, EINVAL, "%.300s is no name for a copy", path);
-	ret_place->dir_fd = open_at_host(slash ? copy : ".", workspace, O_PATH | O_DIRECTORY, e);
-	return ret_place->dir_fd < 0 ? ret_place->dir_fd : 0;
 }
 
 /* ---- records ---- */

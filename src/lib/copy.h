@@ -27,9 +27,9 @@ must_check int copy_check_name(const char *name, size_t n);
 /* Whether a link with this target, found at path (both relative to what is copied), stays within it. A pure function. */
 bool copy_link_stays(const char *path, const char *target, size_t target_len);
 
-/* Opens what shall be copied in. What lies in `workspace`, which the sandbox may change, is opened through no link at all:
+/* Opens what shall be copied in. No link is followed that stands in one of `writable`, the directories that the sandbox can write:
  * it could lead to anything of the user's. */
-must_check int copy_open_source(const char *path, const char *workspace, struct ward_err *e);
+must_check int copy_open_source(const char *path, const struct strv *writable, struct ward_err *e);
 /* Writes the tree at source_fd to out_fd as records. */
 must_check int copy_send(int out_fd, int source_fd, struct copy_report *report, struct ward_err *e);
 
@@ -38,8 +38,8 @@ struct copy_place {
 	int dir_fd;
 	char name[256];
 };
-/* Finds it: path itself, or path/base where path is a directory. Through no link in `workspace`. */
-must_check int copy_open_place(const char *path, const char *base, const char *workspace, struct copy_place *ret_place,
+/* Finds it: path itself, or path/base where path is a directory. Through no link in `writable`. */
+must_check int copy_open_place(const char *path, const char *base, const struct strv *writable, struct copy_place *ret_place,
 			       struct ward_err *e);
 /* Makes files of the records that come from in_fd, which a sandbox wrote: nothing outside of the place is touched, no link is
  * followed, no mode is more than permissions. */
