@@ -173,7 +173,7 @@ static bool is_empty(int lock_fd)
 
 int volume_remove(const char *name, struct ward_err *e)
 {
-	auto_free char *copy = strdup(name), *state = NULL;
+	auto_free char *copy = NULL, *state = NULL;
 	auto_buf lock_path = { 0 }, path = { 0 };
 	auto_fd state_fd = store_open(e), lock_fd = -1;
 	enum volume_kind kind;
@@ -185,6 +185,7 @@ int volume_remove(const char *name, struct ward_err *e)
 	r = store_path(&state, e);
 	if (r < 0)
 		return r;
+	copy = strdup(name);
 	if (!copy || !split_name(copy, &kind, &lock, &data))
 		return ward_fail(e, ENOENT, "%.200s is not the name of a volume", name);
 	buf_printf(&lock_path, "%s/%s/%s", state, volume_dirs[kind], lock);
