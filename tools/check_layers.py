@@ -27,6 +27,7 @@ SHARED = {
     'guest/protocol.h': {'lib', 'engine'},  # what supervisor and ward-init say to each other
     'guest/image.h': {'lib', 'engine'},     # the bytes of ward-init, which ward carries
     'gateway/rules.h': {'lib'},             # pure: the plan compiles the rules that the gateway decides by
+    'gateway/upstream.h': {'lib'},          # pure: the plan reads the proxy's URL
     'gateway/protocol.h': {'lib'},          # what supervisor and gateway say to each other
 }
 

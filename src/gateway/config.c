@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "gateway/upstream.h"
+
 int config_read(struct rules **ret_rules, struct gate_config *ret_config, struct ward_err *e)
 {
 	struct gate_config config;
@@ -26,5 +28,20 @@ int config_read(struct rules **ret_rules, struct gate_config *ret_config, struct
 		return ward_fail(e, -r, "the gateway's rules cannot be read");
 	if (ret_config)
 		*ret_config = config;
+	return 0;
+}
+
+int config_read_proxy(struct upstream *ret, struct ward_err *e)
+{
+	struct gate_config config;
+
+	memset(ret, 0, sizeof(*ret));
+	if (pread(GATE_FD_CONFIG, &config, sizeof(config), 0) != (ssize_t)sizeof(config))
+		return ward_fail(e, EINVAL, "the gateway was started without a configuration");
+	if (!config.proxy_bytes)
+		return 0;
+	if (config.proxy_bytes != sizeof(*ret) ||
+	    pread(GATE_FD_CONFIG, ret, sizeof(*ret), (off_t)(sizeof(config) + config.rules_bytes)) != (ssize_t)sizeof(*ret) || !ret->port)
+		return ward_fail(e, EINVAL, "the gateway's configuration is incomplete");
 	return 0;
 }

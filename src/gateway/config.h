@@ -7,4 +7,8 @@
 /* Reads it from its descriptor, which stays open. ret_config may be NULL. The rules are the caller's, for rules_free(). */
 must_check int config_read(struct rules **ret_rules, struct gate_config *ret_config, struct ward_err *e);
 
+/* The upstream proxy; ret->port is 0 when there is none. For dial. */
+struct upstream;
+must_check int config_read_proxy(struct upstream *ret, struct ward_err *e);
+
 #endif

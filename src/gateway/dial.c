@@ -8,6 +8,9 @@
  * does not matter. Several addresses are tried in turn, the next after a quarter of a second or when one fails (RFC 8305);
  * the first that connects wins. Bounded: DIAL_MAX requests at a time, each for DIAL_MS.
  *
+ * Where the policy has an upstream proxy, everything but the host's services goes through it: names are its to resolve, literal
+ * addresses are checked here, and its own address is the operator's choice.
+ *
  * Rights: socket, connect, send and receive; no file, no exec (tables/procs.def).
  */
 #include <errno.h>
@@ -23,6 +26,7 @@
 #include "gateway/lookup.h"
 #include "gateway/proc.h"
 #include "gateway/protocol.h"
+#include "gateway/talk.h"
 
 #define DIAL_MAX 1024
 #define DIAL_MS 30000
@@ -43,12 +47,16 @@ struct attempt {
 	struct verdict refused;		/* why the last address was refused */
 	bool was_refused;
 	uint64_t next_at_ms, end_at_ms;
+	bool by_proxy;
+	struct host target;		/* what the proxy is asked for */
+	struct upstream_talk *talk;	/* owned; on the one socket that is left */
 };
 
 struct dial {
 	int epoll_fd, front_fd;
 	struct lookup *lookup;
 	struct rules *rules;
+	struct upstream proxy;		/* port 0: none */
 	struct attempt attempts[DIAL_MAX];
 	size_t busy;
 	bool gone;			/* front is */
@@ -76,6 +84,7 @@ static void answer(struct dial *d, struct attempt *a, const struct dial_answer *
 	for (int i = 0; i < TRIES; i++)
 		own_close_fd(&a->fds[i]);
 	own_close_fd(&fd);
+	free(take_ptr(a->talk));
 	a->used = false;
 	d->busy--;
 }
@@ -89,9 +98,34 @@ static void give_up(struct dial *d, struct attempt *a)
 		said.verdict = a->refused;
 		said.error = EACCES;
 	} else {
-		verdict_refuse(&said.verdict, a->count ? REASON_UNREACHABLE : REASON_UNRESOLVED);
+		verdict_refuse(&said.verdict, a->by_proxy ? REASON_UPSTREAM : a->count ? REASON_UNREACHABLE : REASON_UNRESOLVED);
 	}
 	answer(d, a, &said, -1);
+}
+
+/* Connected to the proxy: the others are not needed any more, this one is talked to. */
+static void begin_talk(struct dial *d, struct attempt *a, int slot)
+{
+	uint32_t number = (uint32_t)(a - d->attempts) * TRIES + (uint32_t)slot;
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u64 = (uint64_t)TAG_TRY << 32 | number };
+	int r;
+
+	for (int i = 0; i < TRIES; i++)
+		if (i != slot) {
+			own_close_fd(&a->fds[i]);
+			a->fds[i] = -1;
+		}
+	a->next_at_ms = 0;
+	a->next = a->count;
+	a->talk = malloc(sizeof(*a->talk));
+	r = a->talk ? talk_begin(a->fds[slot], a->talk, &d->proxy, &a->target, a->verdict.port) : -ENOMEM;
+	if (r == 0 && epoll_ctl(d->epoll_fd, EPOLL_CTL_MOD, a->fds[slot], &event) < 0 &&
+	    epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, a->fds[slot], &event) < 0)
+		r = -errno;
+	if (r < 0) {
+		a->error = -r;
+		give_up(d, a);
+	}
 }
 
 static void connected(struct dial *d, struct attempt *a, int slot)
@@ -102,6 +136,26 @@ static void connected(struct dial *d, struct attempt *a, int slot)
 	said.verdict.ip = a->tried[slot];
 	epoll_ctl(d->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	answer(d, a, &said, fd);
+}
+
+static void reached(struct dial *d, struct attempt *a, int slot)
+{
+	if (a->by_proxy)
+		begin_talk(d, a, slot);
+	else
+		connected(d, a, slot);
+}
+
+static void go_on_talking(struct dial *d, struct attempt *a, int slot)
+{
+	int r = talk_step(a->fds[slot], a->talk, &d->proxy);
+
+	if (r > 0) {
+		connected(d, a, slot);
+	} else if (r < 0) {
+		a->error = -r;
+		give_up(d, a);
+	}
 }
 
 /* -- addresses */
@@ -182,20 +236,22 @@ static void try_next(struct dial *d, struct attempt *a)
 
 	while (a->next < a->count && slot >= 0) {
 		const struct ip *ip = &a->ips[a->next++];
-		struct addr_own own = { .items = ip, .len = a->verdict.reach != REACH_SERVICE && is_own(ip) };
+		struct addr_own own = { .items = ip, .len = a->verdict.reach != REACH_SERVICE && !a->by_proxy && is_own(ip) };
 		uint32_t number = (uint32_t)(a - d->attempts) * TRIES + (uint32_t)slot;
 		struct epoll_event event = { .events = EPOLLOUT, .data.u64 = (uint64_t)TAG_TRY << 32 | number };
 		struct verdict v;
 		bool done;
 		int fd;
 
-		decide_address(&a->verdict, ip, &own, &v);
+		v = a->verdict;
+		if (!a->by_proxy)
+			decide_address(&a->verdict, ip, &own, &v);
 		if (!v.allow) {
 			a->refused = v;
 			a->was_refused = true;
 			continue;
 		}
-		fd = open_try(ip, a->verdict.port, &done);
+		fd = open_try(ip, a->by_proxy ? d->proxy.port : a->verdict.port, &done);
 		if (fd < 0) {
 			a->error = -fd;
 			continue;
@@ -203,7 +259,7 @@ static void try_next(struct dial *d, struct attempt *a)
 		a->fds[slot] = fd;
 		a->tried[slot] = *ip;
 		if (done) {
-			connected(d, a, slot);
+			reached(d, a, slot);
 			return;
 		}
 		if (epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0) {
@@ -243,10 +299,14 @@ static void on_try(struct dial *d, uint32_t number)
 
 	if (!a->used || a->fds[slot] < 0)
 		return;
+	if (a->talk) {
+		go_on_talking(d, a, slot);
+		return;
+	}
 	if (getsockopt(a->fds[slot], SOL_SOCKET, SO_ERROR, &error, &n) < 0)
 		error = errno;
 	if (!error) {
-		connected(d, a, slot);
+		reached(d, a, slot);
 		return;
 	}
 	a->error = error;
@@ -257,12 +317,36 @@ static void on_try(struct dial *d, uint32_t number)
 
 /* -- front */
 
-/* What front sent is whole only if its texts end. */
+/* What front sent is believed only if it is what reading it again would make. */
 static bool is_sound(const struct want *w)
 {
-	return (w->host.kind == HOST_NAME && w->host.len <= HOSTNAME_MAX &&
-		strnlen(w->host.name, sizeof(w->host.name)) == w->host.len) ||
+	struct host again;
+
+	return (w->host.kind == HOST_NAME && w->host.len <= HOSTNAME_MAX && !w->host.name[w->host.len] &&
+		host_read(w->host.name, w->host.len, &again) == HOST_FINE && host_equal(&again, &w->host)) ||
 	       (w->host.kind == HOST_ADDRESS && (w->host.ip.family == 4 || w->host.ip.family == 6));
+}
+
+/* Through the proxy: a literal address is checked as any, a name is left to it. */
+static void begin_by_proxy(struct dial *d, struct attempt *a, const struct host *target)
+{
+	struct addr_own own = { .items = &a->verdict.ip, .len = a->verdict.reach != REACH_NAME && is_own(&a->verdict.ip) };
+	uint32_t number = (uint32_t)(a - d->attempts);
+
+	if (a->verdict.reach != REACH_NAME) {
+		decide_address(&a->verdict, &a->verdict.ip, &own, &a->refused);
+		a->was_refused = !a->refused.allow;
+	}
+	if (a->was_refused) {
+		give_up(d, a);
+		return;
+	}
+	a->by_proxy = true;
+	a->target = *target;
+	if (d->proxy.host.kind == HOST_NAME)
+		lookup_find(d->lookup, &d->proxy.host, number);
+	else
+		found(d, number, &d->proxy.host.ip, 1);
 }
 
 static void begin(struct dial *d, const struct dial_request *request)
@@ -283,6 +367,8 @@ static void begin(struct dial *d, const struct dial_request *request)
 		a->refused = a->verdict;
 		a->was_refused = true;
 		give_up(d, a);
+	} else if (d->proxy.port && a->verdict.reach != REACH_SERVICE) {
+		begin_by_proxy(d, a, &request->want.host);
 	} else if (a->verdict.reach == REACH_NAME) {
 		lookup_find(d->lookup, &request->want.host, number);
 	} else {
@@ -376,7 +462,7 @@ int dial_main(void)
 		return 125;
 	d->front_fd = GATE_FD_CONTROL;
 	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (config_read(&d->rules, NULL, &e) < 0)
+	if (config_read(&d->rules, NULL, &e) < 0 || config_read_proxy(&d->proxy, &e) < 0)
 		return 125;
 	if (d->epoll_fd < 0 || epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, d->front_fd, &event) < 0 ||
 	    lookup_new(d->epoll_fd, TAG_LOOKUP, fcntl(GATE_FD_HOSTS, F_GETFD) < 0 ? -1 : GATE_FD_HOSTS, found, d,

@@ -163,7 +163,7 @@ static unsigned proxy_status(const struct verdict *v)
 	static const struct {
 		uint8_t reason;
 		unsigned status;
-	} rows[] = { { REASON_UNRESOLVED, 502 }, { REASON_UNREACHABLE, 502 }, { REASON_LIMIT_CONNECTIONS, 429 },
+	} rows[] = { { REASON_UNRESOLVED, 502 }, { REASON_UNREACHABLE, 502 }, { REASON_UPSTREAM, 502 }, { REASON_LIMIT_CONNECTIONS, 429 },
 		     { REASON_LIMIT_RATE, 429 }, { REASON_PROXY_BAD, 400 } };
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)

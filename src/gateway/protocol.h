@@ -20,10 +20,11 @@ enum { GATE_FD_CONTROL = 3, GATE_FD_CONFIG, GATE_FD_HOSTS, GATE_FDS_END };
 #define GATE_MAGIC 0x77677431
 #define GATE_MATCHES_MAX 64
 
-/* The configuration: this, then rules_bytes of encoded rules. */
+/* The configuration: this, then rules_bytes of encoded rules, then proxy_bytes (struct upstream, or nothing), which only dial
+ * reads: the credentials are not front's business. */
 struct gate_config {
 	uint32_t magic;
-	uint32_t rules_bytes;
+	uint32_t rules_bytes, proxy_bytes;
 	uint32_t match_count;
 	struct net_match matches[GATE_MATCHES_MAX];	/* what the kernel brings; all else it has refused */
 };

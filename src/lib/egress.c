@@ -77,10 +77,13 @@ static int write_config(const struct plan *p, struct ward_err *e)
 	if (r < 0 || fd < 0)
 		return ward_fail(e, r < 0 ? -r : errno, "cannot write the gateway's rules");
 	config.rules_bytes = (uint32_t)rules.len;
+	config.proxy_bytes = p->net.proxy ? sizeof(*p->net.proxy) : 0;
 	memcpy(config.matches, p->net.matches, sizeof(config.matches));
 	r = io_write_all(fd, &config, sizeof(config));
 	if (r == 0)
 		r = io_write_all(fd, rules.data, rules.len);
+	if (r == 0 && p->net.proxy)
+		r = io_write_all(fd, p->net.proxy, sizeof(*p->net.proxy));
 	if (r < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		return ward_fail(e, EIO, "cannot write the gateway's rules");
 	return take_fd(&fd);

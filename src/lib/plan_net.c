@@ -6,6 +6,7 @@
 #include "lib/plan_net.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void add_match(struct plan_net *n, const struct net_match *m)
@@ -67,6 +68,19 @@ static void add_services(struct plan_net *n, const struct rules *rules)
 	}
 }
 
+static int read_proxy(const struct policy *p, struct plan_net *n, struct ward_err *e)
+{
+	int r;
+
+	if (!p->net_upstream_proxy)
+		return 0;
+	n->proxy = calloc(1, sizeof(*n->proxy));
+	if (!n->proxy)
+		return ward_fail(e, ENOMEM, "out of memory");
+	r = upstream_parse(p->net_upstream_proxy, n->proxy, e);
+	return r < 0 ? ward_wrap(e, "network.upstream_proxy") : 0;
+}
+
 int plan_net_fill(const struct policy *p, struct plan_net *n, struct ward_err *e)
 {
 	static const uint16_t usual[] = { 443, 80, 22 };
@@ -76,6 +90,8 @@ int plan_net_fill(const struct policy *p, struct plan_net *n, struct ward_err *e
 	if (!n->on)
 		return 0;
 	r = rules_compile(p, 1, &n->rules, e);
+	if (r == 0)
+		r = read_proxy(p, n, e);
 	if (r < 0)
 		return r;
 	for (uint32_t i = 0; i < n->rules->n_items; i++)
@@ -91,5 +107,8 @@ int plan_net_fill(const struct policy *p, struct plan_net *n, struct ward_err *e
 void plan_net_clear(struct plan_net *n)
 {
 	rules_free(n->rules);
+	if (n->proxy)
+		explicit_bzero(n->proxy, sizeof(*n->proxy));
+	free(n->proxy);
 	*n = (struct plan_net){ 0 };
 }

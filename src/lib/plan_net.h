@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "lib/net.h"
 #include "gateway/rules.h"
+#include "gateway/upstream.h"
 #include "policy/policy.h"
 
 #define PLAN_NET_MATCHES_MAX 64
@@ -12,6 +13,7 @@
 struct plan_net {
 	bool on;
 	struct rules *rules;		/* owned */
+	struct upstream *proxy;		/* that the gateway has to use; owned, NULL: none */
 	struct net_match matches[PLAN_NET_MATCHES_MAX];	/* what the kernel brings to the gateway */
 	size_t match_count;
 	uint16_t ports[NET_PORTS_MAX];	/* of the policy; more than fit: not on a kernel without nf_tables */

@@ -175,7 +175,7 @@ def attempts(t, world, *lines, rules=None, wrap=(), **network):
                        report=True, timeout=60)
     t.equal(r.rc, 0, "exit code")
     t.check("slow:" not in r.out, f"an attempt took long: {r.out}")
-    return dict(line.split(" -> ") for line in r.out.splitlines()), r.report
+    return dict(line.split(" -> ") for line in r.out.splitlines() if " -> " in line), r.report
 
 
 def scene(s, rules=None, names=None, **network):

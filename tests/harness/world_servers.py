@@ -2,8 +2,10 @@
 
 DNS over UDP and TCP on 192.0.2.53; on every address: TLS with HTTP/1.1 on 443 and 8443, plain HTTP on 80 and 8080, echo on 7
 and 5432 (a first line "SIZE n" is answered with n bytes), a greeting first on 22;
-UDP on 443 and 5432. All that happens goes to DIRECTORY/log.
+UDP on 443 and 5432; proxies for user "agent" with password "s3:cret", HTTP on 3128 and SOCKS5 on 1080 (8443 makes every TLS
+client send a second greeting). All that happens goes to DIRECTORY/log.
 """
+import base64
 import hashlib
 import http.server
 import json
@@ -72,6 +74,75 @@ class Echo(socketserver.BaseRequestHandler):
         while data:
             self.request.sendall(data)
             data = self.request.recv(65536)
+
+
+class Proxy(socketserver.BaseRequestHandler):
+    """HTTP CONNECT and SOCKS5; says in one piece with its answer what the server says first, if that is soon."""
+    LOGIN = ("agent", "s3:cret")
+
+    def handle(self):
+        self.file = self.request.makefile("rb", buffering=0)
+        first = self.file.read(1)
+        target = self.socks() if first == b"\x05" else self.http(first)
+        if not target:
+            return
+        name, port = target
+        log(f"proxy {name} {port}")
+        addresses = NAMES.get(name, [name])
+        try:
+            server = socket.create_connection((addresses[0], port), 10)
+        except OSError:
+            self.request.sendall(b"\5\4\0\1\0\0\0\0\0\0" if first == b"\x05" else b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
+            return
+        server.settimeout(0.2)
+        try:
+            early = server.recv(1000)
+        except TimeoutError:
+            early = b""
+        server.settimeout(None)
+        self.request.sendall((b"\5\0\0\1\0\0\0\0\0\0" if first == b"\x05" else b"HTTP/1.1 200 Yes\r\nVia: proxy\r\n\r\n") + early)
+        back = threading.Thread(target=self.copy, args=(server, self.request), daemon=True)
+        back.start()
+        self.copy(self.request, server)
+        back.join()
+
+    def http(self, head):
+        while not head.endswith(b"\r\n\r\n"):
+            head += self.file.read(1) or b"\r\n\r\n"
+        words = head.decode().split("\r\n")[0].split(" ")
+        login = base64.b64encode(":".join(self.LOGIN).encode()).decode()
+        if f"Proxy-Authorization: Basic {login}\r\n" not in head.decode():
+            log("proxy login refused")
+            self.request.sendall(b"HTTP/1.1 407 Who are you\r\nProxy-Authenticate: Basic\r\n\r\n")
+            return None
+        name, port = words[1].rsplit(":", 1)
+        return name.strip("[]"), int(port)
+
+    def socks(self):
+        methods = self.file.read(self.file.read(1)[0])
+        if 2 not in methods:
+            self.request.sendall(b"\5\xff")
+            return None
+        self.request.sendall(b"\5\2")
+        self.file.read(1)
+        login = tuple(self.file.read(self.file.read(1)[0]).decode() for _ in range(2))
+        self.request.sendall(b"\1\0" if login == self.LOGIN else b"\1\1")
+        if login != self.LOGIN:
+            log("proxy login refused")
+            return None
+        kind = self.file.read(4)[3]
+        name = self.file.read(self.file.read(1)[0]).decode() if kind == 3 else socket.inet_ntop(
+            socket.AF_INET if kind == 1 else socket.AF_INET6, self.file.read(4 if kind == 1 else 16))
+        return name, struct.unpack(">H", self.file.read(2))[0]
+
+    @staticmethod
+    def copy(source, target):
+        try:
+            while data := source.recv(65536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
 
 
 class Greet(socketserver.BaseRequestHandler):
@@ -145,7 +216,7 @@ def main():
     serve(socketserver.ThreadingUDPServer(("192.0.2.53", 53), Dns))
     for port in (443, 5432):
         serve(socketserver.ThreadingUDPServer(("0.0.0.0", port), Sink))
-    for port, handler in ((7, Echo), (5432, Echo), (22, Greet), (80, Web), (8080, Web), (443, Web), (8443, Web)):
+    for port, handler in ((7, Echo), (5432, Echo), (22, Greet), (80, Web), (8080, Web), (443, Web), (8443, Web), (3128, Proxy), (1080, Proxy)):
         server = Server(("0.0.0.0", port), handler)
         if port in (443, 8443):
             server.tls = tls if port == 443 else retry
