@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/apply.h"
+#include "lib/changes_internal.h"
 #include "lib/plan_root.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
@@ -54,6 +55,18 @@ static void fuzz_link(const char *text, size_t n)
 		abort();
 }
 
+static void fuzz_applied(const char *text, size_t n)
+{
+	struct applied_list l;
+
+	if (changes_applied_read(text, n, &l) < 0)
+		return;
+	for (size_t i = 0; i < l.len; i++)
+		if (changes_applied_at(&l, l.items[i].path) < l.items[i].ns)
+			abort();	/* the last time counts */
+	changes_applied_clear(&l);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
 	const char *text = (const char *)bytes;
@@ -61,6 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	fuzz_record(text, n);
 	fuzz_intent(text, n);
 	fuzz_link(text, n);
+	fuzz_applied(text, n);
 	free(plan_mount_beneath(text, n, "/home/user/ws"));
 	return 0;
 }

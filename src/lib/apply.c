@@ -15,9 +15,12 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/xattr.h>
+#include <time.h>
 
 #include "base/io.h"
+#include "lib/changes_internal.h"
 #include "lib/remove.h"
+#include "lib/review_internal.h"
 
 #define LOG_MAX (256u << 20)
 
@@ -71,6 +74,24 @@ static enum pass pass_of(const struct changes *c, const bool *way, size_t i)
 	return way[i] ? PASS_GIVE_WAY : PASS_DELETE;
 }
 
+/* A change that is in the workspace now leaves the review. In a directory that was made anew it must stay, or it would look deleted
+ * there; that it is done is noted. */
+static int leave_review(struct applying *a, const struct change *c)
+{
+	auto_buf line = { 0 };
+	struct timespec now;
+	int status;
+
+	if (!c->opaque || c->kind == CHANGE_DELETED) {
+		apply_drop(a->review, c);
+		return 0;
+	}
+	clock_gettime(CLOCK_REALTIME, &now);
+	changes_applied_line(&line, c->path, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
+	status = line.failed ? -ENOMEM : io_write_all(a->applied_fd, line.data, line.len);
+	return status < 0 ? ward_fail(a->e, -status, "cannot note what was applied: %s", strerror(-status)) : 0;
+}
+
 static int do_one(struct applying *a, size_t i)
 {
 	const struct change *c = &a->report->changes.items[i];
@@ -84,7 +105,9 @@ static int do_one(struct applying *a, size_t i)
 	if (status == 1)
 		a->report->outcomes[i] = APPLY_CONFLICT;
 	else if (!S_ISDIR(c->new_mode))
-		apply_drop(a->review, c);
+		status = leave_review(a, c);
+	if (status < 0)
+		return status;
 	progress_step(a->request->progress, "paths applied");
 	if (a->request->stop && a->request->stop(a->request->ctx))
 		return ward_fail(a->e, EINTR, "interrupted; what was not applied is still in the review of %s", a->review->id);
@@ -162,11 +185,20 @@ static void relax_dirs(const struct applying *a)
 	}
 }
 
+/* From here on changed directories of the workspace tell nothing about others. */
+static int mark_applied(struct applying *a)
+{
+	a->applied_fd = openat(a->review->dir_fd, REVIEW_APPLIED, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return a->applied_fd < 0 ? ward_fail_errno(a->e, "cannot note that the review of %s is being applied", a->review->id) : 0;
+}
+
 static int do_all(struct applying *a)
 {
 	auto_free bool *way = calloc(a->report->changes.len + 1, sizeof(*way));
-	int status = way ? apply_log_begin(a) : ward_fail(a->e, ENOMEM, "out of memory");
+	int status = way ? mark_applied(a) : ward_fail(a->e, ENOMEM, "out of memory");
 
+	if (status == 0)
+		status = apply_log_begin(a);
 	if (status == 0)
 		mark_way(&a->report->changes, way);
 	if (status == 0)
@@ -214,7 +246,7 @@ static int read_and_decide(struct applying *a)
 
 int apply_run(struct review *r, const struct apply_request *q, struct apply_report *ret_report, struct ward_err *e)
 {
-	struct applying a = { .review = r, .request = q, .report = ret_report, .e = e, .log_fd = -1 };
+	struct applying a = { .review = r, .request = q, .report = ret_report, .e = e, .log_fd = -1, .applied_fd = -1 };
 	int status;
 
 	*ret_report = (struct apply_report){ 0 };
@@ -228,6 +260,7 @@ int apply_run(struct review *r, const struct apply_request *q, struct apply_repo
 			ret_report->finished = status == 0;
 		}
 		apply_log_end(&a);
+		own_close_fd(&a.applied_fd);
 	}
 	count_outcomes(ret_report);
 	return status;

@@ -15,6 +15,7 @@ struct applying {
 	struct apply_report *report;
 	struct ward_err *e;
 	int log_fd;		/* the intent log, owned; -1: a dry run */
+	int applied_fd;		/* the review's list of what was applied, owned; -1: a dry run */
 	char token[APPLY_TOKEN_MAX];
 };
 

@@ -21,9 +21,11 @@
 #include <sys/xattr.h>
 #include <time.h>
 
+#include "base/io.h"
 #include "base/path.h"
 #include "lib/changes_internal.h"
 #include "lib/guard_internal.h"
+#include "lib/review_internal.h"
 
 #define PATH_LONGEST 16384		/* four times what the kernel takes in one call */
 #define LIST_BYTES (1u << 30)		/* an agent can make a million names; a list of them must not eat the machine */
@@ -46,21 +48,24 @@ bool changes_is_whiteout(const struct stat *st)
 	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
 }
 
-/* When the run began that made this entry of the upper layer. */
-static uint64_t baseline(const struct reading *s, int dir_fd, const char *name)
+/* When the run began that made this entry of the upper layer, or when it was applied since. */
+static uint64_t baseline(const struct reading *s, int dir_fd, const char *name, const char *path)
 {
 	const struct review_record *record = &s->review->record;
-	uint64_t start = record->starts[0], born;
+	uint64_t start = record->starts[0], born, applied;
 	struct statx sx;
 
 	if (s->clock_set_back)
 		return 0;
+	applied = changes_applied_at(&s->applied_list, path);
+	if (applied > start)
+		start = applied;
 	if (record->start_count == 1 || statx(dir_fd, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &sx) < 0 ||
 	    !(sx.stx_mask & STATX_BTIME))
 		return start;
 	born = (uint64_t)sx.stx_btime.tv_sec * 1000000000u + sx.stx_btime.tv_nsec;
 	for (size_t i = 1; i < record->start_count; i++)
-		if (record->starts[i] <= born)
+		if (record->starts[i] <= born && record->starts[i] > start)
 			start = record->starts[i];
 	return start;
 }
@@ -220,7 +225,7 @@ static bool lost_original(const struct reading *s, const struct walk_dir *d, con
 	struct stat parent;
 	char link[32];
 
-	if (fd < 0 || s->lower_fd < 0 || fstat(s->lower_fd, &parent) < 0 || timespec_ns(parent.st_ctim) < since)
+	if (fd < 0 || s->applied || s->lower_fd < 0 || fstat(s->lower_fd, &parent) < 0 || timespec_ns(parent.st_ctim) < since)
 		return false;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	return getxattr(link, "user.overlay.origin", NULL, 0) >= 0;
@@ -231,7 +236,7 @@ static int see_whiteout(struct reading *s, const struct walk_dir *d, const struc
 	s->whiteouts++;
 	if (s->lower_fd < 0 || d->mark & OPAQUE)
 		return 0;
-	return delete_tree(s, s->lower_fd, entry->name, entry->path, baseline(s, d->fd, entry->name), false);
+	return delete_tree(s, s->lower_fd, entry->name, entry->path, baseline(s, d->fd, entry->name, entry->path), false);
 }
 
 static int see_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
@@ -257,7 +262,7 @@ static int see_entry(void *ctx, struct walk_dir *d, const struct walk_entry *ent
 		kind = compare(s, d->fd, entry->name, &st, &old);
 	if (kind == CHANGE_KINDS)
 		return 1;
-	since = baseline(s, d->fd, entry->name);
+	since = baseline(s, d->fd, entry->name, entry->path);
 	if (kind == CHANGE_TYPE && S_ISDIR(old.st_mode)) {
 		int status = delete_tree(s, s->lower_fd, entry->name, entry->path, since, false);
 
@@ -339,7 +344,7 @@ static int see_opened(void *ctx, struct walk_dir *d)
 	if (d->path_len && fgetxattr(d->fd, "user.overlay.opaque", value, sizeof(value)) == 1 && value[0] == 'y')
 		d->mark |= OPAQUE;
 	if (d->mark & OPAQUE && s->lower_fd >= 0)
-		return see_opaque(s, d, baseline(s, d->fd, "."));
+		return see_opaque(s, d, baseline(s, d->fd, ".", ""));
 	return 0;
 }
 
@@ -410,6 +415,20 @@ static bool is_clock_set_back(const struct review_record *record)
 	return timespec_ns(now) < record->starts[record->start_count - 1];
 }
 
+/* What of the review was applied before. */
+static int read_applied(struct reading *s)
+{
+	auto_buf text = { 0 };
+	int status = io_read_file(s->review->dir_fd, REVIEW_APPLIED, LIST_BYTES, &text);
+
+	if (status == -ENOENT)
+		return 0;
+	s->applied = true;
+	if (status == 0)
+		status = changes_applied_read(buf_text(&text), text.len, &s->applied_list);
+	return status < 0 ? ward_fail(s->e, -status, "cannot read what was applied before: %s", strerror(-status)) : 0;
+}
+
 int changes_read(const struct review *r, struct changes *ret_changes, struct progress *progress, struct ward_err *e)
 {
 	struct changes found = { 0 };
@@ -422,10 +441,13 @@ int changes_read(const struct review *r, struct changes *ret_changes, struct pro
 		return ward_remedy(e, "put it back at that path; ward discard %s removes the review", r->id);
 	}
 	progress_begin(progress, 0);
-	status = changes_hide_begin(&s);
+	status = read_applied(&s);
+	if (status >= 0)
+		status = changes_hide_begin(&s);
 	if (status >= 0)
 		status = walk_tree(r->upper_fd, &read_ops, &s, 0, e);
 	own_close_fd(&s.lower_fd);
+	changes_applied_clear(&s.applied_list);
 	changes_hide_end(&s);
 	if (status < 0) {
 		changes_clear(&found);

@@ -12,6 +12,21 @@ struct nested_list {
 	char *dir;	/* relative to the workspace; owned */
 };
 
+/* Paths of the review that were applied and stayed in it, sorted. */
+struct applied_list {
+	struct applied_path {
+		char *path;	/* owned */
+		uint64_t ns;	/* when */
+	} *items;
+	size_t len, cap;
+};
+/* Reads the lines of them. A pure function; -ENOMEM only. */
+must_check int changes_applied_read(const char *text, size_t n, struct applied_list *ret_list);
+void changes_applied_clear(struct applied_list *l);
+/* When path was applied last, 0: never. */
+uint64_t changes_applied_at(const struct applied_list *l, const char *path);
+void changes_applied_line(struct buf *out, const char *path, uint64_t ns);
+
 /* One reading of a review. */
 struct reading {
 	const struct review *review;
@@ -23,6 +38,8 @@ struct reading {
 	uint64_t list_bytes;	/* what the list takes so far */
 	size_t whiteouts;
 	bool maybe_lost;	/* some copy lost its original */
+	bool applied;		/* something of the review was applied before: */
+	struct applied_list applied_list;
 	struct ignore *hide;	/* the policy's */
 	struct nested_list *nested;
 	size_t nested_count, nested_cap;

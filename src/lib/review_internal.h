@@ -6,6 +6,7 @@
 
 #define REVIEW_DIR "review"
 #define REVIEW_RECORD "record"
+#define REVIEW_APPLIED "applied"	/* there once something was applied; see changes_applied.c */
 #define REVIEW_LAYER "layer"		/* what the sandbox's overlay is made of: */
 #define REVIEW_UPPER "layer/upper"	/* the changes */
 #define REVIEW_WORK "layer/work"	/* the kernel's own */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/apply.h"
+#include "lib/changes_internal.h"
 #include "lib/plan_root.h"
 #include "lib/rename.h"
 
@@ -160,6 +161,27 @@ static void test_mounts(void **state)
 	assert_null(plan_mount_beneath("", 0, "/"));
 }
 
+static void test_applied(void **state)
+{
+	struct buf text = { 0 };
+	struct applied_list l;
+
+	(void)state;
+	changes_applied_line(&text, "d/x", 7);
+	changes_applied_line(&text, "a\nb", 3);
+	changes_applied_line(&text, "d/x", 5);
+	buf_puts(&text, "nonsense\n9\n 9 x\n8 cut of");
+	assert_int_equal(changes_applied_read(text.data, text.len, &l), 0);
+	assert_int_equal(changes_applied_at(&l, "d/x"), 7);
+	assert_int_equal(changes_applied_at(&l, "a\nb"), 3);
+	assert_int_equal(changes_applied_at(&l, "cut of"), 0);
+	assert_int_equal(changes_applied_at(&l, "d"), 0);
+	changes_applied_clear(&l);
+	buf_free(&text);
+	assert_int_equal(changes_applied_read("", 0, &l), 0);
+	assert_int_equal(changes_applied_at(&l, "x"), 0);
+}
+
 static struct rename_file file(uint64_t size, uint64_t hash, const char *name, size_t index, bool deleted)
 {
 	return (struct rename_file){ .size = size, .hash = hash, .name = name, .index = index, .deleted = deleted };
@@ -214,7 +236,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_record),	cmocka_unit_test(test_record_refuses), cmocka_unit_test(test_intent),
 		cmocka_unit_test(test_intent_refuses), cmocka_unit_test(test_ids), cmocka_unit_test(test_links),
-		cmocka_unit_test(test_selected), cmocka_unit_test(test_mounts), cmocka_unit_test(test_renames),
+		cmocka_unit_test(test_selected), cmocka_unit_test(test_mounts), cmocka_unit_test(test_applied), cmocka_unit_test(test_renames),
 		cmocka_unit_test(test_many_renames),
 	};
 
