@@ -4,6 +4,7 @@
  * workspace's git configuration leads to, links that stand for protected directories, and the parts of every directory that git would
  * take for a repository once the changes are there.
  *
+ * What makes a repository of a directory that has hooks or a configuration from an earlier review is protected like these.
  * A repository that the run made itself is judged as the sweep does: sample hooks and plain settings are harmless.
  */
 #include "lib/changes.h"
@@ -62,11 +63,9 @@ static const struct guard_step *find_step(const struct guard_root *g, const char
 	return NULL;
 }
 
-/* Notes every name of the directory at path that git knows, in the workspace and in the review together. */
-static void note_parts(const struct judging *j, const char *path, size_t n, struct git_seen *seen)
+/* Notes every name of the directory at path that git knows, in all of the trees together. */
+static void note_parts(const int *roots, size_t root_count, const char *path, size_t n, struct git_seen *seen)
 {
-	const int roots[] = { j->review->workspace_fd, j->review->upper_fd };
-
 	for (size_t part = 0; part < GIT_PARTS; part++) {
 		auto_free char *full = NULL;
 		const char *at = guard_git_name((enum git_part)part);
@@ -75,7 +74,7 @@ static void note_parts(const struct judging *j, const char *path, size_t n, stru
 			full = NULL;
 			continue;
 		}
-		for (size_t i = 0; i < ARRAY_LEN(roots); i++) {
+		for (size_t i = 0; i < root_count; i++) {
 			struct walk_entry entry = { .name = at };
 			const char *name;
 			auto_fd dir = changes_open_parent(roots[i], full, &name);
@@ -92,13 +91,14 @@ static void note_parts(const struct judging *j, const char *path, size_t n, stru
 /* Whether git would take the directory (path of length n) for a repository; the last answer is kept. */
 static bool is_git_dir(struct judging *j, const char *path, size_t n)
 {
+	const int both[] = { j->review->workspace_fd, j->review->upper_fd };
 	struct git_seen seen = { 0 };
 
 	if (j->dir && strlen(j->dir) == n && strncmp(j->dir, path, n) == 0)
 		return j->is_git;
 	free(j->dir);
 	j->dir = strndup(path, n);
-	note_parts(j, path, n, &seen);
+	note_parts(both, ARRAY_LEN(both), path, n, &seen);
 	j->is_git = guard_is_git_dir(&seen, path, n);
 	return j->is_git;
 }
@@ -142,6 +142,27 @@ static bool is_git_part(struct judging *j, const struct change *c, size_t at, si
 		dir = strndup(c->path, dir_len);
 		return !dir || c->path[end] || !is_harmless(j, c, dir, (enum git_part)part);
 	}
+	return false;
+}
+
+/* Whether the component [at, end) is what a directory of the workspace lacks to be a repository, while its hooks or its
+ * configuration lie there already: nobody looked at those as git will, for they were an ordinary directory's when they came. */
+static bool completes_git_dir(struct judging *j, const struct change *c, size_t at, size_t end)
+{
+	size_t dir_len = at ? at - 1 : 0, part = GIT_PROTECTED;
+	struct git_seen before = { 0 };
+
+	while (part < GIT_PARTS && (strlen(guard_git_name((enum git_part)part)) != end - at ||
+				    strncmp(c->path + at, guard_git_name((enum git_part)part), end - at) != 0))
+		part++;
+	if (part == GIT_PARTS || c->kind == CHANGE_DELETED || !is_git_dir(j, c->path, dir_len))
+		return false;
+	note_parts(&j->review->workspace_fd, 1, c->path, dir_len, &before);
+	if (before.type[part] || guard_is_git_dir(&before, c->path, dir_len))
+		return false;
+	for (part = 0; part < GIT_PROTECTED; part++)
+		if (before.type[part])
+			return true;
 	return false;
 }
 
@@ -205,7 +226,7 @@ static bool is_protected(struct judging *j, const struct change *c)
 			if ((end < n || modes[i]) && guard_is_protected(&j->root, &entry))
 				return true;
 		}
-		if (is_git_part(j, c, at, end) || (end == n && is_git_link(j, c, at)))
+		if (is_git_part(j, c, at, end) || completes_git_dir(j, c, at, end) || (end == n && is_git_link(j, c, at)))
 			return true;
 		still = still && end < n && !has_part_name(c->path + at, end - at);
 		clean = still ? end + 1 : clean;
