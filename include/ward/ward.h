@@ -1,23 +1,28 @@
 /*
  * libward: run commands that are not trusted in sandboxes. The one public header.
  *
- * A spec says what shall run under which policy. ward_plan() tells what would happen; ward_start() makes it a box: a sandbox with a
- * process outside that supervises it (ward-box). More commands are executed in a box, streamed and waited for; at its end there is a result.
+ * A spec says what shall run under which policy. ward_plan() tells what would happen; ward_start()
+ * makes it a box: a sandbox with a process outside that supervises it (ward-box). More commands are
+ * executed in a box, streamed and waited for; at its end there is a result.
  *
- * What can fail returns 0 or more, or a negative errno with *e filled (place, reason, remedy); e may be NULL. The library
- * never prints, never exits, installs no signal handler, changes no signal mask, environment, umask or current
- * directory, raises no SIGPIPE, and has no child that a SIGCHLD, waitpid(-1) or an ignored SIGCHLD of the host program would
- * meet. Handles are opaque. Different handles may be used by different threads at the same time, and so may one handle, except
- * that a spec is only read by several at once, and that freeing a handle must be the last thing that happens to it.
+ * What can fail returns 0 or more, or a negative errno with *e filled (place, reason, remedy); e
+ * may be NULL. The library never prints, never exits, installs no signal handler, changes no signal
+ * mask, environment, umask or current directory, raises no SIGPIPE, and has no child that a
+ * SIGCHLD, waitpid(-1) or an ignored SIGCHLD of the host program would meet. Handles are opaque.
+ * Different handles may be used by different threads at the same time, and so may one handle,
+ * except that a spec is only read by several at once, and that freeing a handle must be the last
+ * thing that happens to it. A thread must not be cancelled (pthread_cancel) within a call.
  *
- * Strings are UTF-8 where they become part of a policy, else bytes; all are copied. Descriptors that a function returns are
- * close-on-exec. Writing to a pipe whose command has closed it raises SIGPIPE as any pipe does: a host program that writes to streams
- * ignores it, as most do. A child that the host program forks must not use the parent's handles, and keeps an attached box alive as long as it
- * neither ends nor executes a program.
+ * Strings are UTF-8 where they become part of a policy, else bytes; all are copied. Descriptors
+ * that a function returns are close-on-exec. Writing to a pipe whose command has closed it raises
+ * SIGPIPE as any pipe does: a host program that writes to streams ignores it, as most do. A child
+ * that the host program forks must not use the parent's handles; if the host program dies, its box
+ * lives until that child has ended or executed a program.
  *
- * Policies are read and sandboxes supervised by the program `ward` that is installed with this library, started afresh, never
- * a fork of the host program. It gets the host program's environment and current directory, so relative paths mean what they mean
- * for the host program at the time of ward_plan() and ward_start().
+ * Policies are read and sandboxes supervised by the program `ward` that is installed with this
+ * library, started afresh, never a fork of the host program. It gets the host program's environment
+ * and current directory, so relative paths mean what they mean for the host program at the time of
+ * ward_plan() and ward_start().
  */
 #ifndef WARD_WARD_H
 #define WARD_WARD_H
@@ -63,59 +68,75 @@ WARD_API int ward_spec_profile(struct ward_spec *s, const char *name, struct war
 WARD_API int ward_spec_workspace(struct ward_spec *s, const char *dir, struct ward_error *e);
 /* Where the command starts; without it the workspace. */
 WARD_API int ward_spec_directory(struct ward_spec *s, const char *dir, struct ward_error *e);
-/* Sets a field of the policy: "resources.memory_limit", "2Gi". See ward.yaml(5). What the field does not take is refused by
- * ward_plan() and ward_start(). */
-WARD_API int ward_spec_set(struct ward_spec *s, const char *field, const char *value, struct ward_error *e);
+/* Sets a field of the policy: "resources.memory_limit", "2Gi". See ward.yaml(5). What the field
+ * does not take is refused by ward_plan() and ward_start(). */
+WARD_API int ward_spec_set(struct ward_spec *s, const char *field, const char *value,
+		struct ward_error *e);
 /* Adds an entry to a field that is a list: "process.env", "LANG=C". */
-WARD_API int ward_spec_add(struct ward_spec *s, const char *field, const char *value, struct ward_error *e);
-/* One more file or directory of the host. at: where it is inside; NULL: at the same path. A relative path is made absolute now. */
-WARD_API int ward_spec_mount(struct ward_spec *s, const char *path, const char *at, int writable, struct ward_error *e);
+WARD_API int ward_spec_add(struct ward_spec *s, const char *field, const char *value,
+		struct ward_error *e);
+/* One more file or directory of the host. at: where it is inside; NULL: at the same path. A
+ * relative path is made absolute now. */
+WARD_API int ward_spec_mount(struct ward_spec *s, const char *path, const char *at, int writable,
+		struct ward_error *e);
 /* Whether the fields may allow more than the policy file does; without it they can only narrow. */
 WARD_API int ward_spec_widen(struct ward_spec *s, int widen);
-/* A name to find the box by: letters, digits, _ . -; no two living boxes of a user have the same. */
+/* A name to find the box by: letters, digits, _ . -; no two living boxes of a user have the
+ * same. */
 WARD_API int ward_spec_name(struct ward_spec *s, const char *name, struct ward_error *e);
 /* The command, NULL-terminated. Without one the box is idle and lives until it is stopped. */
 WARD_API int ward_spec_command(struct ward_spec *s, const char *const argv[], struct ward_error *e);
 /* The command gets a terminal of that size instead of pipes; 0, 0: pipes again. */
-WARD_API int ward_spec_terminal(struct ward_spec *s, unsigned rows, unsigned columns, struct ward_error *e);
+WARD_API int ward_spec_terminal(struct ward_spec *s, unsigned rows, unsigned columns,
+		struct ward_error *e);
 
-/* What would happen, as one JSON object (that of `ward plan --json`); nothing is started. The caller frees *ret_json with ward_free(). */
+/* What would happen, as one JSON object (that of `ward plan --json`); nothing is started. The
+ * caller frees *ret_json with ward_free(). */
 WARD_API int ward_plan(const struct ward_spec *s, char **ret_json, struct ward_error *e);
 
 /* ---- a sandbox ---- */
 
 enum ward_start_flags {
-	/* The box outlives the handle and the host program; the command reads /dev/null, what it writes goes to the box's log
-	 * (`ward logs`), and its result is kept until ward_remove(). Without it, freeing the handle or the end of the host program
-	 * ends the box, and nothing of it is kept. */
+	/* The box outlives the handle and the host program; the command reads /dev/null, what it
+	 * writes goes to the box's log (ward_log()), and its result is kept until ward_remove().
+	 * Without it, freeing the handle or the end of the host program ends the box, and nothing of
+	 * it is kept. */
 	WARD_DETACHED = 1
 };
 
 /* Starts the spec's command in a new box, and returns when it runs. The caller frees *ret_box. */
-WARD_API int ward_start(const struct ward_spec *s, unsigned flags, struct ward_box **ret_box, struct ward_error *e);
-/* A box of this user that was started before, by its name, its id, or an unambiguous beginning of the id. The caller frees *ret_box. */
+WARD_API int ward_start(const struct ward_spec *s, unsigned flags, struct ward_box **ret_box,
+		struct ward_error *e);
+/* A box of this user that was started before, by its name, its id, or an unambiguous beginning
+ * of the id. The caller frees *ret_box. */
 WARD_API int ward_open(const char *name_or_id, struct ward_box **ret_box, struct ward_error *e);
-/* Frees the handle; a box that was started without WARD_DETACHED is ended first, and is gone when this returns. NULL is fine. */
+/* Frees the handle; a box that was started without WARD_DETACHED is ended first, and is gone
+ * when this returns. NULL is fine. */
 WARD_API void ward_box_free(struct ward_box *b);
 /* The box's id; valid as long as the handle. */
 WARD_API const char *ward_box_id(const struct ward_box *b);
 /* The box's name, "" if it has none; valid as long as the handle. */
 WARD_API const char *ward_box_name(const struct ward_box *b);
-/* Hands over the command's stream: 0 is what it reads (write to it; close it for the end of input), 1 and 2 what it writes. The
- * caller owns the descriptor from then on. On a terminal 0 and 1 are both that terminal, may be had several times, and reading gives
- * EIO at the end. -EBADF: it was handed
- * over already, or the box has none: detached, opened, idle. */
+/* Hands over the command's stream: 0 is what it reads (write to it; close it for the end of
+ * input), 1 and 2 what it writes. The caller owns the descriptor from then on. On a terminal 0
+ * and 1 are both that terminal, may be had several times, and reading gives EIO at the end.
+ * -EBADF: it was handed over already, or the box has none: detached, opened, idle. */
 WARD_API int ward_box_stream(struct ward_box *b, int which, struct ward_error *e);
-/* A descriptor that poll() finds readable when the box has ended; it is the box's, and only for poll(). */
+/* A descriptor that poll() finds readable when the box has ended; it is the box's, and only for
+ * poll(). */
 WARD_API int ward_box_fd(struct ward_box *b, struct ward_error *e);
-/* Waits for the end at most timeout_ms (-1: for ever). 1: it has ended, and *ret_code is what `ward run` would have exited with; 0: not yet. */
+/* Waits for the end at most timeout_ms (-1: for ever). 1: it has ended, and *ret_code is what
+ * `ward run` would have exited with; 0: not yet. */
 WARD_API int ward_wait(struct ward_box *b, int timeout_ms, int *ret_code, struct ward_error *e);
-/* The report of a box that has ended, as JSON (that of `ward run --report`); -EAGAIN before. The caller frees *ret_json with ward_free(). */
+/* The report of a box that has ended, as JSON (that of `ward run --report`); -EAGAIN before. The
+ * caller frees *ret_json with ward_free(). */
 WARD_API int ward_result(struct ward_box *b, char **ret_json, struct ward_error *e);
-/* What the command of a detached box has written, both outputs in order: the last megabytes of it. *ret_bytes (may be NULL) is its length; a NUL stands
- * behind it. The caller frees *ret_text with ward_free(). */
+/* What the command of a detached box has written, both outputs in order: the last megabytes of
+ * it. *ret_bytes (may be NULL) is its length; a NUL stands behind it. The caller frees *ret_text
+ * with ward_free(). */
 WARD_API int ward_log(struct ward_box *b, char **ret_text, size_t *ret_bytes, struct ward_error *e);
-/* What the box uses now, as one JSON object (an entry of `ward stats --json`). The caller frees *ret_json with ward_free(). */
+/* What the box uses now, as one JSON object (an entry of `ward stats --json`). The caller frees
+ * *ret_json with ward_free(). */
 WARD_API int ward_stats(struct ward_box *b, char **ret_json, struct ward_error *e);
 /* Sends a signal to the box's own command. */
 WARD_API int ward_signal(struct ward_box *b, int signal_number, struct ward_error *e);
@@ -124,13 +145,15 @@ WARD_API int ward_resize(struct ward_box *b, unsigned rows, unsigned columns, st
 /* Stops every process of the box, and lets them go on. */
 WARD_API int ward_pause(struct ward_box *b, struct ward_error *e);
 WARD_API int ward_resume(struct ward_box *b, struct ward_error *e);
-/* Asks the command to end (SIGTERM), and ends every process after grace_ms. Does not wait: see ward_wait(). */
+/* Asks the command to end (SIGTERM), and ends every process after grace_ms. Does not wait: see
+ * ward_wait(). */
 WARD_API int ward_stop(struct ward_box *b, unsigned grace_ms, struct ward_error *e);
 /* Ends every process now. */
 WARD_API int ward_kill(struct ward_box *b, struct ward_error *e);
 /* Forgets a detached box that has ended: its log and report. */
 WARD_API int ward_remove(struct ward_box *b, struct ward_error *e);
-/* All boxes of this user, those that have ended too, as JSON (that of `ward ps -a --json`). The caller frees *ret_json with ward_free(). */
+/* All boxes of this user, those that have ended too, as JSON (that of `ward ps -a --json`). The
+ * caller frees *ret_json with ward_free(). */
 WARD_API int ward_list(char **ret_json, struct ward_error *e);
 
 /* ---- one more command in it ---- */
@@ -143,21 +166,26 @@ struct ward_command {
 	unsigned rows, columns;		/* a terminal of that size; 0: pipes */
 };
 
-/* Starts one more command in the box, under the same policy, beside its own; at most 64 run at one time (-EAGAIN). The caller frees
- * *ret_process. */
-WARD_API int ward_exec(struct ward_box *b, const struct ward_command *c, struct ward_process **ret_process, struct ward_error *e);
+/* Starts one more command in the box, under the same policy, beside its own; at most 64 run at
+ * one time (-EAGAIN). The caller frees *ret_process. */
+WARD_API int ward_exec(struct ward_box *b, const struct ward_command *c,
+		struct ward_process **ret_process, struct ward_error *e);
 /* Hands over a stream of the command, as ward_box_stream() does. */
 WARD_API int ward_process_stream(struct ward_process *p, int which, struct ward_error *e);
-/* A descriptor that poll() finds readable when the command has ended; it is the process's, and only for poll(). */
+/* A descriptor that poll() finds readable when the command has ended; it is the process's, and
+ * only for poll(). */
 WARD_API int ward_process_fd(const struct ward_process *p);
-/* Waits for the end of the command at most timeout_ms (-1: for ever). 1: it has ended with *ret_code (128+N: by signal N; 126, 127: it could
- * not be executed); 0: not yet. */
-WARD_API int ward_process_wait(struct ward_process *p, int timeout_ms, int *ret_code, struct ward_error *e);
+/* Waits for the end of the command at most timeout_ms (-1: for ever). 1: it has ended with
+ * *ret_code (128+N: by signal N; 126, 127: it could not be executed); 0: not yet. */
+WARD_API int ward_process_wait(struct ward_process *p, int timeout_ms, int *ret_code,
+		struct ward_error *e);
 /* Sends a signal to the command and what it started in its process group. */
 WARD_API int ward_process_signal(struct ward_process *p, int signal_number, struct ward_error *e);
 /* The size of the command's terminal. */
-WARD_API int ward_process_resize(struct ward_process *p, unsigned rows, unsigned columns, struct ward_error *e);
-/* Frees the handle; a command that still runs is killed, with its process group. NULL is fine. May come after the box's own. */
+WARD_API int ward_process_resize(struct ward_process *p, unsigned rows, unsigned columns,
+		struct ward_error *e);
+/* Frees the handle; a command that still runs is killed, with its process group. NULL is fine.
+ * May come after the box's own. */
 WARD_API void ward_process_free(struct ward_process *p);
 
 #ifdef __cplusplus
