@@ -44,14 +44,18 @@ struct identity {
 	int64_t born_ns;	/* since the epoch; 0: the file system does not say */
 };
 
+struct steps_state {
+	bool *due;			/* to be mounted again */
+	struct identity *covered;	/* what the mount lies on; zeroed: nothing is there */
+};
+
 struct guard_watch {
 	int fd;
 	struct guard_root *roots;	/* borrowed */
 	size_t root_count;
 	struct watched *dirs;
 	size_t dir_count, dir_cap;
-	bool **due;			/* one flag for each step of each root */
-	struct identity **covered;	/* what each step's mount lies on; zeroed: nothing is there */
+	struct steps_state *states;	/* of each root's steps */
 };
 
 static size_t parent_len(const char *path)
@@ -122,19 +126,18 @@ static int add_roots(struct guard_watch *w)
 {
 	int failure = 0;
 
-	w->due = calloc(w->root_count, sizeof(*w->due));
-	w->covered = calloc(w->root_count, sizeof(*w->covered));
-	if (!w->due || !w->covered)
+	w->states = calloc(w->root_count, sizeof(*w->states));
+	if (!w->states)
 		return -ENOMEM;
 	for (size_t r = 0; r < w->root_count; r++) {
-		w->due[r] = calloc(w->roots[r].step_count + 1, sizeof(**w->due));
-		w->covered[r] = calloc(w->roots[r].step_count + 1, sizeof(**w->covered));
-		if (!w->due[r] || !w->covered[r])
+		w->states[r].due = calloc(w->roots[r].step_count + 1, sizeof(bool));
+		w->states[r].covered = calloc(w->roots[r].step_count + 1, sizeof(struct identity));
+		if (!w->states[r].due || !w->states[r].covered)
 			return -ENOMEM;
 		for (size_t i = 0; i < w->roots[r].step_count; i++) {
 			int status = add_dir(w, r, w->roots[r].steps[i].path);
 
-			(void)identify(&w->roots[r], w->roots[r].steps[i].path, &w->covered[r][i]);
+			(void)identify(&w->roots[r], w->roots[r].steps[i].path, &w->states[r].covered[i]);
 			if (status == -ENOMEM)
 				return status;
 			if (status < 0 && status != -ENOENT && !failure)
@@ -204,7 +207,7 @@ static void mark(struct guard_watch *w, size_t root, const char *dir, const char
 		if (strncmp(path, dir, dir_len) == 0 && (!dir_len || path[dir_len] == '/') && strlen(path) >= n &&
 		    memcmp(path + n - name_len, name, name_len) == 0 && (path[n] == '\0' || path[n] == '/')) {
 			if (!taken)
-				w->due[root][i] = true;
+				w->states[root].due[i] = true;
 			else if (g->steps[i].action == GUARD_READONLY)
 				lose(g, path);
 		}
@@ -229,10 +232,10 @@ static void mark_all(struct guard_watch *w)
 		for (size_t i = 0; i < g->step_count; i++) {
 			struct identity now;
 
-			w->due[r][i] = true;
+			w->states[r].due[i] = true;
 			(void)identify(g, g->steps[i].path, &now);
 			if (g->steps[i].action == GUARD_READONLY &&
-			    memcmp(&now, &w->covered[r][i], sizeof(now)) != 0)
+			    memcmp(&now, &w->states[r].covered[i], sizeof(now)) != 0)
 				lose(g, g->steps[i].path);
 		}
 	}
@@ -307,7 +310,7 @@ static void watch_again(struct guard_watch *w)
 		for (size_t i = 0; i < g->step_count && !again; i++) {
 			size_t n = strlen(g->steps[i].path);
 
-			again = w->due[w->dirs[d].root][i] && strncmp(w->dirs[d].dir, g->steps[i].path, n) == 0 &&
+			again = w->states[w->dirs[d].root].due[i] && strncmp(w->dirs[d].dir, g->steps[i].path, n) == 0 &&
 				(w->dirs[d].dir[n] == '\0' || w->dirs[d].dir[n] == '/');
 		}
 		if (again && add_watch(w, &w->dirs[d]) < 0)
@@ -325,10 +328,10 @@ size_t guard_watch_read(struct guard_watch *w, struct guard_undone *undone, size
 		for (size_t i = 0; i < w->roots[r].step_count && count < cap; i++) {
 			struct guard_undone *u = count ? &undone[count - 1] : NULL;
 
-			if (!w->due[r][i])
+			if (!w->states[r].due[i])
 				continue;
-			if (!identify(&w->roots[r], w->roots[r].steps[i].path, &w->covered[r][i])) {
-				w->due[r][i] = false;	/* it is due again once it is made */
+			if (!identify(&w->roots[r], w->roots[r].steps[i].path, &w->states[r].covered[i])) {
+				w->states[r].due[i] = false;	/* it is due again once it is made */
 				continue;
 			}
 			if (!u || u->root != r || u->count == ARRAY_LEN(u->steps)) {
@@ -338,7 +341,7 @@ size_t guard_watch_read(struct guard_watch *w, struct guard_undone *undone, size
 				*u = (struct guard_undone){ .root = r };
 			}
 			u->steps[u->count++] = i;
-			w->due[r][i] = false;
+			w->states[r].due[i] = false;
 		}
 	}
 	return count;
@@ -350,12 +353,11 @@ void guard_watch_destroy(struct guard_watch *w)
 		return;
 	for (size_t i = 0; i < w->dir_count; i++)
 		free(w->dirs[i].dir);
-	for (size_t r = 0; w->due && r < w->root_count; r++)
-		free(w->due[r]);
-	for (size_t r = 0; w->covered && r < w->root_count; r++)
-		free(w->covered[r]);
-	free(w->due);
-	free(w->covered);
+	for (size_t r = 0; w->states && r < w->root_count; r++) {
+		free(w->states[r].due);
+		free(w->states[r].covered);
+	}
+	free(w->states);
 	free(w->dirs);
 	if (w->fd >= 0)
 		close(w->fd);
