@@ -44,8 +44,10 @@ static bool look_at_all(struct chosen *c, struct look *l)
 	for (size_t i = 0; i < c->len; i++) {
 		struct client_answer a;
 		struct ward_err e = { 0 };
+		uint64_t waited = io_now_ms() - l->at_ms;	/* one wait for all that are stuck */
 
-		if (c->clients[i].fd >= 0 && client_receive(&c->clients[i], &a, CLIENT_ANSWER_MS, &e) == 0 &&
+		if (c->clients[i].fd >= 0 &&
+		    client_receive(&c->clients[i], &a, waited < CLIENT_ANSWER_MS ? (int)(CLIENT_ANSWER_MS - waited) : 0, &e) == 0 &&
 		    a.message.op == CONTROL_USAGE) {
 			l->usage[i] = a.usage;
 			l->known[i] = true;

@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 
+#include "base/io.h"
 #include "policy/units.h"
 
 #define STOP_MS 10000		/* between SIGTERM and force, unless said */
@@ -23,6 +25,12 @@ struct word {
 
 static void connect_all(const struct options *o, struct chosen *c, int *code)
 {
+	struct rlimit files;
+
+	if (c->len > 200 && getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &files);	/* one connection each */
+	}
 	for (size_t i = 0; i < c->len; i++) {
 		struct ward_err e = { 0 };
 
@@ -36,22 +44,39 @@ static void connect_all(const struct options *o, struct chosen *c, int *code)
 	}
 }
 
-/* Sends to all, then takes every answer. force: who does not answer loses its supervisor. */
-static void ask_all(const struct options *o, struct chosen *c, enum control_op op, int32_t argument, bool force,
+static int time_left(uint64_t until_ms)
+{
+	uint64_t now = io_now_ms();
+
+	return now < until_ms ? (int)(until_ms - now) : 0;
+}
+
+struct request {
+	enum control_op op;
+	int32_t argument;
+};
+
+/* Says everything to everybody, then takes the answers. force: who does not answer loses its supervisor. */
+static void ask_all(const struct options *o, struct chosen *c, const struct request *requests, size_t count, bool force,
 		    int *code)
 {
 	struct client_answer answer;
+	uint64_t until = io_now_ms() + CLIENT_ANSWER_MS;	/* one wait for all that are stuck */
 
+	for (size_t k = 0; k < count; k++)
+		for (size_t i = 0; i < c->len; i++) {
+			struct ward_err e = { 0 };
+
+			if (!c->failed[i] &&
+			    client_send(&c->clients[i], requests[k].op, 0, requests[k].argument, 0, &e) < 0 && e.code != ESRCH)
+				chosen_fail(o, c, i, &e, code);
+		}
 	for (size_t i = 0; i < c->len; i++) {
 		struct ward_err e = { 0 };
+		int r = 0;
 
-		if (!c->failed[i] && client_send(&c->clients[i], op, 0, argument, 0, &e) < 0 && e.code != ESRCH)
-			chosen_fail(o, c, i, &e, code);
-	}
-	for (size_t i = 0; i < c->len; i++) {
-		struct ward_err e = { 0 };
-		int r = c->failed[i] ? 0 : client_receive(&c->clients[i], &answer, CLIENT_ANSWER_MS, &e);
-
+		for (size_t k = 0; k < count && r == 0 && !c->failed[i]; k++)
+			r = client_receive(&c->clients[i], &answer, time_left(until), &e);
 		if (r == 0 || (force && r == -ESRCH))
 			continue;
 		if (!force || client_kill_supervisor(&c->infos[i], &e) < 0)
@@ -84,11 +109,15 @@ static int say_word(struct options *o, const struct word *w, unsigned flags)
 	}
 	boxes_choose(o, flags, &c, &code);
 	connect_all(o, &c, &code);
-	if (w->ends)
-		ask_all(o, &c, CONTROL_WAIT, 0, true, &code);
-	if (o->all && w->op == CONTROL_KILL)
-		ask_all(o, &c, CONTROL_PAUSE, 1, true, &code);	/* nothing gets away while the others die */
-	ask_all(o, &c, w->op, w->argument, w->ends, &code);
+	if (o->all && w->op == CONTROL_KILL) {
+		/* nothing gets away while the others die */
+		ask_all(o, &c, (const struct request[]){ { CONTROL_WAIT, 0 }, { CONTROL_PAUSE, 1 } }, 2, true, &code);
+		ask_all(o, &c, &(const struct request){ w->op, w->argument }, 1, true, &code);
+	} else {
+		const struct request all[] = { { CONTROL_WAIT, 0 }, { w->op, w->argument } };
+
+		ask_all(o, &c, all + !w->ends, w->ends ? 2 : 1, w->ends, &code);
+	}
 	if (w->ends)
 		wait_all(o, &c, w->argument + AFTER_MS, &code);
 	code = boxes_report(o, &c, code);
