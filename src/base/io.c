@@ -127,7 +127,7 @@ ssize_t io_recv_fds(int sock_fd, void *bytes, size_t n, int *fds, size_t max_fds
 {
 	union {
 		struct cmsghdr align;
-		char space[CMSG_SPACE(64 * sizeof(int))];
+		char space[CMSG_SPACE(96 * sizeof(int))];
 	} control;
 	struct iovec iov = { .iov_base = bytes, .iov_len = n };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1,

@@ -23,6 +23,7 @@
 
 #include "base/io.h"
 #include "gateway/config.h"
+#include "gateway/inward.h"
 #include "gateway/lookup.h"
 #include "gateway/proc.h"
 #include "gateway/protocol.h"
@@ -57,6 +58,7 @@ struct dial {
 	struct lookup *lookup;
 	struct rules *rules;
 	struct upstream proxy;		/* port 0: none */
+	struct inward inward;
 	struct attempt attempts[DIAL_MAX];
 	size_t busy;
 	bool gone;			/* front is */
@@ -349,6 +351,28 @@ static void begin_by_proxy(struct dial *d, struct attempt *a, const struct host 
 		found(d, number, &d->proxy.host.ip, 1);
 }
 
+/* Into the sandbox: whoever listens there, on either loopback. */
+static void begin_inward(struct dial *d, struct attempt *a, uint16_t port)
+{
+	uint32_t number = (uint32_t)(a - d->attempts) * TRIES;
+	struct epoll_event event = { .events = EPOLLOUT, .data.u64 = (uint64_t)TAG_TRY << 32 | number };
+	bool done = false;
+
+	for (int v6 = 0; v6 < 2 && a->fds[0] < 0; v6++) {
+		int fd = inward_connect(&d->inward, v6, port, &done);
+
+		if (fd >= 0)
+			a->fds[0] = fd;
+		else if (!a->error)
+			a->error = -fd;
+	}
+	a->count = 1;
+	if (a->fds[0] >= 0 && done)
+		connected(d, a, 0);
+	else if (a->fds[0] < 0 || epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, a->fds[0], &event) < 0)
+		give_up(d, a);
+}
+
 static void begin(struct dial *d, const struct dial_request *request)
 {
 	struct attempt *a = d->attempts;
@@ -361,6 +385,10 @@ static void begin(struct dial *d, const struct dial_request *request)
 	for (int i = 0; i < TRIES; i++)
 		a->fds[i] = -1;
 	d->busy++;
+	if (request->inward) {
+		begin_inward(d, a, request->want.port);
+		return;
+	}
 	if (is_sound(&request->want))
 		decide_name(d->rules, &request->want, &a->verdict);
 	if (!a->verdict.allow) {
@@ -376,11 +404,32 @@ static void begin(struct dial *d, const struct dial_request *request)
 	}
 }
 
+static ssize_t receive(struct dial *d, struct dial_request *request, int fds[4], size_t *ret_count)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(4 * sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = request, .iov_len = sizeof(*request) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space,
+			    .msg_controllen = sizeof(control.space) };
+	ssize_t n = recvmsg(d->front_fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	*ret_count = 0;
+	if (n >= 0 && m.msg_controllen >= sizeof(struct cmsghdr) && control.align.cmsg_type == SCM_RIGHTS) {
+		*ret_count = (control.align.cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		memcpy(fds, CMSG_DATA(&control.align), *ret_count * sizeof(int));
+	}
+	return n;
+}
+
 static void on_front(struct dial *d)
 {
 	while (d->busy < DIAL_MAX && !d->gone) {
 		struct dial_request request;
-		ssize_t n = recv(d->front_fd, &request, sizeof(request), MSG_DONTWAIT);
+		size_t fd_count;
+		int fds[4];
+		ssize_t n = receive(d, &request, fds, &fd_count);
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
@@ -388,7 +437,10 @@ static void on_front(struct dial *d)
 			d->gone = true;
 			return;
 		}
-		begin(d, &request);
+		for (size_t i = 0; i < fd_count; i++)
+			inward_take(&d->inward, (enum net_socket)request.kinds[i], fds[i]);
+		if (request.inward != INWARD_SOCKETS)
+			begin(d, &request);
 	}
 }
 
@@ -461,6 +513,7 @@ int dial_main(void)
 	if (!d)
 		return 125;
 	d->front_fd = GATE_FD_CONTROL;
+	inward_init(&d->inward);
 	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (config_read(&d->rules, NULL, &e) < 0 || config_read_proxy(&d->proxy, &e) < 0)
 		return 125;

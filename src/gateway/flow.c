@@ -228,7 +228,7 @@ void flow_ask(struct front *f)
 {
 	while (f->ask.first) {
 		struct flow *w = f->ask.first;
-		struct dial_request request = { .id = w->id, .want = w->want };
+		struct dial_request request = { .id = w->id, .inward = w->inward ? INWARD_PORT : INWARD_NOT, .want = w->want };
 
 		if (w->state == FLOW_DIAL && send(f->dial_fd, &request, sizeof(request), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
 			if (errno != EAGAIN)
@@ -278,6 +278,10 @@ void flow_dialled(struct front *f, const struct dial_answer *said, int fd)
 
 	if (!w || w->id != said->id || w->state != FLOW_DIAL)
 		return;		/* its client has gone away */
+	if ((server < 0 || said->error) && w->inward) {
+		flow_close(f, w, true);	/* nobody listens inside */
+		return;
+	}
 	if (server < 0 || said->error) {
 		w->verdict = said->verdict;
 		w->verdict.allow = false;
@@ -358,12 +362,18 @@ void flow_accepted(struct front *f, int fd, enum net_socket kind)
 		return;
 	}
 	w->want.how = kind == NET_SOCKS ? WANT_SOCKS : kind == NET_CONNECT ? WANT_CONNECT : WANT_TRANSPARENT;
-	if (kind != NET_BROUGHT4 && kind != NET_BROUGHT6) {
+	if (kind != NET_BROUGHT4 && kind != NET_BROUGHT6 && kind != NET_PUBLISHED) {
 		flow_mark_ready(f, w);
 		return;
 	}
 	if (!destination(fd, &ip, &port)) {
 		flow_close(f, w, true);
+		return;
+	}
+	if (kind == NET_PUBLISHED) {
+		w->inward = true;
+		w->want.port = port;
+		ask_dial(f, w);
 		return;
 	}
 	want_destination(&w->want, f->names, &ip, port);

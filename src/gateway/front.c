@@ -83,10 +83,43 @@ static void on_listening(struct front *f, size_t i)
 
 /* -- orders and answers */
 
+/* Those that others are made with are dial's: it connects. */
+static void pass_on(struct front *f, const struct gate_order *order, const int *fds, size_t count)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(4 * sizeof(int))];
+	} control = { 0 };
+	struct dial_request request = { .inward = INWARD_SOCKETS };
+	struct iovec iov = { .iov_base = &request, .iov_len = sizeof(request) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space };
+	int *passed = (int *)(void *)CMSG_DATA(&control.align);
+	size_t n = 0;
+
+	for (size_t i = 0; i < count && n < 4; i++)
+		if (order->kinds[i] >= NET_SEED4 && order->kinds[i] <= NET_MAKER6) {
+			request.kinds[n] = order->kinds[i];
+			passed[n++] = fds[i];
+		}
+	if (!n)
+		return;
+	control.align.cmsg_level = SOL_SOCKET;
+	control.align.cmsg_type = SCM_RIGHTS;
+	control.align.cmsg_len = CMSG_LEN(n * sizeof(int));
+	m.msg_controllen = CMSG_SPACE(n * sizeof(int));
+	if (sendmsg(f->dial_fd, &m, MSG_NOSIGNAL) < 0)
+		f->finish = true;
+	for (size_t i = 0; i < n; i++)
+		close(passed[i]);
+}
+
 static void take_sockets(struct front *f, const struct gate_order *order, const int *fds, size_t count)
 {
 	f->ports = order->ports;
+	pass_on(f, order, fds, count);
 	for (size_t i = 0; i < count; i++) {
+		if (order->kinds[i] >= NET_SEED4 && order->kinds[i] <= NET_MAKER6)
+			continue;
 		if (f->listening_count >= NET_FDS_MAX || order->kinds[i] >= NET_SOCKETS) {
 			close(fds[i]);
 			continue;

@@ -42,6 +42,7 @@ struct flow {
 	bool can_read[SIDES], can_write[SIDES];
 	uint8_t state;			/* enum flow_state */
 	uint8_t greeted;		/* SOCKS: the greeting is done */
+	bool inward;			/* from the host to a published port */
 	bool tunnel;			/* HTTP CONNECT: an answer is due when connected */
 	bool ready, timed, asked;	/* in the ready list, in the list of timeouts, in the list for dial */
 	bool admitted, limited, asleep;	/* counts as open, has a limit on bytes, waits for its share */

@@ -57,8 +57,12 @@ struct gate_event {
 
 struct dial_request {
 	uint32_t id;			/* given back in the answer */
-	struct want want;		/* dial decides about it once more, with rules of its own */
+	uint8_t inward;			/* enum dial_inward */
+	uint8_t kinds[4];		/* INWARD_SOCKETS: of the descriptors that come with it */
+	struct want want;		/* dial decides about it once more, with rules of its own; inward: its port counts */
 };
+
+enum dial_inward { INWARD_NOT, INWARD_PORT, INWARD_SOCKETS };
 
 struct dial_answer {
 	uint32_t id;

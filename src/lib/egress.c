@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -146,8 +147,31 @@ static int start_program(struct egress *g, int config_fd, int child_fd, struct w
 	return s.failed ? ward_fail(e, EIO, "the gateway could not be executed") : 0;
 }
 
+/* A port of the host's loopback; the other family's is taken where it can be had. */
+static int publish(struct egress *g, uint16_t port, bool v6, struct ward_err *e)
+{
+	struct sockaddr_in a4 = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	const struct sockaddr *address = v6 ? (const struct sockaddr *)&a6 : (const struct sockaddr *)&a4;
+	auto_fd fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int on = 1;
+
+	if (fd >= 0)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (fd < 0 || bind(fd, address, v6 ? sizeof(a6) : sizeof(a4)) < 0 || listen(fd, 128) < 0) {
+		if (v6)
+			return 0;
+		ward_fail_errno(e, "network.ingress: cannot publish port %u on this host's loopback", port);
+		return ward_remedy(e, "%s", errno == EACCES ? "take a port from 1024 on" : "end whoever uses it, or take another port");
+	}
+	g->sockets[g->count++] = (struct net_fd){ .fd = take_fd(&fd), .kind = NET_PUBLISHED };
+	return 0;
+}
+
 int egress_begin(const struct plan *p, struct egress **ret, struct ward_err *e)
 {
+	int r = 0;
+
 	struct egress *g = calloc(1, sizeof(*g));
 
 	if (!g)
@@ -158,7 +182,12 @@ int egress_begin(const struct plan *p, struct egress **ret, struct ward_err *e)
 	g->program_fd = move_up(open_program(e));
 	if (g->program_fd < 0)
 		return e->code ? -e->code : ward_fail_errno(e, "cannot open the gateway's program");
-	return 0;
+	for (size_t i = 0; i < p->net.published_count && r == 0; i++) {
+		r = publish(g, p->net.published[i], false, e);
+		if (r == 0)
+			r = publish(g, p->net.published[i], true, e);
+	}
+	return r;
 }
 
 int egress_take(struct egress *g, struct running *run, struct ward_err *e)
@@ -167,11 +196,16 @@ int egress_take(struct egress *g, struct running *run, struct ward_err *e)
 	if (g->waiting_fd < 0)
 		return ward_fail_errno(e, "cannot wait for the sandbox's sockets");
 	g->ports = run->net_ports;
-	for (; run->net_count; run->net_count--) {
+	for (; run->net_count && g->count < NET_FDS_MAX; run->net_count--)
+		g->sockets[g->count++] = run->net_fds[run->net_count - 1];
+	for (size_t i = 0; i < g->count; i++) {
 		struct epoll_event event = { .events = EPOLLIN };
+		enum net_socket kind = g->sockets[i].kind;
 
-		g->sockets[g->count] = run->net_fds[run->net_count - 1];
-		if (epoll_ctl(g->waiting_fd, EPOLL_CTL_ADD, g->sockets[g->count++].fd, &event) < 0)
+		/* a seed is not connected, which looks like an end to epoll; a maker is only for dial */
+		if (kind >= NET_SEED4 && kind <= NET_MAKER6)
+			continue;
+		if (epoll_ctl(g->waiting_fd, EPOLL_CTL_ADD, g->sockets[i].fd, &event) < 0)
 			return ward_fail_errno(e, "cannot wait for the sandbox's sockets");
 	}
 	return 0;

@@ -12,6 +12,7 @@
 /* Where the gateway listens. */
 #define NET_GATE4 { 127, 0, 0, 53 }	/* names (port 53) and what is brought there (port 1) */
 #define NET_GATE_PORT 1
+#define NET_MAKER_PORT 2
 #define NET_CONNECT_PORT 3128
 #define NET_SOCKS_PORT 1080
 /* Names are answered with addresses of this block. */
@@ -28,11 +29,17 @@ enum net_socket {
 	NET_SOCKS,
 	NET_LOG,	/* netlink: what the rules refused */
 	NET_PACKETS,	/* where there are no rules: every attempt. Closing it takes the kernel milliseconds */
+	NET_SEED4,	/* where ports are published: sockets to make others with, see gateway/inward.c */
+	NET_MAKER4,
+	NET_SEED6,
+	NET_MAKER6,
+	NET_PUBLISHED,	/* listens on the host's loopback, for a port of the sandbox */
 	NET_SOCKETS
 };
 
 #define NET_PORTS_MAX 24	/* without nf_tables: a listening socket for each */
-#define NET_FDS_MAX (NET_SOCKETS + NET_PORTS_MAX)
+#define NET_PUBLISHED_MAX 16	/* ports, each for two families */
+#define NET_FDS_MAX (NET_SOCKETS + NET_PORTS_MAX + 2 * NET_PUBLISHED_MAX)
 
 struct net_fd {
 	int fd;			/* -1: none */

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policy/units.h"
+
 static void add_match(struct plan_net *n, const struct net_match *m)
 {
 	for (size_t i = 0; i < n->match_count; i++) {
@@ -81,20 +83,36 @@ static int read_proxy(const struct policy *p, struct plan_net *n, struct ward_er
 	return r < 0 ? ward_wrap(e, "network.upstream_proxy") : 0;
 }
 
+static int add_published(const struct policy *p, struct plan_net *n, struct ward_err *e)
+{
+	for (size_t i = 0; i < p->net_ingress.len; i++) {
+		uint64_t port;
+
+		if (units_parse_uint(p->net_ingress.items[i], &port) < 0 || port < 1 || port > 65535)
+			return ward_fail(e, EINVAL, "network.ingress: %s is no port", p->net_ingress.items[i]);
+		if (n->published_count >= NET_PUBLISHED_MAX)
+			return ward_fail(e, E2BIG, "network.ingress: at most %d ports", NET_PUBLISHED_MAX);
+		n->published[n->published_count++] = (uint16_t)port;
+	}
+	return 0;
+}
+
 int plan_net_fill(const struct policy *p, struct plan_net *n, struct ward_err *e)
 {
 	static const uint16_t usual[] = { 443, 80, 22 };
 	int r;
 
-	n->on = p->net_mode != NET_MODE_NONE;
+	n->on = p->net_mode != NET_MODE_NONE || p->net_ingress.len;
 	if (!n->on)
 		return 0;
 	r = rules_compile(p, 1, &n->rules, e);
 	if (r == 0)
 		r = read_proxy(p, n, e);
+	if (r == 0)
+		r = add_published(p, n, e);
 	if (r < 0)
 		return r;
-	for (uint32_t i = 0; i < n->rules->n_items; i++)
+	for (uint32_t i = 0; i < n->rules->n_items && p->net_mode != NET_MODE_NONE; i++)
 		add_rule(n, n->rules, &n->rules->items[i]);
 	add_services(n, n->rules);
 	for (size_t i = 0; i < ARRAY_LEN(usual) && p->net_mode == NET_MODE_OPEN; i++)

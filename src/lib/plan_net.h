@@ -19,6 +19,8 @@ struct plan_net {
 	uint16_t ports[NET_PORTS_MAX];	/* of the policy; more than fit: not on a kernel without nf_tables */
 	size_t port_count;
 	bool ports_left_out;
+	uint16_t published[NET_PUBLISHED_MAX];	/* ports inside, on the same port of the host's loopback */
+	size_t published_count;
 };
 
 /* Fills *n from the policy. */

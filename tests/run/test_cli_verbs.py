@@ -13,7 +13,7 @@ nonsense: 1
 
 
 def test_check(t):
-    directory = t.workspace({"good.yaml": "version: 1\n", "bad.yaml": BROKEN, "later.yaml": "network: {ingress: [80]}\n"})
+    directory = t.workspace({"good.yaml": "version: 1\n", "bad.yaml": BROKEN, "later.yaml": "network: {record: r}\n"})
     r = t.ward("check", "good.yaml", cwd=directory)
     t.equal(r.rc, 0, "exit code")
     r = t.ward("check", "bad.yaml", cwd=directory)
@@ -160,7 +160,7 @@ def test_plan_json(t):
 
 def test_plan_refuses_as_run_does(t):
     workspace = t.workspace()
-    for words in (["-w", "/nonexistent"], ["--set", "network.ingress=[80]"], ["-p", "missing.yaml"],
+    for words in (["-w", "/nonexistent"], ["--set", "network.record=r"], ["-p", "missing.yaml"],
                   ["--ro", "/nonexistent/path"]):
         plan = t.ward("plan", *words, cwd=workspace)
         run = t.ward("run", *words, "--", "/bin/true", cwd=workspace)

@@ -233,7 +233,7 @@ static void test_memory_unknown(void **state)
 
 static void test_unsupported(void **state)
 {
-	static const char doc[] = "isolation: [gvisor, native]\nnetwork: {record: a, ingress: [80]}\n"
+	static const char doc[] = "isolation: [gvisor, native]\nnetwork: {record: r, replay: s}\n"
 				  "filesystem: {mode: read_only, hide: [a]}\ncredentials: {secret_scanning: true, leaks: block}\n"
 				  "tools: null\n";
 	struct policy_errors errors = { 0 };
@@ -247,8 +247,8 @@ static void test_unsupported(void **state)
 	assert_int_equal(policy_read(&p, "f", (const uint8_t *)doc, strlen(doc), POLICY_FILE, &errors), 0);
 	assert_int_equal(policy_unsupported(&p, &lines), 4);
 	assert_string_equal(lines.items[0], "isolation: gvisor is not yet supported by this build");
-	assert_non_null(strstr(lines.items[1], "network.ingress: [80]"));
-	assert_non_null(strstr(lines.items[2], "network.record: "));
+	assert_non_null(strstr(lines.items[1], "network.record: "));
+	assert_non_null(strstr(lines.items[2], "network.replay: "));
 	assert_string_equal(lines.items[3], "credentials.secret_scanning: true is not yet supported by this build");
 	policy_clear(&p);
 }

@@ -29,6 +29,7 @@ struct native_net {
 	struct native_bytes routes4, routes6, rules, log;	/* netlink batches */
 	const uint16_t *ports;		/* of the policy, for kernels without nf_tables */
 	size_t port_count;
+	bool inward;			/* ports are published */
 	struct net_fd fds[NET_FDS_MAX];	/* written by the child */
 	size_t count;
 	bool by_port;			/* there is no nf_tables */

@@ -94,6 +94,11 @@ static const struct listening brought[] = {
 	{ NET_BROUGHT6, SOCK_STREAM, NET_GATE_PORT, true, true, { 0 } },
 };
 
+static const struct listening makers[] = {
+	{ NET_MAKER4, SOCK_STREAM, NET_MAKER_PORT, false, false, { 127, 0, 0, 1 } },
+	{ NET_MAKER6, SOCK_STREAM, NET_MAKER_PORT, true, true, { 0 } },
+};
+
 static uint16_t big_endian(uint16_t port)
 {
 	return (uint16_t)(port << 8 | port >> 8);
@@ -224,6 +229,20 @@ static long open_ports(struct native_child *c, bool v6)
 	return r;
 }
 
+/* For connections from outside to a port in here. */
+static long open_inward(struct native_child *c, bool v6)
+{
+	long r = 0;
+
+	for (int i = 0; i < (v6 ? 2 : 1) && r == 0; i++) {
+		r = open_listening(c, &makers[i]);
+		if (r == 0)
+			r = keep(c, i ? NET_SEED6 : NET_SEED4,
+				 raw_call(SYS_socket, i ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	}
+	return r;
+}
+
 static bool lacks_rules(long r)
 {
 	return r == -EPROTONOSUPPORT || r == -EOPNOTSUPP || r == -ENOENT || r == -EAFNOSUPPORT || r == -EINVAL ||
@@ -260,6 +279,8 @@ long native_net_open(struct native_child *c)
 	v6 = r == 0 && say(NETLINK_ROUTE, &c->net.routes6) == 0;
 	for (size_t i = 0; i < ARRAY_LEN(listenings) && r == 0; i++)
 		r = open_listening(c, &listenings[i]);
+	if (r == 0 && c->net.inward)
+		r = open_inward(c, v6);
 	if (r < 0)
 		return r;
 	r = open_rules(c);

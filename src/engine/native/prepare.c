@@ -119,6 +119,7 @@ static int prepare_net(struct native_memory *m, const struct plan *p, struct war
 	net->rules = (struct native_bytes){ m->rules.data, m->rules.len };
 	net->ports = p->net.ports;
 	net->port_count = p->net.port_count;
+	net->inward = p->net.published_count > 0;
 	net->on = true;
 	return 0;
 }
