@@ -162,6 +162,14 @@ static int make_dir(struct receiver *v, int dir_fd, const char *name, unsigned m
 	return 0;
 }
 
+/* A hole where there is nothing but zeros: a file that only claims to be huge fills no disk. */
+static int write_chunk(int fd, const char *bytes, size_t n)
+{
+	if (bytes[0] || memcmp(bytes, bytes + 1, n - 1) != 0)
+		return io_write_all(fd, bytes, n);
+	return lseek(fd, (off_t)n, SEEK_CUR) < 0 ? -errno : 0;
+}
+
 /* Takes the content out of the stream whatever happens, so that the next record is one; the first failure counts. */
 static int take_content(struct receiver *v, int fd, uint64_t size, int *ret_failure)
 {
@@ -172,7 +180,7 @@ static int take_content(struct receiver *v, int fd, uint64_t size, int *ret_fail
 		if (r < 0)
 			return r;
 		if (!*ret_failure)
-			*ret_failure = io_write_all(fd, v->chunk, want);
+			*ret_failure = write_chunk(fd, v->chunk, want);
 		v->report->bytes += want;
 		size -= want;
 		progress_step(v->report->progress, "copying");
@@ -183,6 +191,7 @@ static int take_content(struct receiver *v, int fd, uint64_t size, int *ret_fail
 static int make_file(struct receiver *v, int dir_fd, const char *name, const struct guest_copy *h, int *ret_failure)
 {
 	auto_fd fd = -1;
+	int r;
 
 	if (dir_fd >= 0 && unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
 		*ret_failure = -errno;
@@ -192,7 +201,10 @@ static int make_file(struct receiver *v, int dir_fd, const char *name, const str
 			*ret_failure = -errno;
 	}
 	v->report->files++;
-	return take_content(v, fd, h->size, ret_failure);
+	r = take_content(v, fd, h->size, ret_failure);
+	if (r == 0 && !*ret_failure && ftruncate(fd, (off_t)h->size) < 0)
+		*ret_failure = -errno;
+	return r;
 }
 
 static int make_link(struct receiver *v, int dir_fd, const char *name, const struct guest_copy *h, int *ret_failure)
