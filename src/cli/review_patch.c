@@ -183,7 +183,6 @@ static int put_sides(struct patch *p, const struct change *c, const struct conte
 	static const struct diff_ops ops = { put_hunk, put_line };
 
 	if (a->why || b->why) {
-		auto_buf names = { 0 };
 		bool large = (a->why && *a->why != 'b') || (b->why && *b->why != 'b');
 
 		buf_puts(p->out, large ? "Files " : "Binary files ");

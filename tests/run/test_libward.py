@@ -131,6 +131,17 @@ def test_examples(t):
     t.equal(r.rc, 127, "a command that is not there")
 
 
+def test_no_ward(t):
+    """A program that finds no ward is told so, and how to name it."""
+    if os.path.exists("/bin/ward"):
+        t.skip("there is a /bin/ward")
+    program = libward.program(t, "examples/c/run.c", static=True)
+    r = t.run(program, t.workspace(), "true", env={"PATH": f"bin:/nonexistent:{t.directory}"})
+    t.equal(r.rc, 125, "exit code")
+    t.contains(r.err, "was not found", "reason")
+    t.contains(r.err, "ward_spec_program()", "remedy")
+
+
 PYTHON = """
 import select, sys, threading, time, ward
 workspace = sys.argv[1]
