@@ -400,3 +400,30 @@ def test_silent_and_broken_clients(t):
     t.check("answered" not in r.out, r.out)
     t.equal(len(r.out.splitlines()), 6, "cases")
     t.equal(t.ward("exec", b, "echo", "fine").out, "fine\n", "after all that")
+
+
+def test_under_review(t):
+    """Review mode, continued runs and --apply-on-exit work without somebody who waits, too."""
+    ws = t.workspace()
+    b = box(t, "--review", "--", "sh", "-c", "echo x > f", cwd=ws)
+    t.equal(t.ward("wait", b).rc, 0, "wait")
+    t.check(not os.path.exists(f"{ws}/f"), "the workspace was changed")
+    again = box(t, "--continue", b, "--", "sh", "-c", "cat f; echo y >> f", cwd=ws)
+    t.equal(again, b, "a continued run keeps its id")
+    t.equal(t.ward("wait", b).rc, 0, "wait")
+    t.equal(t.ward("logs", b).out, "x\n", "the log is of the last run")
+    t.equal(t.ward("apply", b, cwd=ws).rc, 0, "apply")
+    t.equal(t.read(ws, "f"), "x\ny\n", "what was applied")
+    b = box(t, "--review", "--apply-on-exit", "--", "sh", "-c", "echo z > g", cwd=ws)
+    t.equal(t.ward("wait", b).rc, 0, "wait")
+    t.equal(t.read(ws, "g"), "z\n", "applied when wait returns")
+
+
+def test_limits_hold(t):
+    b = box(t, "--timeout", "0.3", "--", "sleep", "100", cwd=t.workspace())
+    t.equal(t.ward("wait", b).rc, 124, "the time limit")
+    report = json.loads(t.ward("wait", "--json", b).out)
+    t.check(report["limits"]["timeout"]["hit"], "the report says so")
+    b = box(t, "--memory", "64M", cwd=t.workspace())
+    r = t.ward("exec", b, "python3", "-c", "x = bytearray(400 << 20); print(len(x))")
+    t.check(r.rc != 0 and "419430400" not in r.out, f"a command of exec got more memory than the sandbox has: {r}")
