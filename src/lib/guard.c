@@ -87,10 +87,30 @@ int guard_add_rules(struct guard_root *g, const char *text, size_t n, struct war
 	return status < 0 ? ward_fail(e, -status, "out of memory") : 0;
 }
 
+/* "**" "/.config/fish/" in a tree that is itself a .config is "/fish/": the names above the tree count, too. */
+static int add_rooted(struct guard_root *g, const char *pattern, struct ward_err *e)
+{
+	size_t root_len = strlen(g->path);
+	int status = 0;
+
+	if (strncmp(pattern, "**/", 3) != 0)
+		return 0;
+	pattern += 2;
+	for (const char *slash = strchr(pattern + 1, '/'); slash && slash[1] && status >= 0; slash = strchr(slash + 1, '/')) {
+		size_t n = (size_t)(slash - pattern);
+
+		if (n <= root_len && strncmp(g->path + root_len - n, pattern, n) == 0)
+			status = guard_add_rules(g, slash, strlen(slash), e);
+	}
+	return status;
+}
+
 int guard_restore_rules(struct guard_root *g, struct ward_err *e)
 {
 	int status = guard_add_rules(g, builtin, sizeof(builtin) - 1, e);
 
+	for (size_t i = 0; status >= 0 && i < ARRAY_LEN(reasons); i++)
+		status = add_rooted(g, reasons[i].pattern, e);
 	for (size_t i = 0; status >= 0 && i < g->rules.len; i++)
 		status = guard_add_rules(g, g->rules.items[i], strlen(g->rules.items[i]), e);
 	return status;

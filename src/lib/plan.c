@@ -20,6 +20,7 @@
 #include "lib/idmap.h"
 #include "lib/limits.h"
 #include "lib/plan_root.h"
+#include "lib/profile.h"
 #include "lib/rung.h"
 #include "lib/store.h"
 
@@ -109,6 +110,8 @@ static int add_guards(struct plan *p, struct ward_err *e)
 			return ward_fail_errno(e, "cannot read the directory %s", m->source);
 		note_case(p, m->source, fd);
 		r = guard_compile(g, workspace ? &policy->fs_hide : NULL, &policy->fs_protect, e);
+		if (r == 0 && m->writable)
+			r = profile_protect(g, e);
 		if (r == 0)
 			r = guard_scan(g, fd, e);
 		g->held_fd = take_fd(&fd);

@@ -3,6 +3,7 @@
 #define WARD_LIB_PROFILE_H
 
 #include "base/buf.h"
+#include "lib/guard.h"
 #include "lib/spec.h"
 
 /* The text of a profile. *ret_where is the file's path, NULL for a built-in one; the caller frees. An unknown name is -ENOENT with the nearest. */
@@ -17,5 +18,8 @@ void profile_about(const struct buf *text, struct buf *ret_about);
 must_check int profile_apply(const char *name, struct spec *s, struct policy_errors *errors, struct ward_err *e);
 /* Refuses a profile that lies in the workspace: anybody there could have written it. */
 must_check int profile_check_place(const struct spec *s, struct ward_err *e);
+/* What a sandbox writes today must not be what ward believes tomorrow: protects in the tree g the directory of the user's own
+ * profiles, and every link on the way to it; a tree in that directory is refused. */
+must_check int profile_protect(struct guard_root *g, struct ward_err *e);
 
 #endif
