@@ -31,12 +31,13 @@ void box_hold(struct box *b, bool hold, bool quick)
 {
 	if (b->held == hold)
 		return;
-	if (hold && !quick && b->run.cgroup && cgroup_freeze(b->run.cgroup, true) == 0)
-		b->frozen = true;
-	else if (!hold && b->frozen)
-		b->frozen = cgroup_freeze(b->run.cgroup, false) < 0;
-	else
-		box_tell_init(b, hold ? GUEST_STOP : GUEST_CONTINUE, 0);
+	if (hold && quick) {
+		b->stopped_by_init = true;
+		box_tell_init(b, GUEST_STOP, 0);
+	} else {
+		box_stop_all(b, hold);
+	}
+	b->frozen = hold && !b->stopped_by_init;
 	b->held = hold;
 	b->paused = false;
 }
