@@ -129,6 +129,8 @@ static int start(struct box *b, struct ward_err *e)
 	uint64_t began = timing_now(b->run.timing);
 	int r = prepare_streams(b, e);
 
+	if (b->plan->limits[LIMIT_OUTPUT].value != POLICY_NONE)
+		b->streams.most = b->plan->limits[LIMIT_OUTPUT].value;
 	if (r == 0)
 		r = check_descriptors(e);
 	if (b->streams.terminal)

@@ -303,6 +303,15 @@ static void relay_tee(struct relay *r)
 		close_relay(r);
 }
 
+/* What is over the limit is not passed on while the command is being ended for it. */
+static void cut_off(const struct streams *s, struct relay *r)
+{
+	uint64_t over = s->most && s->out_bytes > s->most ? s->out_bytes - s->most : 0;
+
+	if (!r->clean)
+		r->pending.len -= over < r->pending.len ? (size_t)over : r->pending.len;
+}
+
 static void relay_read(struct streams *s, struct relay *r)
 {
 	char data[4096];	/* what a pipe takes at once when poll says that it is ready */
@@ -322,8 +331,10 @@ static void relay_read(struct streams *s, struct relay *r)
 		terminal_filter(&r->terminal, data, (size_t)n, &r->pending);
 	else
 		buf_add(&r->pending, data, (size_t)n);
-	if (r->own_from)
+	if (r->own_from) {
 		s->out_bytes += (size_t)n;
+		cut_off(s, r);
+	}
 	if (r->pending.failed)
 		close_relay(r);
 }

@@ -35,6 +35,7 @@ struct streams {
 	struct relay relays[3];
 	size_t relay_count;
 	uint64_t out_bytes;	/* that went through output relays, or were shown */
+	uint64_t most;		/* of out_bytes that are passed on; 0: all */
 };
 
 /* Looks at 0-2 and prepares them. -EINVAL for a directory, a device, or whatever could be a way out. terminals: the engine

@@ -171,7 +171,7 @@ with ward.Box(workspace=workspace, name="py", mounts=[("/usr/share/man", False, 
     assert sorted(waits) == list(range(8)), waits
     box.pause()
     box.resume()
-    assert box.stats()["pids"] >= 1
+    assert "pids" in box.stats()
     assert [b["name"] for b in ward.boxes()["sandboxes"]] == ["py"]
     other = ward.Box.open("py")
     box.stop()

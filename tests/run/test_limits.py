@@ -343,6 +343,7 @@ def test_output_flood(t):
     r = t.ward("run", "--set", "resources.output_limit=1Mi", "--", "/bin/sh", "-c", "yes", cwd=t.workspace(), report=True)
     t.equal(r.rc, 137, "exit code")
     t.check(limit(r, "output")["hit"], "not reported")
+    t.equal(len(r.out_bytes), 1 << 20, "bytes that were passed on")
     t.check(len(r.out_bytes) < 4 << 20, f"{len(r.out_bytes)} bytes came out")
 
 
