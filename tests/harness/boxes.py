@@ -1,10 +1,12 @@
 """What the tests of detached sandboxes share."""
 import contextlib
+import fcntl
 import json
 import os
-import pty
 import select
+import struct
 import subprocess
+import termios
 import time
 
 from . import users
@@ -46,18 +48,19 @@ class Screen:
     def __init__(self, t, argv, rows=30, columns=100):
         self.t = t
         self.shown = b""
-        self.pid, self.fd = pty.fork()
+        self.fd, line = os.openpty()
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.pid = os.fork()
         if self.pid == 0:
             try:
+                os.close(self.fd)
+                os.login_tty(line)
                 users.drop(t.person)
                 os.chdir(t.directory)
                 os.execve(argv[0], argv, t.environment({"TERM": "xterm"}))
             finally:
                 os._exit(126)
-        import fcntl
-        import struct
-        import termios
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        os.close(line)
         t.defer(self.close)
 
     def wait_for(self, text, seconds=20):
