@@ -61,6 +61,7 @@ bench:
 	@tools/deps.sh install start || true
 	@$(MAKE) --no-print-directory all
 	@bench/run.py
+	@bench/net.py
 
 bench-review:
 	@tools/deps.sh install build

@@ -79,7 +79,7 @@ static void *answer(void *argument)
 	return NULL;
 }
 
-static int serve(int port)
+static _Noreturn void serve(int port)
 {
 	struct sockaddr_in here = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port),
 				    .sin_addr = { htonl(INADDR_LOOPBACK) } };
@@ -200,7 +200,7 @@ int main(int argc, char **argv)
 
 	signal(SIGPIPE, SIG_IGN);
 	if (argc == 3 && strcmp(argv[1], "serve") == 0)
-		return serve(atoi(argv[2]));
+		serve(atoi(argv[2]));
 	if (argc != 5 || getaddrinfo(argv[2], argv[3], &hints, &found) != 0) {
 		fprintf(stderr, "net-load: serve PORT, or ttfb|rate|down|up HOST PORT COUNT\n");
 		return 2;

@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 
 #define NOBODY 65534
+#define MEMORY_BYTES (256UL << 20)	/* what programs inside make it hold; then their connections break */
 #define VALUES_MAX 4
 
 enum { FRONT = 1 << PROC_FRONT, DIAL = 1 << PROC_DIAL };
@@ -157,7 +158,11 @@ static int bound(enum proc p, struct ward_err *e)
 	const struct {
 		int resource;
 		rlim_t value;
-	} limits[] = { { RLIMIT_CORE, 0 }, { RLIMIT_FSIZE, 0 }, { RLIMIT_NPROC, 0 }, { RLIMIT_MEMLOCK, 0 } };
+	} limits[] = { { RLIMIT_CORE, 0 }, { RLIMIT_FSIZE, 0 }, { RLIMIT_NPROC, 0 }, { RLIMIT_MEMLOCK, 0 },
+#ifndef __SANITIZE_ADDRESS__
+		      { RLIMIT_DATA, MEMORY_BYTES },
+#endif
+	};
 
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
 		return ward_fail_errno(e, "cannot read the limits of a gateway process");

@@ -206,10 +206,21 @@ static long open_packets(struct native_child *c)
 	return keep(c, NET_PACKETS, fd);
 }
 
+/* A setting of this namespace, through the host's /proc; where that is read-only it stays as it is. */
+static void write_setting(const char *path, const char *text)
+{
+	long fd = raw_call(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	raw_call(SYS_write, fd, text, raw_strlen(text));
+	raw_call(SYS_close, fd);
+}
+
 /* No nf_tables: one socket a port, for both families where there are two. */
 static long open_ports(struct native_child *c, bool v6)
 {
-	long r = open_packets(c), fd;
+	long r = open_packets(c);
 
 	for (size_t i = 0; i < c->net.port_count && r == 0; i++) {
 		struct listening l = { .kind = v6 ? NET_BROUGHT6 : NET_BROUGHT4, .type = SOCK_STREAM,
@@ -218,11 +229,7 @@ static long open_ports(struct native_child *c, bool v6)
 		r = open_listening(c, &l);
 	}
 	/* the kernel would answer a ping to any address */
-	fd = raw_call(SYS_openat, AT_FDCWD, "/proc/sys/net/ipv4/icmp_echo_ignore_all", O_WRONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		raw_call(SYS_write, fd, "1", 1);
-		raw_call(SYS_close, fd);
-	}
+	write_setting("/proc/sys/net/ipv4/icmp_echo_ignore_all", "1");
 	c->net.by_port = true;
 	c->layer_notes[LAYER_NET] = "this kernel has no nf_tables with TPROXY: one listening socket for each port of the "
 				    "policy";
