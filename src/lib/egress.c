@@ -45,9 +45,10 @@ struct egress {
 
 /* -- the program */
 
+const char *const egress_places[EGRESS_PLACES] = { "ward-gateway", "../libexec/ward/ward-gateway", "../gateway/ward-gateway" };
+
 static int open_program(struct ward_err *e)
 {
-	static const char *const places[] = { "ward-gateway", "../libexec/ward/ward-gateway", "../gateway/ward-gateway" };
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	auto_fd dir = -1;
@@ -57,8 +58,8 @@ static int open_program(struct ward_err *e)
 	self[n] = '\0';
 	*strrchr(self, '/') = '\0';
 	dir = open(*self ? self : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	for (size_t i = 0; i < ARRAY_LEN(places) && dir >= 0; i++) {
-		int fd = openat(dir, places[i], O_PATH | O_CLOEXEC);
+	for (size_t i = 0; i < EGRESS_PLACES && dir >= 0; i++) {
+		int fd = openat(dir, egress_places[i], O_PATH | O_CLOEXEC);
 
 		if (fd >= 0)
 			return fd;

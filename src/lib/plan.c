@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/fs.h>
 #include <sched.h>
 #include <string.h>
@@ -17,6 +18,8 @@
 
 #include "base/clone.h"
 #include "base/path.h"
+#include "lib/egress.h"
+#include "lib/guard_internal.h"
 #include "lib/idmap.h"
 #include "lib/limits.h"
 #include "lib/plan_root.h"
@@ -80,6 +83,29 @@ static void note_case(struct plan *p, const char *path, int fd)
 				     "letters of their lists only", path);
 }
 
+/* ward's own programs: the gateway and `ward recover` are started when the sandbox already runs, the rest the next time. */
+static int protect_programs(struct guard_root *g, struct ward_err *e)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	size_t root_len = strlen(g->path);
+	int r = 0;
+
+	if (n <= 0)
+		return ward_fail_errno(e, "cannot find ward's own file");
+	self[n] = '\0';
+	for (size_t i = 0; r == 0 && i <= EGRESS_PLACES; i++) {
+		auto_free char *dir = path_join(self, "..");
+		auto_free char *file = i == EGRESS_PLACES ? strdup(self) : dir ? path_join(dir, egress_places[i]) : NULL;
+
+		if (!file)
+			return ward_fail(e, ENOMEM, "out of memory");
+		if (path_is_beneath(file, g->path) && file[root_len])
+			r = guard_add_path_rule(g, file + (root_len > 1 ? root_len + 1 : 1), false, e);
+	}
+	return r;
+}
+
 /* Every writable tree of the policy is guarded. In a read-only one nothing can be planted, but what is hidden still is, and
  * sockets: a read-only mount does not keep anybody from connecting. */
 static int add_guards(struct plan *p, struct ward_err *e)
@@ -112,6 +138,8 @@ static int add_guards(struct plan *p, struct ward_err *e)
 		r = guard_compile(g, workspace ? &policy->fs_hide : NULL, &policy->fs_protect, e);
 		if (r == 0 && m->writable)
 			r = profile_protect(g, e);
+		if (r == 0 && m->writable)
+			r = protect_programs(g, e);
 		if (r == 0)
 			r = guard_scan(g, fd, e);
 		g->held_fd = take_fd(&fd);
