@@ -85,4 +85,9 @@ must_check int guard_link_text(int dir_fd, const struct walk_entry *entry, struc
 /* Reads the .aiignore of a directory behind *ig; none there is fine. */
 must_check int guard_read_aiignore(int dir_fd, const char *where, struct ignore **ig, struct ward_err *e);
 
+/* Protects a path of the host's in the tree, if it lies there. */
+must_check int guard_protect_place(struct guard_root *g, const char *place, bool is_dir, struct ward_err *e);
+/* Protects each link of the tree that leads to path; *ret_real is where that is, as far as it exists. The caller frees. */
+must_check int guard_protect_way(struct guard_root *g, const char *path, char **ret_real, struct ward_err *e);
+
 #endif

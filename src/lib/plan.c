@@ -88,7 +88,6 @@ static int protect_programs(struct guard_root *g, struct ward_err *e)
 {
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	size_t root_len = strlen(g->path);
 	int r = 0;
 
 	if (n <= 0)
@@ -100,10 +99,22 @@ static int protect_programs(struct guard_root *g, struct ward_err *e)
 
 		if (!file)
 			return ward_fail(e, ENOMEM, "out of memory");
-		if (path_is_beneath(file, g->path) && file[root_len])
-			r = guard_add_path_rule(g, file + (root_len > 1 ? root_len + 1 : 1), false, e);
+		r = guard_protect_place(g, file, false, e);
 	}
 	return r;
+}
+
+/* What ward believes or runs tomorrow. A state directory in the tree itself is refused elsewhere; a link to it may lie there. */
+static int protect_own(struct guard_root *g, struct ward_err *e)
+{
+	auto_free char *state = NULL, *real = NULL;
+	int r = store_path(&state, e);
+
+	if (r == 0)
+		r = guard_protect_way(g, state, &real, e);
+	if (r == 0)
+		r = profile_protect(g, e);
+	return r < 0 ? r : protect_programs(g, e);
 }
 
 /* Every writable tree of the policy is guarded. In a read-only one nothing can be planted, but what is hidden still is, and
@@ -137,9 +148,7 @@ static int add_guards(struct plan *p, struct ward_err *e)
 		note_case(p, m->source, fd);
 		r = guard_compile(g, workspace ? &policy->fs_hide : NULL, &policy->fs_protect, e);
 		if (r == 0 && m->writable)
-			r = profile_protect(g, e);
-		if (r == 0 && m->writable)
-			r = protect_programs(g, e);
+			r = protect_own(g, e);
 		if (r == 0)
 			r = guard_scan(g, fd, e);
 		g->held_fd = take_fd(&fd);

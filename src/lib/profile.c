@@ -18,7 +18,6 @@
 
 #define PROFILE_BYTES_MAX (1024 * 1024)
 #define SUFFIX ".yaml"
-#define LINKS_MAX 40
 
 static const struct {
 	const char *name, *text;
@@ -207,60 +206,15 @@ int profile_apply(const char *name, struct spec *s, struct policy_errors *errors
 	return s->profile && (!where || s->profile_file) ? 0 : ward_fail(e, ENOMEM, "out of memory");
 }
 
-static int protect_place(struct guard_root *g, const char *place, bool is_dir, struct ward_err *e)
-{
-	size_t n = strlen(g->path);
-
-	if (!path_is_beneath(place, g->path) || !place[n])
-		return 0;
-	return guard_add_path_rule(g, place + (n > 1 ? n + 1 : 1), is_dir, e);
-}
-
-/* One name of the way: *at is where it stands, *rest what follows it. Both are replaced. */
-static int step_towards(struct guard_root *g, char **at, char **rest, unsigned *links, struct ward_err *e)
-{
-	char *name = *rest + strspn(*rest, "/"), *behind = name + strcspn(name, "/"), target[4096], *longer = NULL;
-	auto_free char *place = NULL;
-	ssize_t n;
-	int r = 0;
-
-	if (*behind)
-		*behind++ = '\0';
-	place = path_join(*at, name);
-	n = place ? readlink(place, target, sizeof(target) - 1) : -1;
-	target[n < 0 ? 0 : n] = '\0';
-	if (n >= 0)
-		r = ++*links > LINKS_MAX ? ward_fail(e, ELOOP, "too many links on the way to ward's profiles")
-					 : protect_place(g, place, false, e);
-	if (r < 0)
-		return r;
-	if (!place || asprintf(&longer, "%s/%s", target, behind) < 0)
-		return ward_fail(e, ENOMEM, "out of memory");
-	free(*rest);
-	*rest = longer;
-	if (n < 0 || *target == '/') {
-		free(*at);
-		*at = n < 0 ? take_ptr(place) : strdup("/");
-	}
-	return *at ? 0 : ward_fail(e, ENOMEM, "out of memory");
-}
-
 int profile_protect(struct guard_root *g, struct ward_err *e)
 {
-	auto_free char *rest = own_directory(), *at = strdup("/");
-	unsigned links = 0;
-	int r = 0;
+	auto_free char *dir = own_directory(), *real = NULL;
+	int r = dir ? guard_protect_way(g, dir, &real, e) : 0;
 
-	if (!rest)
-		return 0;
-	if (!at)
-		return ward_fail(e, ENOMEM, "out of memory");
-	while (r == 0 && rest[strspn(rest, "/")])
-		r = step_towards(g, &at, &rest, &links, e);
-	if (r < 0)
+	if (!dir || r < 0)
 		return r;
-	if (!path_is_beneath(g->path, at))
-		return protect_place(g, at, true, e);
+	if (!path_is_beneath(g->path, real))
+		return guard_protect_place(g, real, true, e);
 	ward_fail(e, EACCES, "%.300s lies in the directory of ward's own profiles, which the sandbox could write then", g->path);
 	return ward_remedy(e, "work on a copy of them elsewhere");
 }
