@@ -242,7 +242,7 @@ static void try_next(struct dial *d, struct attempt *a)
 		uint32_t number = (uint32_t)(a - d->attempts) * TRIES + (uint32_t)slot;
 		struct epoll_event event = { .events = EPOLLOUT, .data.u64 = (uint64_t)TAG_TRY << 32 | number };
 		struct verdict v;
-		bool done;
+		bool done = false;
 		int fd;
 
 		v = a->verdict;

@@ -270,7 +270,7 @@ static int start_dial(struct ward_err *e)
 
 	if (self < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return ward_fail_errno(e, "cannot prepare the gateway's second process");
-	pid = vfork();
+	pid = fork();
 	if (pid == 0) {
 		dup2(pair[1], GATE_FD_CONTROL);	/* its copies of the rest close with exec */
 		execveat(self, "", argv, none, AT_EMPTY_PATH);
