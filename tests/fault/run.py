@@ -153,7 +153,7 @@ def tidy(scene, before):
     if rc:
         raise Broken(f"ward ps: exit {rc} {err}")
     for box in json.loads(out)["sandboxes"]:
-        if box["state"] not in ("running", "starting", "dead", "paused") and not box["state"].startswith("ended"):
+        if box["state"] not in ("running", "starting", "ending", "dead", "paused") and not box["state"].startswith("ended"):
             raise Broken(f"a sandbox is {box['state']}")
     rc, _, err = scene.call("rm", "--all", "--force")
     if rc:
