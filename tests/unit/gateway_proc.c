@@ -181,9 +181,10 @@ static int in_child(enum proc p, const struct row *row)
 	file_fd = row->run == try_connect ? socket(AF_INET, SOCK_STREAM, 0) : open("/bin/true", O_RDONLY);
 	pid = fork();
 	if (pid == 0) {
-		if (proc_confine(p, &e) < 0)
-			_exit(2);
-		_exit((row->run() >= 0) == may ? 0 : 1);
+		int result = proc_confine(p, &e) < 0 ? 2 : (row->run() >= 0) == may ? 0 : 1;
+
+		for (;;)	/* before _exit() a sanitizer calls what a confined process may not */
+			syscall(SYS_exit_group, result);
 	}
 	close(file_fd);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
