@@ -62,6 +62,7 @@ struct dial {
 	struct attempt attempts[DIAL_MAX];
 	size_t busy;
 	bool gone;			/* front is */
+	bool began;			/* something came from front */
 };
 
 static void answer(struct dial *d, struct attempt *a, const struct dial_answer *answer, int fd)
@@ -423,6 +424,18 @@ static ssize_t receive(struct dial *d, struct dial_request *request, int fds[4],
 	return n;
 }
 
+/* Only with the very first message, before front has read a byte from inside: later it might not be itself, and hand over
+ * sockets of the host. */
+static void take_sockets(struct dial *d, const struct dial_request *request, const int *fds, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (d->began || request->inward != INWARD_SOCKETS)
+			close(fds[i]);
+		else
+			inward_take(&d->inward, (enum net_socket)request->kinds[i], fds[i]);
+	d->began = true;
+}
+
 static void on_front(struct dial *d)
 {
 	while (d->busy < DIAL_MAX && !d->gone) {
@@ -437,8 +450,7 @@ static void on_front(struct dial *d)
 			d->gone = true;
 			return;
 		}
-		for (size_t i = 0; i < fd_count; i++)
-			inward_take(&d->inward, (enum net_socket)request.kinds[i], fds[i]);
+		take_sockets(d, &request, fds, fd_count);
 		if (request.inward != INWARD_SOCKETS)
 			begin(d, &request);
 	}

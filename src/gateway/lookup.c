@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "base/raw.h"
 #include "gateway/hosts.h"
 
 #define KNOWN 256		/* names that are kept */
@@ -106,7 +107,8 @@ static void read_hosts(struct lookup *l)
 	char part[4096];
 	ssize_t n;
 
-	if (l->hosts_fd < 0 || fstat(l->hosts_fd, &st) < 0)
+	/* the C library's fstat is a newfstatat, which could ask about every file there is */
+	if (l->hosts_fd < 0 || raw_call(SYS_fstat, l->hosts_fd, &st) < 0)
 		return;
 	if (l->hosts.data && st.st_mtim.tv_sec == l->hosts_time.tv_sec && st.st_mtim.tv_nsec == l->hosts_time.tv_nsec)
 		return;

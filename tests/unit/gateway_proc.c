@@ -15,6 +15,7 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -32,6 +33,13 @@ static long try_open(void)
 static long try_open_proc(void)
 {
 	return (long)syscall(SYS_openat2, AT_FDCWD, "/proc/self/status", NULL, 0);
+}
+
+static long try_stat(void)
+{
+	struct stat st;
+
+	return stat("/etc/passwd", &st);
 }
 
 static long try_create(void)
@@ -148,6 +156,7 @@ static const struct row {
 	bool front, dial;	/* which may */
 } rows[] = {
 	{ "open", try_open, false, false },
+	{ "stat", try_stat, false, false },
 	{ "openat2", try_open_proc, false, false },
 	{ "create", try_create, false, false },
 	{ "execve", try_exec, false, false },
