@@ -427,6 +427,38 @@ static int sweep_known(struct sweep *s)
 	return status;
 }
 
+/* Nothing can be mounted over a link, so one that was protected can be taken away. It is put back: without it a policy or a
+ * list of hidden names would be gone for the next run. Where its directory is gone, too, so is what it was for. */
+static int restore_link(struct sweep *s, const char *text)
+{
+	auto_free char *path = strdup(text);
+	char *target = path ? strchr(path, '\n') : NULL, *slash;
+	struct ward_err ignored = { 0 };
+	const char *name;
+	struct stat st;
+	auto_fd dir = -1;
+
+	if (!target)
+		return path ? 0 : out_of_memory(s);
+	*target++ = '\0';
+	guard_unescape(path);
+	guard_unescape(target);
+	for (size_t i = 0; i < s->g->lost.len; i++)
+		if (strcmp(s->g->lost.items[i], path) == 0)
+			return 0;
+	slash = strrchr(path, '/');
+	name = slash ? slash + 1 : path;
+	if (slash)
+		*slash = '\0';
+	dir = path_open_nolink(s->root_fd, slash ? path : ".", O_PATH | O_DIRECTORY, &ignored);
+	if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT || fstat(dir, &st) < 0)
+		return 0;
+	if (symlinkat(target, dir, name) < 0 ||
+	    (geteuid() == 0 && fchownat(dir, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0))
+		return ward_fail_errno(s->e, "cannot put the link %.300s back, which the sandbox has removed", name);
+	return 0;
+}
+
 int guard_sweep_into(const struct guard_root *g, int root_fd, const struct guard_sink *sink,
 		     struct strv *moved, struct ward_err *e)
 {
@@ -441,6 +473,8 @@ int guard_sweep_into(const struct guard_root *g, int root_fd, const struct guard
 		status = walk_tree(root_fd, &sweep_ops, &s, 0, e);
 	if (status < 0)
 		return ward_wrap(e, "looking for planted files in %s", g->path);
+	for (size_t i = 0; i < g->links.len && !s.failure; i++)
+		s.failure = restore_link(&s, g->links.items[i]);
 	return s.failure;
 }
 

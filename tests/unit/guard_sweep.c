@@ -118,7 +118,9 @@ static void links_are_moved_as_links(void **state)
 	assert_int_equal(p->moved.len, 3);
 	assert_moved(p, ".claude", "link");
 	assert_moved(p, ".vscode", "opened");
-	assert_moved(p, "sub/.idea", "JetBrains");
+	assert_true(readlinkat(p->q.fd, "sub/.idea", target, sizeof(target)) == 8);	/* the new one is gone, and the old one back */
+	assert_true(readlinkat(p->t.fd, "sub/.idea", target, sizeof(target)) == 7);
+	assert_memory_equal(target, "../evil", 7);
 	assert_true(readlinkat(p->q.fd, ".vscode", target, sizeof(target)) == 4);
 	assert_true(tree_has(&p->t, "harmless"));
 	assert_true(tree_has(&p->t, "evil/settings.json"));
