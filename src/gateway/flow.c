@@ -7,7 +7,8 @@
  *
  * In mode tcp, and behind CONNECT and SOCKS, dial comes first: the server may speak first, and a proxy's client waits for
  * its answer. Nothing of the client's reaches the server before the gate has released it, either way. What is refused is
- * reset and told. Whoever says nothing for HEAD_MS is gone; a flow that waits for nothing but data costs its struct alone.
+ * reset and told. Whoever says nothing for HEAD_MS is gone, and so is a flow of which one half has ended when the other is
+ * silent for HALF_MS; one that waits for nothing but data costs its struct alone.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -20,6 +21,7 @@
 #include "gateway/socks.h"
 
 #define HEAD_MS 15000
+#define HALF_MS 300000	/* one side has ended, and nothing comes from the other */
 #define SLICES 8		/* steps of one flow before the next one has its turn */
 
 /* -- lists */
@@ -37,25 +39,40 @@ void flow_mark_ready(struct front *f, struct flow *w)
 	f->ready.last = w;
 }
 
+static const unsigned wait_ms[FLOW_WAITS] = { [FLOW_WAIT_HEAD] = HEAD_MS, [FLOW_WAIT_HALF] = HALF_MS };
+
 static void untime(struct front *f, struct flow *w)
 {
-	if (!w->timed)
+	struct flow_list *list = &f->timed[w->timed];
+
+	if (w->timed == FLOW_WAIT_NONE)
 		return;
-	*(w->timed_prev ? &w->timed_prev->timed_next : &f->timed.first) = w->timed_next;
-	*(w->timed_next ? &w->timed_next->timed_prev : &f->timed.last) = w->timed_prev;
-	w->timed = false;
+	*(w->timed_prev ? &w->timed_prev->timed_next : &list->first) = w->timed_next;
+	*(w->timed_next ? &w->timed_next->timed_prev : &list->last) = w->timed_prev;
+	w->timed = FLOW_WAIT_NONE;
 }
 
-/* All wait equally long, so the list is in the order of ending. */
-static void time_out(struct front *f, struct flow *w)
+static void time_out(struct front *f, struct flow *w, enum flow_wait what)
 {
+	struct flow_list *list = &f->timed[what];
+
 	untime(f, w);
-	w->end_at_ms = io_now_ms() + HEAD_MS;
-	w->timed = true;
+	w->end_at_ms = io_now_ms() + wait_ms[what];
+	w->timed = (uint8_t)what;
 	w->timed_next = NULL;
-	w->timed_prev = f->timed.last;
-	*(f->timed.last ? &f->timed.last->timed_next : &f->timed.first) = w;
-	f->timed.last = w;
+	w->timed_prev = list->last;
+	*(list->last ? &list->last->timed_next : &list->first) = w;
+	list->last = w;
+}
+
+uint64_t flow_next_end(const struct front *f)
+{
+	uint64_t first = 0;
+
+	for (int i = FLOW_WAIT_HEAD; i < FLOW_WAITS; i++)
+		if (f->timed[i].first && (!first || f->timed[i].first->end_at_ms < first))
+			first = f->timed[i].first->end_at_ms;
+	return first;
 }
 
 /* -- begin and end */
@@ -84,7 +101,7 @@ static struct flow *new_flow(struct front *f, int fd, enum flow_state state)
 	w->fds[SERVER] = -1;
 	w->can_read[CLIENT] = w->can_write[CLIENT] = true;
 	w->state = (uint8_t)state;
-	time_out(f, w);
+	time_out(f, w, FLOW_WAIT_HEAD);
 	return w;
 }
 
@@ -255,7 +272,7 @@ static void open_flow(struct front *f, struct flow *w)
 	else if (w->tunnel)
 		tell(w, http1_proxy_reply(200), strlen(http1_proxy_reply(200)));
 	if (w->gate && !w->lanes[UP].kept_len)
-		time_out(f, w);	/* it has not greeted yet */
+		time_out(f, w, FLOW_WAIT_HEAD);	/* it has not greeted yet */
 	else
 		untime(f, w);
 	/* a proxy's client may have sent more with its request */
@@ -602,6 +619,9 @@ static bool run_open(struct front *f, struct flow *w)
 		moved |= w->gate ? run_gate_down(f, w) : pump_blind(f, w, DOWN);
 	if (w->state == FLOW_OPEN && w->lanes[UP].shut && w->lanes[DOWN].shut)
 		flow_close(f, w, false);
+	/* who has gone for good looks like who only has nothing more to say */
+	else if (w->state == FLOW_OPEN && w->lanes[UP].shut != w->lanes[DOWN].shut && (moved || w->timed != FLOW_WAIT_HALF))
+		time_out(f, w, FLOW_WAIT_HALF);
 	return moved;
 }
 
@@ -648,6 +668,7 @@ void flow_run(struct front *f, struct flow *w)
 
 void flow_expire(struct front *f, uint64_t now)
 {
-	while (f->timed.first && f->timed.first->end_at_ms <= now)
-		flow_close(f, f->timed.first, true);
+	for (int i = FLOW_WAIT_HEAD; i < FLOW_WAITS; i++)
+		while (f->timed[i].first && f->timed[i].first->end_at_ms <= now)
+			flow_close(f, f->timed[i].first, true);
 }

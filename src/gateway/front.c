@@ -204,7 +204,7 @@ static void run_ready(struct front *f)
 
 static int wait_ms(const struct front *f, uint64_t now)
 {
-	uint64_t end = f->timed.first ? f->timed.first->end_at_ms : 0;
+	uint64_t end = flow_next_end(f);
 
 	if (f->wake_at_ms && (!end || f->wake_at_ms < end))
 		end = f->wake_at_ms;
@@ -221,7 +221,7 @@ static int wait_ms(const struct front *f, uint64_t now)
 static void serve_once(struct front *f)
 {
 	struct epoll_event events[256];
-	int n = epoll_wait(f->epoll_fd, events, ARRAY_LEN(events), wait_ms(f, f->timed.first || f->wake_at_ms ? io_now_ms() : 0));
+	int n = epoll_wait(f->epoll_fd, events, ARRAY_LEN(events), wait_ms(f, flow_next_end(f) || f->wake_at_ms ? io_now_ms() : 0));
 
 	for (int i = 0; i < n; i++) {
 		uint64_t data = events[i].data.u64;
@@ -238,7 +238,7 @@ static void serve_once(struct front *f)
 	if (f->wake_at_ms && io_now_ms() >= f->wake_at_ms)
 		flow_wake(f);
 	run_ready(f);
-	if (f->timed.first)
+	if (flow_next_end(f))
 		flow_expire(f, io_now_ms());
 	flow_free_dead(f);
 	if (f->paused && f->flow_count < f->flow_max)

@@ -37,6 +37,9 @@ enum flow_state {
 	FLOW_DEAD
 };
 
+/* What a flow is not waited for for ever. All of a list wait equally long, so each is in the order of ending. */
+enum flow_wait { FLOW_WAIT_NONE, FLOW_WAIT_HEAD, FLOW_WAIT_HALF, FLOW_WAITS };
+
 struct flow {
 	int fds[SIDES];			/* -1: none yet */
 	bool can_read[SIDES], can_write[SIDES];
@@ -44,7 +47,8 @@ struct flow {
 	uint8_t greeted;		/* SOCKS: the greeting is done */
 	bool inward;			/* from the host to a published port */
 	bool tunnel;			/* HTTP CONNECT: an answer is due when connected */
-	bool ready, timed, asked;	/* in the ready list, in the list of timeouts, in the list for dial */
+	bool ready, asked;		/* in the ready list, in the list for dial */
+	uint8_t timed;			/* enum flow_wait: in that list of timeouts */
 	bool admitted, limited, asleep;	/* counts as open, has a limit on bytes, waits for its share */
 	int32_t rule;			/* that it counts for */
 	uint32_t id;
@@ -78,7 +82,7 @@ struct front {
 	uint32_t flow_max, flow_count, next_free;
 	uint32_t *free_numbers;
 	uint16_t serial;
-	struct flow_list ready, timed, ask;
+	struct flow_list ready, ask, timed[FLOW_WAITS];
 	struct flow *dead, *asleep;
 	uint64_t wake_at_ms;		/* when the first of the sleepers is due; 0: none */
 	struct shape shape;
@@ -98,6 +102,8 @@ void flow_mark_ready(struct front *f, struct flow *w);
 /* Ends it; what was refused is reset, so that the program sees an error and not an end. */
 void flow_close(struct front *f, struct flow *w, bool reset);
 void flow_expire(struct front *f, uint64_t now);
+/* When the next one ends; 0: none does. */
+uint64_t flow_next_end(const struct front *f);
 void flow_free_dead(struct front *f);
 /* Sends what waits for dial. */
 void flow_ask(struct front *f);
