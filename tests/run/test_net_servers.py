@@ -22,7 +22,7 @@ def need(t, *programs):
 
 def serve(t, world, argv, port, root=True):
     """Starts a server in the world; waits until it listens."""
-    wrap = ["nsenter", "-t", str(world.world), "-n"]
+    wrap = ["nsenter", "-t", str(world.world), "-n", "-m"]
     if not root:
         wrap += ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
     process = t.popen([*wrap, *argv], root=True)
@@ -82,7 +82,6 @@ def test_sshd(t):
     for name in ("host", "user"):
         t.run(keygen, "-q", "-t", "ed25519", "-N", "", "-f", os.path.join(world.dir, name), root=True, check=True)
     with t.root():
-        os.makedirs("/run/sshd", exist_ok=True)
         with open(os.path.join(world.dir, "user")) as f:
             key = f.read()
         for name in ("host", "host.pub", "user", "user.pub"):
@@ -92,7 +91,8 @@ def test_sshd(t):
     command = f'case "$SSH_ORIGINAL_COMMAND" in git-upload-pack*) exec git -c safe.directory=* upload-pack {world.dir}/repo.git;; ' \
               '*) exec echo it was "$SSH_ORIGINAL_COMMAND";; esac'
     t.write(world.dir, {"force.sh": command + "\n"})
-    serve(t, world, [sshd, "-D", "-e", "-f", "/dev/null", "-p", "2222", "-h", os.path.join(world.dir, "host"), "-o",
+    # its directory in /run is the world's own
+    serve(t, world, ["sh", "-c", 'mount -t tmpfs none /run && mkdir /run/sshd && exec "$@"', "sh", sshd, "-D", "-e", "-f", "/dev/null", "-p", "2222", "-h", os.path.join(world.dir, "host"), "-o",
                      "PermitRootLogin=yes", "-o", f"AuthorizedKeysFile={world.dir}/user.pub", "-o", "StrictModes=no", "-o",
                      "UsePAM=no", "-o", f"ForceCommand=/bin/sh {world.dir}/force.sh", "-o", "PidFile=none"], 2222)
     ssh = "ssh -p 2222 -i key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -o IdentitiesOnly=yes"
