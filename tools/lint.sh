@@ -40,7 +40,7 @@ cpp_check() {
 # in one is called leaked (ASan looks for that), what a call filled is called uninitialized (clang-tidy looks for that).
 analyzer() {
 	[ -f build-analyzer/build.ninja ] ||
-		meson setup build-analyzer -Dc_args="-include $PWD/tools/analyzer.h -I$PWD/src -fanalyzer -Wno-unused-value -Wno-analyzer-malloc-leak -Wno-analyzer-use-of-uninitialized-value" >/dev/null || return 1
+		meson setup build-analyzer -Dlibc=glibc -Dc_args="-include $PWD/tools/analyzer.h -I$PWD/src -fanalyzer -Wno-unused-value -Wno-analyzer-malloc-leak -Wno-analyzer-use-of-uninitialized-value" >/dev/null || return 1
 	ninja -C build-analyzer src/cli/ward >build-analyzer/log 2>&1 || {
 		grep -A12 -E 'error:|FAILED' build-analyzer/log
 		return 1

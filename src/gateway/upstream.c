@@ -42,9 +42,11 @@ static bool read_word(const char *s, size_t n, char out[UPSTREAM_WORD + 1], uint
 		char c = s[i];
 
 		if (c == '%') {
-			if (n - i < 3 || hex_digit(s[i + 1]) < 0 || hex_digit(s[i + 2]) < 0)
+			int high = n - i < 3 ? -1 : hex_digit(s[i + 1]), low = high < 0 ? -1 : hex_digit(s[i + 2]);
+
+			if (low < 0)
 				return false;
-			c = (char)(hex_digit(s[i + 1]) << 4 | hex_digit(s[i + 2]));
+			c = (char)(high * 16 + low);
 			i += 2;
 		}
 		if (!c || c == '\r' || c == '\n' || len == UPSTREAM_WORD)

@@ -432,14 +432,17 @@ static int sweep_known(struct sweep *s)
 static int restore_link(struct sweep *s, const char *text)
 {
 	auto_free char *path = strdup(text);
-	char *target = path ? strchr(path, '\n') : NULL, *slash;
+	char *target, *slash;
 	struct ward_err ignored = { 0 };
 	const char *name;
 	struct stat st;
 	auto_fd dir = -1;
 
+	if (!path)
+		return out_of_memory(s);
+	target = strchr(path, '\n');
 	if (!target)
-		return path ? 0 : out_of_memory(s);
+		return 0;
 	*target++ = '\0';
 	guard_unescape(path);
 	guard_unescape(target);

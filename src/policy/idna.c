@@ -128,7 +128,7 @@ static bool to_a_label(const char *label, size_t n, struct label *ret)
 		points[count++] = point;
 		at += size;
 	}
-	if (points[0] == '-' || points[count - 1] == '-' || (count > 3 && points[2] == '-' && points[3] == '-'))
+	if (!count || points[0] == '-' || points[count - 1] == '-' || (count > 3 && points[2] == '-' && points[3] == '-'))
 		return false;
 	*ret = (struct label){ .text = "xn--", .len = 4 };
 	punycode(points, count, ret);
