@@ -15,6 +15,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/clone.h"
 #include "base/raw.h"
@@ -92,14 +93,30 @@ void native_net_go(struct native_child *c)
 	raw_call(SYS_futex, &c->net_go, FUTEX_WAKE, 1, 0, 0, 0);
 }
 
+/* Until the namespace is there. A helper that was killed makes none, and says nothing: then it is ours to make. */
+static void wait_for_net(struct native_child *c)
+{
+	const struct timespec a_while = { .tv_nsec = 20000000 };
+
+	while (!__atomic_load_n(&c->net_done, __ATOMIC_ACQUIRE)) {
+		if (raw_call(SYS_futex, &c->net_done, FUTEX_WAIT, 0, &a_while, 0, 0) != -ETIMEDOUT || !c->net_pid ||
+		    raw_call(SYS_wait4, c->net_pid, 0, WNOHANG | __WALL, 0) != c->net_pid)
+			continue;
+		c->net_pid = 0;
+		if (__atomic_load_n(&c->net_done, __ATOMIC_ACQUIRE))
+			continue;	/* its last deed */
+		c->net_own = true;
+		make_net(c);
+	}
+}
+
 long native_net_enter(struct native_child *c)
 {
 	long r;
 
 	if (c->layers[LAYER_NET] == LAYER_IN_FORCE)
 		return 0;
-	while (!__atomic_load_n(&c->net_done, __ATOMIC_ACQUIRE))
-		raw_call(SYS_futex, &c->net_done, FUTEX_WAIT, 0, 0, 0, 0);
+	wait_for_net(c);
 	if (c->net_fd < 0)
 		return c->net_fd;
 	r = c->net_own ? 0 : raw_call(SYS_setns, c->net_fd, CLONE_NEWNET);
