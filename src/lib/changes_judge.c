@@ -44,25 +44,6 @@ static int load(struct judging *j)
 	return status < 0 ? status : guard_scan(&j->root, j->review->workspace_fd, j->e);
 }
 
-static const struct guard_step *find_step(const struct guard_root *g, const char *path, size_t n)
-{
-	size_t low = 0, high = g->step_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const char *other = g->steps[middle].path;
-		int order = strncmp(other, path, n);
-
-		if (order == 0 && other[n] == '\0')
-			return &g->steps[middle];
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
-}
-
 /* Notes every name of the directory at path that git knows, in all of the trees together. */
 static void note_parts(const int *roots, size_t root_count, const char *path, size_t n, struct git_seen *seen)
 {
@@ -216,7 +197,7 @@ static bool is_protected(struct judging *j, const struct change *c)
 		part = strndup(c->path, end);
 		if (!part)
 			return true;
-		step = find_step(&j->root, c->path, end);
+		step = guard_find_step(&j->root, j->root.step_count, c->path, end);
 		if (step && step->action != GUARD_PIN)
 			return true;
 		for (size_t i = 0; i < ARRAY_LEN(modes); i++) {

@@ -285,8 +285,7 @@ static void sort_steps(struct guard_root *g)
 	g->step_count = kept;
 }
 
-/* The step for exactly that path among the first n, which are sorted. */
-static const struct guard_step *find_step(const struct guard_root *g, size_t n, const char *path, size_t len)
+const struct guard_step *guard_find_step(const struct guard_root *g, size_t n, const char *path, size_t len)
 {
 	size_t low = 0, high = n;
 
@@ -313,7 +312,7 @@ static int pin_ancestors(struct guard_root *g, size_t n, size_t i, bool *ret_cov
 	if (!path)
 		return ward_fail(e, ENOMEM, "out of memory");
 	for (char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
-		const struct guard_step *above = find_step(g, n, path, (size_t)(slash - path));
+		const struct guard_step *above = guard_find_step(g, n, path, (size_t)(slash - path));
 		int status = 0;
 
 		if (above && above->action != GUARD_PIN) {

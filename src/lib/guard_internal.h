@@ -90,4 +90,7 @@ must_check int guard_protect_place(struct guard_root *g, const char *place, bool
 /* Protects each link of the tree that leads to path; *ret_real is where that is, as far as it exists. The caller frees. */
 must_check int guard_protect_way(struct guard_root *g, const char *path, char **ret_real, struct ward_err *e);
 
+/* The step for exactly the first len bytes of path among the first n, which are sorted; NULL: there is none. */
+const struct guard_step *guard_find_step(const struct guard_root *g, size_t n, const char *path, size_t len);
+
 #endif

@@ -12,19 +12,19 @@ POLICY = "version: 1\nfilesystem:\n  host_mounts: [%s]\n"
 def run(s):
     s.secret()
     top, victim = s.t.fresh_dir("links"), s.t.workspace()
-    s.t.write(top, {"real": None, "work/other": "x"})
-    s.t.run("ln", "-s", "../real", top + "/work/state", check=True)
+    s.t.write(top, {"real": None, "project/other": "x"})
+    s.t.run("ln", "-s", "../real", top + "/project/state", check=True)
     s.t.run("chown", "-hR", s.t.person.pw_name + ":", top, root=True, check=True)
     s.t.write(victim, {"ward.yaml": POLICY % s.outside})
     trusted = hashlib.sha256((POLICY % s.outside).encode()).hexdigest()
     words = ["sh", "-c", f"rm -rf state; mkdir -p state/ward/trusted; chmod 700 state/ward; echo > state/ward/trusted/{trusted}"]
-    env = {"WARD_STATE_DIR": top + "/work/state/ward"}
+    env = {"WARD_STATE_DIR": top + "/project/state/ward"}
     read = ["run", "--", "cat", s.outside + "/secret.txt"]
     s.t.equal(s.t.ward(*read, cwd=victim, env=env).rc, 125, "before: a policy that nobody trusts")
     if s.control:
-        s.t.run(*words, cwd=top + "/work", check=True)
+        s.t.run(*words, cwd=top + "/project", check=True)
     else:
-        s.t.equal(s.t.ward("run", "--", *words, cwd=top + "/work", env=env).rc, 0, "the run")
+        s.t.equal(s.t.ward("run", "--", *words, cwd=top + "/project", env=env).rc, 0, "the run")
     s.t.check(os.path.isdir(top + "/real"), "the real one is gone")
     return s.token in s.t.ward(*read, cwd=victim, env=env).out
 

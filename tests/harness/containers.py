@@ -39,7 +39,7 @@ class Container:
         self._configure(caps, uid, seccomp, masked)
 
     def _fill(self, uid, files):
-        for name in ("proc", "dev", "sys", "usr", "tmp", "etc", "root", "run", "mnt", "var", "opt", "home", "work"):
+        for name in ("proc", "dev", "sys", "usr", "tmp", "etc", "root", "run", "mnt", "var", "opt", "home", "project"):
             os.makedirs(os.path.join(self.root, name))
         for name in ("bin", "sbin", "lib", "lib64"):
             os.symlink(f"usr/{name}", os.path.join(self.root, name))
@@ -49,9 +49,9 @@ class Container:
         self.t.write(self.root, {"etc/passwd": "root:x:0:0::/root:/bin/sh\nperson:x:1000:1000::/home:/bin/sh\n",
                                  "etc/shadow": "root:secret:1::::::\n"})
         shutil.copy(self.t.ward_path, os.path.join(self.root, "opt/ward"))
-        self.t.write(os.path.join(self.root, "work"), files)
+        self.t.write(os.path.join(self.root, "project"), files)
         if uid and not self.rootless:
-            for directory, _, names in os.walk(os.path.join(self.root, "work")):
+            for directory, _, names in os.walk(os.path.join(self.root, "project")):
                 for path in [directory] + [os.path.join(directory, n) for n in names]:
                     os.chown(path, uid, uid)
             os.chown(os.path.join(self.root, "home"), uid, uid)
@@ -61,7 +61,7 @@ class Container:
         path = os.path.join(self.bundle, "config.json")
         config = json.loads(self.t.read(path))
         names = ["CAP_" + c for c in caps] if uid == 0 else []
-        config["process"].update(terminal=False, cwd="/work", noNewPrivileges=False, user={"uid": uid, "gid": uid})
+        config["process"].update(terminal=False, cwd="/project", noNewPrivileges=False, user={"uid": uid, "gid": uid})
         config["process"]["env"] = ["PATH=/usr/bin:/usr/sbin", "HOME=" + ("/home" if uid else "/root")]
         config["process"]["capabilities"] = {k: names for k in ("bounding", "effective", "permitted")}
         config["process"].pop("rlimits", None)
@@ -97,5 +97,5 @@ class Container:
             subprocess.run(["runc", "--root", state, "delete", "--force", name], check=False)
 
     def ward(self, *args, **options):
-        """ward in the container, which is at /opt/ward there; the current directory is /work."""
+        """ward in the container, which is at /opt/ward there; the current directory is /project."""
         return self.run("/opt/ward", *args, **options)

@@ -29,7 +29,7 @@ def works(t, container, absent=(), notes=()):
     r = container.ward("run", "--verbose", "--", "/bin/sh", "-c", SCRIPT)
     t.equal(r.out.split()[:2], ["hello", "agent"], f"the command inside\n{r.err}")
     t.check("secret" not in r.out and "root:" not in r.out, f"read what is hidden: {r.out}")
-    changed = t.read(container.bundle, "upper/work/.envrc") or t.read(container.root, "work/.envrc")
+    changed = t.read(container.bundle, "upper/project/.envrc") or t.read(container.root, "project/.envrc")
     t.equal(changed, "old\n", "protected file")
     layers = layers_of(r.err)
     t.equal([name for name in MUST if not layers[name][0]], [], "layers that must be there")
@@ -137,7 +137,7 @@ def test_doctor_in_a_container(t):
 PODMAN = r"""
 if mountpoint -q /sys/fs/cgroup/unified; then umount /sys/fs/cgroup/unified; fi
 cd "$0" && exec podman --root "$0/storage" --runroot "$0/runroot" --cgroup-manager cgroupfs --runtime runc --events-backend file \
-    run --rm --log-driver none --network none --ulimit nofile=4096:4096 --ulimit nproc=1024:1024 -v /usr:/usr:ro -w /work "$@"
+    run --rm --log-driver none --network none --ulimit nofile=4096:4096 --ulimit nproc=1024:1024 -v /usr:/usr:ro -w /project "$@"
 """
 
 
@@ -171,4 +171,4 @@ def test_podman(t):
         t.equal([n for n in MUST if not layers[n][0]], [], f"layers in podman {options}")
         if not options:
             t.contains(layers["uts namespace"][1], "sethostname")
-    t.equal(t.read(container.root, "work/.envrc"), "old\n", "protected file")
+    t.equal(t.read(container.root, "project/.envrc"), "old\n", "protected file")

@@ -15,7 +15,7 @@ static void put_repo(struct tree *t, const char *dir)
 	tree_put(t, path, "");
 }
 
-/* What guard_git_dirs() says about t/work: 1 let in, 0 nothing, -1 refused with a note. */
+/* What guard_git_dirs() says about t/tree: 1 let in, 0 nothing, -1 refused with a note. */
 static int ask(struct tree *t, const char *expect)
 {
 	char workspace[128], want[256];
@@ -23,7 +23,7 @@ static int ask(struct tree *t, const char *expect)
 	struct ward_err e = { 0 };
 	int answer;
 
-	snprintf(workspace, sizeof(workspace), "%s/work", t->path);
+	snprintf(workspace, sizeof(workspace), "%s/tree", t->path);
 	assert_int_equal(guard_git_dirs(workspace, &dirs, &notes, &e), 0);
 	answer = dirs.len ? 1 : notes.len ? -1 : 0;
 	if (answer == 1) {
@@ -46,14 +46,14 @@ static void linked_worktrees_are_let_in(void **state unused_arg)
 	put_repo(&t, "repo/.git");
 	tree_put(&t, "repo/.git/worktrees/w/HEAD", "x");
 	tree_put(&t, "repo/.git/worktrees/w/commondir", "../..\n");
-	snprintf(text, sizeof(text), "%s/work/.git\n", t.path);
+	snprintf(text, sizeof(text), "%s/tree/.git\n", t.path);
 	tree_put(&t, "repo/.git/worktrees/w/gitdir", text);
 	snprintf(text, sizeof(text), "gitdir: %s/repo/.git/worktrees/w\n", t.path);
-	tree_put(&t, "work/.git", text);
+	tree_put(&t, "tree/.git", text);
 	assert_int_equal(ask(&t, "repo/.git"), 1);
 	tree_put(&t, "repo/.git/worktrees/w/gitdir", "/somewhere/else/.git\n");
 	assert_int_equal(ask(&t, "does not point back"), -1);
-	tree_put(&t, "repo/.git/worktrees/w/gitdir", "../../../../work/.git\n");
+	tree_put(&t, "repo/.git/worktrees/w/gitdir", "../../../../tree/.git\n");
 	assert_int_equal(ask(&t, "repo/.git"), 1);
 	tree_put(&t, "repo/.git/worktrees/w/commondir", "../../..\n");
 	assert_int_equal(ask(&t, "no repository"), -1);
@@ -68,15 +68,15 @@ static void submodules_are_let_in(void **state unused_arg)
 
 	tree_make(&t);
 	put_repo(&t, "super/.git/modules/sub");
-	tree_put(&t, "super/.git/modules/sub/config", "[core]\n\tworktree = ../../../../work\n");
-	tree_put(&t, "work/.git", "gitdir: ../super/.git/modules/sub\n");
+	tree_put(&t, "super/.git/modules/sub/config", "[core]\n\tworktree = ../../../../tree\n");
+	tree_put(&t, "tree/.git", "gitdir: ../super/.git/modules/sub\n");
 	assert_int_equal(ask(&t, "super/.git/modules/sub"), 1);
 	tree_put(&t, "super/.git/modules/sub/config", "[core]\n\tworktree = ../../../../other\n");
 	assert_int_equal(ask(&t, "does not point back"), -1);
 	tree_put(&t, "super/.git/modules/sub/config", "[core\n");
 	assert_int_equal(ask(&t, "configuration"), -1);
 	if (geteuid() == 0) {
-		tree_put(&t, "super/.git/modules/sub/config", "[core]\n\tworktree = ../../../../work\n");
+		tree_put(&t, "super/.git/modules/sub/config", "[core]\n\tworktree = ../../../../tree\n");
 		assert_int_equal(fchownat(t.fd, "super/.git/modules/sub", 12345, 0, 0), 0);
 		assert_int_equal(ask(&t, "owner"), -1);
 	}
@@ -89,19 +89,19 @@ static void foreign_directories_are_not(void **state unused_arg)
 
 	tree_make(&t);
 	tree_put(&t, "keys/id_ed25519", "secret");
-	tree_put(&t, "work/.git", "gitdir: ../keys\n");
+	tree_put(&t, "tree/.git", "gitdir: ../keys\n");
 	assert_int_equal(ask(&t, "no repository"), -1);
-	tree_put(&t, "work/.git", "gitdir: /nonexistent\n");
+	tree_put(&t, "tree/.git", "gitdir: /nonexistent\n");
 	assert_int_equal(ask(&t, "no directory"), -1);
 	put_repo(&t, "other/.git");
 	tree_put(&t, "other/.git/config", "[core]\n\tbare = false\n");
-	tree_put(&t, "work/.git", "gitdir: ../other/.git\n");
+	tree_put(&t, "tree/.git", "gitdir: ../other/.git\n");
 	assert_int_equal(ask(&t, "does not point back"), -1);
-	tree_put(&t, "work/.git", "nothing of git's");
+	tree_put(&t, "tree/.git", "nothing of git's");
 	assert_int_equal(ask(&t, ""), 0);
-	assert_int_equal(unlinkat(t.fd, "work/.git", 0), 0);
+	assert_int_equal(unlinkat(t.fd, "tree/.git", 0), 0);
 	assert_int_equal(ask(&t, ""), 0);
-	tree_link(&t, "work/.git", "../other/.git");
+	tree_link(&t, "tree/.git", "../other/.git");
 	assert_int_equal(ask(&t, ""), 0);
 	tree_remove(&t);
 }
