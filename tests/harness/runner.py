@@ -3,12 +3,15 @@
 tests/run/test_*.py: every function test_xxx(t). tests/escape/*.py: one attack each, judged by harness.escape.
 """
 import argparse
+import contextlib
 import fnmatch
 import importlib.util
 import json
 import linecache
 import os
+import secrets
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -284,6 +287,17 @@ def arguments():
     return parser.parse_args()
 
 
+@contextlib.contextmanager
+def own_directory():
+    """A directory for everything that the tests make; its name has digits only, so that no test meets its own words in a path."""
+    top = os.path.join(tempfile.gettempdir(), f"ward-tests.{secrets.randbelow(10 ** 8):08d}")
+    os.mkdir(top, 0o755)
+    try:
+        yield top
+    finally:
+        shutil.rmtree(top, ignore_errors=True)
+
+
 def main():
     """The runner."""
     args = arguments()
@@ -304,8 +318,7 @@ def main():
     report = Report()
     if users.IS_ROOT:
         leaks.own_cgroups()
-    with tempfile.TemporaryDirectory(prefix="ward-tests.") as top:
-        os.chmod(top, 0o755)
+    with own_directory() as top:
         cache = os.path.join(top, "cache")
         os.mkdir(cache, 0o755)
         host.BUILD = os.path.abspath(args.build)
