@@ -1,0 +1,34 @@
+/* Shared by the files of a flow: flow.c (its way), flow_life.c (its beginning and end), flow_proxy.c, flow_gate.c. */
+#ifndef WARD_GATEWAY_FLOW_H
+#define WARD_GATEWAY_FLOW_H
+
+#include "gateway/front.h"
+
+/* flow_life.c */
+/* A flow over the client's socket, which it takes; NULL: the socket is still the caller's. */
+struct flow *flow_new(struct front *f, int fd, enum flow_state state);
+void flow_untime(struct front *f, struct flow *w);
+void flow_time_out(struct front *f, struct flow *w, enum flow_wait what);
+/* Closing it will be seen as an error by the other side. */
+void flow_reset_socket(int fd);
+
+/* flow.c: the want is known; what was held so far are the first bytes for the server. */
+void flow_decide(struct front *f, struct flow *w);
+void flow_ask_dial(struct front *f, struct flow *w);
+
+/* flow_proxy.c */
+void flow_run_head(struct front *f, struct flow *w);
+void flow_tell(struct flow *w, const void *bytes, size_t n);
+/* A proxy's client gets an answer, others a reset. */
+void flow_refuse_by_verdict(struct front *f, struct flow *w, int error);
+
+/* flow_gate.c */
+/* Reads what the client says behind what is held. False: nothing new, or the flow is over. */
+must_check bool flow_hold(struct front *f, struct flow *w, uint32_t max);
+void flow_drop_held(struct flow *w, size_t n);
+/* What is held, through the gate. */
+void flow_pass_gate(struct front *f, struct flow *w);
+must_check bool flow_run_gate_up(struct front *f, struct flow *w);
+must_check bool flow_run_gate_down(struct front *f, struct flow *w);
+
+#endif

@@ -1,0 +1,156 @@
+/*
+ * The life of a flow: made with its socket, in lists, closed, freed. In: sockets, ends. Out: a struct with a number, watched by
+ * epoll. Whoever says nothing for HEAD_MS is gone, and so is a flow of which one half has ended when the other is silent for
+ * HALF_MS; one that waits for nothing but data costs its struct alone. Runs in front.
+ */
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/io.h"
+#include "gateway/flow.h"
+
+#define HEAD_MS 15000
+#define HALF_MS 300000	/* one side has ended, and nothing comes from the other */
+
+/* -- lists */
+
+void flow_mark_ready(struct front *f, struct flow *w)
+{
+	if (w->ready || w->state == FLOW_DEAD)
+		return;
+	w->ready = true;
+	w->ready_next = NULL;
+	if (f->ready.last)
+		f->ready.last->ready_next = w;
+	else
+		f->ready.first = w;
+	f->ready.last = w;
+}
+
+static const unsigned wait_ms[FLOW_WAITS] = { [FLOW_WAIT_HEAD] = HEAD_MS, [FLOW_WAIT_HALF] = HALF_MS };
+
+void flow_untime(struct front *f, struct flow *w)
+{
+	struct flow_list *list = &f->timed[w->timed];
+
+	if (w->timed == FLOW_WAIT_NONE)
+		return;
+	*(w->timed_prev ? &w->timed_prev->timed_next : &list->first) = w->timed_next;
+	*(w->timed_next ? &w->timed_next->timed_prev : &list->last) = w->timed_prev;
+	w->timed = FLOW_WAIT_NONE;
+}
+
+void flow_time_out(struct front *f, struct flow *w, enum flow_wait what)
+{
+	struct flow_list *list = &f->timed[what];
+
+	flow_untime(f, w);
+	w->end_at_ms = io_now_ms() + wait_ms[what];
+	w->timed = (uint8_t)what;
+	w->timed_next = NULL;
+	w->timed_prev = list->last;
+	*(list->last ? &list->last->timed_next : &list->first) = w;
+	list->last = w;
+}
+
+uint64_t flow_next_end(const struct front *f)
+{
+	uint64_t first = 0;
+
+	for (int i = FLOW_WAIT_HEAD; i < FLOW_WAITS; i++)
+		if (f->timed[i].first && (!first || f->timed[i].first->end_at_ms < first))
+			first = f->timed[i].first->end_at_ms;
+	return first;
+}
+
+void flow_expire(struct front *f, uint64_t now)
+{
+	for (int i = FLOW_WAIT_HEAD; i < FLOW_WAITS; i++)
+		while (f->timed[i].first && f->timed[i].first->end_at_ms <= now)
+			flow_close(f, f->timed[i].first, true);
+}
+
+/* -- begin and end */
+
+struct flow *flow_new(struct front *f, int fd, enum flow_state state)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
+	struct flow *w;
+	uint32_t number;
+
+	if (f->flow_count >= f->flow_max)
+		return NULL;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return NULL;
+	event.data.ptr = w;
+	if (epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
+		free(w);
+		return NULL;
+	}
+	number = f->next_free ? f->free_numbers[--f->next_free] : f->flow_count;
+	f->flows[number] = w;
+	f->flow_count++;
+	w->id = number | (uint32_t)++f->serial << 16;
+	w->fds[CLIENT] = fd;
+	w->fds[SERVER] = -1;
+	w->can_read[CLIENT] = w->can_write[CLIENT] = true;
+	w->state = (uint8_t)state;
+	flow_time_out(f, w, FLOW_WAIT_HEAD);
+	return w;
+}
+
+void flow_reset_socket(int fd)
+{
+	struct linger now = { .l_onoff = 1 };
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+}
+
+void flow_close(struct front *f, struct flow *w, bool reset)
+{
+	uint32_t number = w->id & 0xffff;
+
+	if (w->state == FLOW_DEAD)
+		return;
+	flow_untime(f, w);
+	flow_leave(f, w);
+	if (w->fds[SERVER] >= 0)	/* dial may still have it open for a moment, and closing would not end the events */
+		epoll_ctl(f->epoll_fd, EPOLL_CTL_DEL, w->fds[SERVER], NULL);
+	for (int s = 0; s < SIDES; s++) {
+		if (w->fds[s] >= 0 && reset)
+			flow_reset_socket(w->fds[s]);
+		own_close_fd(&w->fds[s]);
+		w->fds[s] = -1;
+	}
+	for (int d = 0; d < DIRECTIONS; d++) {
+		pump_release(f, &w->lanes[d]);
+		free(take_ptr(w->lanes[d].kept));
+	}
+	free(take_ptr(w->held));
+	free(take_ptr(w->gate));
+	w->state = FLOW_DEAD;
+	f->flows[number] = NULL;
+	f->free_numbers[f->next_free++] = number;
+	f->flow_count--;
+	w->dead_next = f->dead;	/* events of this round may still name it */
+	f->dead = w;
+}
+
+void flow_free_dead(struct front *f)
+{
+	struct flow *kept = NULL;
+
+	while (f->dead) {
+		struct flow *w = f->dead;
+
+		f->dead = w->dead_next;
+		if (w->ready || w->asked || w->asleep) {	/* still in a list: next time */
+			w->dead_next = kept;
+			kept = w;
+		} else {
+			free(w);
+		}
+	}
+	f->dead = kept;
+}

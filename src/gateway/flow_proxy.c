@@ -1,0 +1,139 @@
+/*
+ * Flows that say themselves where they want to go: clients of the proxies inside (HTTP CONNECT or a request with a whole URL,
+ * SOCKS5). In: their bytes, until the head is whole. Out: a want that is decided about as any, and the answer in the client's
+ * protocol, yes or no. Runs in front.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "gateway/flow.h"
+#include "gateway/socks.h"
+
+/* -- what a proxy's client is told */
+
+static unsigned proxy_status(const struct verdict *v)
+{
+	static const struct {
+		uint8_t reason;
+		unsigned status;
+	} rows[] = { { REASON_UNRESOLVED, 502 }, { REASON_UNREACHABLE, 502 }, { REASON_UPSTREAM, 502 }, { REASON_LIMIT_CONNECTIONS, 429 },
+		     { REASON_LIMIT_RATE, 429 }, { REASON_PROXY_BAD, 400 } };
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (rows[i].reason == v->reason)
+			return rows[i].status;
+	return 403;
+}
+
+static enum socks_code socks_status(const struct verdict *v, int error)
+{
+	if (v->reason == REASON_UNRESOLVED)
+		return SOCKS_HOST_UNREACHABLE;
+	if (v->reason == REASON_UNREACHABLE)
+		return error == ECONNREFUSED ? SOCKS_REFUSED : SOCKS_HOST_UNREACHABLE;
+	return SOCKS_NOT_ALLOWED;
+}
+
+void flow_tell(struct flow *w, const void *bytes, size_t n)
+{
+	(void)!send(w->fds[CLIENT], bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);	/* the first bytes: there is room */
+}
+
+static void tell_refused(struct flow *w, int error)
+{
+	uint8_t reply[SOCKS_REPLY_MAX];
+	const char *text;
+
+	if (w->want.how == WANT_SOCKS) {
+		flow_tell(w, reply, socks_reply(socks_status(&w->verdict, error), reply));
+	} else if (w->want.how == WANT_CONNECT) {
+		text = http1_proxy_reply(proxy_status(&w->verdict));
+		flow_tell(w, text, strlen(text));
+	}
+}
+
+/* A proxy's client gets an answer, others a reset. */
+void flow_refuse_by_verdict(struct front *f, struct flow *w, int error)
+{
+	bool proxied = w->want.how != WANT_TRANSPARENT;
+
+	front_denied(f, &w->want, &w->verdict, IPPROTO_TCP);
+	tell_refused(w, error);
+	if (proxied)
+		shutdown(w->fds[CLIENT], SHUT_WR);
+	flow_close(f, w, !proxied);
+}
+
+/* -- heads */
+
+static void bad_head(struct front *f, struct flow *w)
+{
+	w->want.host = (struct host){ 0 };
+	verdict_refuse(&w->verdict, REASON_PROXY_BAD);
+	flow_refuse_by_verdict(f, w, EINVAL);
+}
+
+static void read_socks(struct front *f, struct flow *w)
+{
+	uint8_t reply[SOCKS_REPLY_MAX];
+	enum socks_code code = SOCKS_FAILED;
+	int n;
+
+	if (!w->greeted) {
+		n = socks_greeting(w->held, w->held_len, reply);
+		if (n > 0)
+			flow_tell(w, reply, 2);
+		if (n < 0 || (n > 0 && reply[1] == 0xff))
+			bad_head(f, w);
+		if (n <= 0 || w->state == FLOW_DEAD)
+			return;
+		flow_drop_held(w, (size_t)n);
+		w->greeted = 1;
+	}
+	n = socks_request(w->held, w->held_len, &w->want.host, &w->want.port, &code);
+	if (n < 0) {
+		verdict_refuse(&w->verdict, REASON_PROXY_BAD);
+		front_denied(f, &w->want, &w->verdict, IPPROTO_TCP);
+		flow_tell(w, reply, socks_reply(code, reply));
+		flow_close(f, w, false);
+	} else if (n > 0) {
+		struct host host = w->want.host;
+
+		flow_drop_held(w, (size_t)n);
+		want_host(&w->want, WANT_SOCKS, &host, w->want.port);
+		flow_decide(f, w);
+	}
+}
+
+static void read_proxy(struct front *f, struct flow *w)
+{
+	enum http_wrong wrong = HTTP_FINE;
+	struct http_proxy head;
+	int n = http1_proxy_head(w->held, w->held_len, &w->scanned, &head, &wrong);
+
+	if (n < 0) {
+		bad_head(f, w);
+	} else if (n > 0) {
+		w->tunnel = head.tunnel;
+		if (head.tunnel)
+			flow_drop_held(w, head.len);
+		want_host(&w->want, WANT_CONNECT, &head.host, head.port);
+		flow_decide(f, w);
+	}
+}
+
+void flow_run_head(struct front *f, struct flow *w)
+{
+	uint32_t max = w->want.how == WANT_SOCKS ? 1024 : HTTP1_HEAD_MAX + 4096;
+
+	while (w->state == FLOW_HEAD && flow_hold(f, w, max)) {
+		if (w->want.how == WANT_SOCKS)
+			read_socks(f, w);
+		else
+			read_proxy(f, w);
+	}
+	if (w->state == FLOW_HEAD && (w->lanes[UP].ended || w->held_len >= max))
+		flow_close(f, w, true);
+}
