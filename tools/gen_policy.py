@@ -25,7 +25,9 @@ TEXT = {'UINT': DIGITS, 'UINTS': DIGITS, 'SIZE': SIZE_TEXT, 'MEMORY': f'{SIZE_TE
         'CPUS': f'{DECIMAL}|{DIGITS}m', 'SECONDS': f'{DECIMAL}|([0-9]+(\\.[0-9]+)?(d|h|m|s|ms))+'}
 SHAPE = {'env': r'^[A-Za-z_][A-Za-z0-9_]*(=|\*?$)', 'pattern': r'^[^\r\n]+$', 'service': r'^[a-z0-9-]{1,63}=.+:[0-9]+$',
          'host': r'^[^\s/@#?]+(/[0-9]+)?$', 'name': '^[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}$',
-         'program': '^[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}$'}
+         'program': '^[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}$', 'label': '^[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}$',
+         'variable': '^[A-Za-z_][A-Za-z0-9_]*$', 'header': r'^[A-Za-z0-9-]+: [^\r\n]*\{\}[^\r\n]*$',
+         'source': '^(env:[A-Za-z_][A-Za-z0-9_,]*|file:(/|~/).+|cmd:.+|keyring:.+|(http:)?https?://.+)$'}
 SHAPE['cache'] = '^(%s)$' % '|'.join(dict.fromkeys(a[0] for _, a, _ in def_reader.read(ROOT / 'tables/caches.def')))
 
 
@@ -161,6 +163,7 @@ TYPE_TEXT = {'STRING': 'text', 'BOOL': 'true or false', 'UINT': 'whole number', 
              'COMMANDS': 'map', 'SINKS': 'list of sinks', 'UINTS': 'list of numbers'}
 STRINGS_TEXT = {'cache': 'list of names', 'program': 'list of names', '': 'list of text', 'env': 'list of NAME, PREFIX* or NAME=VALUE', 'pattern': 'list of gitignore patterns',
                 'service': 'list of NAME=ADDRESS:PORT', 'host': 'list of hosts'}
+STRING_TEXT = {'host': 'host', 'label': 'name', 'variable': 'name of a variable', 'header': 'NAME: TEXT with {}', 'source': 'source'}
 NARROW_TEXT = {'LOWER': 'a lower value', 'HIGHER': 'a higher value', 'FEWER': 'fewer entries', 'MORE': 'more entries'}
 
 
@@ -190,8 +193,8 @@ def type_text(kind, values):
         return STRINGS_TEXT[values]
     if kind == 'STRING' and values == 'name':
         return 'private or a name'
-    if kind == 'STRING' and values == 'host':
-        return 'host'
+    if kind == 'STRING' and values in STRING_TEXT:
+        return STRING_TEXT[values]
     if kind == 'STRING':
         return 'text or null' if values == 'null' else 'text'
     if kind in ('ENUM', 'ENUMS'):

@@ -22,6 +22,7 @@
 #include "lib/guard_internal.h"
 #include "lib/idmap.h"
 #include "lib/limits.h"
+#include "lib/plan_creds.h"
 #include "lib/plan_root.h"
 #include "lib/profile.h"
 #include "lib/rung.h"
@@ -178,11 +179,16 @@ static int fill_net(struct plan *p, struct ward_err *e)
 	return plan_net_fill(&p->spec->policy, &p->net, e);
 }
 
+static int check_creds(struct plan *p, struct ward_err *e)
+{
+	return plan_creds_check(&p->spec->policy, e);
+}
+
 static int fill_plan(struct plan *p, struct ward_err *e)
 {
 	static int (*const steps[])(struct plan *, struct ward_err *) = {
 		plan_add_policy_mounts, plan_add_programs, plan_choose_ids, plan_add_volumes, limits_assign, plan_add_private,
-		plan_order_mounts, plan_make_points, check_cwd, add_guards, plan_add_git, plan_make_env, fill_net,
+		plan_order_mounts, plan_make_points, check_cwd, add_guards, plan_add_git, plan_make_env, fill_net, check_creds,
 	};
 	int r = 0;
 

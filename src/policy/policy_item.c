@@ -51,12 +51,15 @@ static void write_ports(struct reader *r, const char *path, const struct schema_
 static void write_strings(struct reader *r, const char *path, const struct schema_item *item, const struct node *n,
 			  struct json *j)
 {
+	bool hosts = strcmp(item->values, "host") == 0;
 	auto_strv list = { 0 };
+	char host[256];
+	unsigned port;
 
 	value_strings(r, path, item->values, n, &list);
 	json_begin_array(j, item->name);
 	for (size_t i = 0; i < list.len; i++)
-		json_string(j, NULL, list.items[i]);
+		json_string(j, NULL, hosts && !host_parse(list.items[i], false, host, &port) ? host : list.items[i]);
 	json_end_array(j);
 	if (list.failed)
 		reader_out_of_memory(r);
@@ -167,6 +170,8 @@ static void write_map(struct reader *r, const char *path, const char *object, co
 	check_keys(r, path, object, map);
 	if (strcmp(object, "rule") == 0)
 		check_rule(r, path, map);
+	if (strcmp(object, "grant") == 0)
+		item_check_grant(r, path, map);
 	while ((item = schema_next_item(object, item))) {
 		const struct node *n = node_get(map, item->name);
 

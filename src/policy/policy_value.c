@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "base/text.h"
+#include "policy/policy_grant.h"
 
 void value_key_path(char out[VALUE_PATH], const char *path, const char *key)
 {
@@ -257,6 +258,18 @@ bool value_has_shape(const char *kind, const char *text, const char **ret_expect
 		*ret_hint = "letters, digits and . _ - +, at most 64, the first a letter, digit or _";
 		return is_name(text);
 	}
+	if (strcmp(kind, "label") == 0) {
+		*ret_expected = "a name";
+		*ret_hint = "letters, digits and . _ - +, at most 64, the first a letter, digit or _";
+		return is_name(text);
+	}
+	if (strcmp(kind, "variable") == 0) {
+		*ret_expected = "the name of a variable";
+		return is_env(text) && !strpbrk(text, "=*");
+	}
+	if (strcmp(kind, "source") == 0 || strcmp(kind, "header") == 0)
+		return *kind == 's' ? grant_source_is_sound(text, ret_expected, ret_hint)
+				    : grant_header_is_sound(text, ret_expected, ret_hint);
 	if (strcmp(kind, "host") == 0) {
 		*ret_expected = host_parse(text, false, host, &port);
 		return !*ret_expected;

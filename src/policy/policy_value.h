@@ -35,6 +35,9 @@ void item_mounts(struct reader *r, const char *path, const struct node *n, struc
 void item_objects(struct reader *r, const char *path, const char *object, const struct node *n, struct strv *ret);
 void item_commands(struct reader *r, const char *path, const struct node *n, struct strv *ret);
 
+/* What of a grant does not go together: see policy_grant.c. */
+void item_check_grant(struct reader *r, const char *path, const struct node *map);
+
 /* Takes apart host[:port] of an egress rule. ret_host (256 bytes) is canonical: lower case, no trailing dot, an IPv6
  * address without brackets, a prefix length behind a slash. *ret_port is 0 when none is given. NULL, or what is wrong. */
 must_check const char *host_parse(const char *text, bool with_port, char ret_host[256], unsigned *ret_port);

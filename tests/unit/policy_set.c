@@ -162,6 +162,8 @@ static const struct {
 	{ POLICY_F_cred_scanning, "false", "true", NULL },
 	{ POLICY_F_cred_leaks, "strip", "block", "log" },
 	{ POLICY_F_cred_grants, "[]", "[]", "[{name: a, source: 'env:A', hosts: [a.example]}]" },
+	{ POLICY_F_cred_grants, "[{name: a, source: 'env:A', hosts: [a.example]}]", "[{name: a, source: 'env:A', hosts: [A.example.], ttl_seconds: 900}]",
+	  "[{name: a, source: 'env:B', hosts: [a.example]}]" },
 	{ POLICY_F_appr_mode, "deny", "deny", "ask" },
 	{ POLICY_F_appr_timeout, "100", "10", "200" },
 	{ POLICY_F_audit_level, "exec", "full", "basic" },
@@ -234,7 +236,7 @@ static void test_memory_unknown(void **state)
 static void test_unsupported(void **state)
 {
 	static const char doc[] = "isolation: [gvisor, native]\nnetwork: {record: r, replay: s}\n"
-				  "filesystem: {mode: read_only, hide: [a]}\ncredentials: {secret_scanning: true, leaks: block}\n"
+				  "filesystem: {mode: read_only, hide: [a]}\napprovals: {mode: ask}\n"
 				  "tools: null\n";
 	struct policy_errors errors = { 0 };
 	auto_strv lines = { 0 };
@@ -249,7 +251,7 @@ static void test_unsupported(void **state)
 	assert_string_equal(lines.items[0], "isolation: gvisor is not yet supported by this build");
 	assert_non_null(strstr(lines.items[1], "network.record: "));
 	assert_non_null(strstr(lines.items[2], "network.replay: "));
-	assert_string_equal(lines.items[3], "credentials.secret_scanning: true is not yet supported by this build");
+	assert_string_equal(lines.items[3], "approvals.mode: ask is not yet supported by this build");
 	policy_clear(&p);
 }
 

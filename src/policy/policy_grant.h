@@ -1,0 +1,56 @@
+/* A grant of a policy, taken apart: which secret, whom it goes to, where it is put in. */
+#ifndef WARD_POLICY_GRANT_H
+#define WARD_POLICY_GRANT_H
+
+#include "policy/policy.h"
+
+#define GRANT_VALUES 3		/* of one grant: a secret, or ID, secret and token of sigv4 */
+#define GRANTS_MAX 64		/* of one sandbox */
+
+enum grant_from { GRANT_ENV, GRANT_FILE, GRANT_CMD, GRANT_KEYRING, GRANT_HTTP, GRANT_HANDED };
+enum grant_way { GRANT_HEADER, GRANT_BASIC, GRANT_QUERY, GRANT_SIGV4 };
+
+/* Texts are owned; what is not said is NULL. */
+struct policy_grant {
+	char *name;
+	enum grant_from from;
+	char *source;			/* behind the prefix: a variable, path, command line, key or URL */
+	struct strv hosts, methods, paths;	/* hosts canonical */
+	enum grant_way way;
+	char *header;			/* HEADER: the name, lower case; BASIC: "authorization" */
+	char *before, *behind;		/* HEADER: around the secret */
+	char *user;			/* BASIC */
+	char *parameter;		/* QUERY */
+	char *region, *service;		/* SIGV4; "*": any */
+	struct strv variables;		/* inside, for each value; none: no placeholder is shown */
+	uint64_t ttl_ms, max_uses;	/* POLICY_NONE: no limit */
+	char *token;			/* HTTP: another source */
+	char *field;			/* HTTP */
+};
+
+/* Takes apart one line of canonical JSON, as struct policy holds grants. -EINVAL with *e; *ret is empty then. */
+must_check int policy_grant_read(const char *line, struct policy_grant *ret, struct ward_err *e);
+/* The same for a map as a person writes it (flow YAML or JSON), checked as in a file. *ret_line (the caller frees; NULL:
+ * not wanted) is its canonical form. */
+must_check int policy_grant_parse(const char *text, struct policy_grant *ret, char **ret_line, struct ward_err *e);
+void policy_grant_clear(struct policy_grant *g);
+
+/* Which kind of source a text is, and what stands behind the prefix (borrowed). False: none. */
+bool grant_source_split(const char *text, enum grant_from *ret_from, const char **ret_rest);
+/* Whether text can be a source, or a header with a place for the secret. Pure functions. */
+bool grant_source_is_sound(const char *text, const char **ret_expected, const char **ret_hint);
+bool grant_header_is_sound(const char *text, const char **ret_expected, const char **ret_hint);
+/* The words of a command line: spaces separate, '...' and "..." hold together, \ takes the next character as it is. There
+ * is no shell and nothing is expanded. -EINVAL: a quote is open, or there is no word. */
+must_check int grant_command_words(const char *text, struct strv *ret);
+
+/* Whether a grant is for this host (canonical), method and path (as they are sent, without the query). Pure. */
+bool grant_is_for_host(const struct policy_grant *g, const char *host);
+bool grant_is_for_request(const struct policy_grant *g, const char *method, size_t method_len, const char *path,
+			  size_t path_len);
+/* "*" matches any characters. A pure function, linear in practice: one place to come back to. */
+bool grant_path_matches(const char *pattern, const char *path, size_t n);
+
+#define auto_grant __attribute__((cleanup(policy_grant_clear))) struct policy_grant
+
+#endif
