@@ -74,22 +74,22 @@ static enum pass pass_of(const struct changes *c, const bool *way, size_t i)
 	return way[i] ? PASS_GIVE_WAY : PASS_DELETE;
 }
 
-/* A change that is in the workspace now leaves the review. In a directory that was made anew it must stay, or it would look deleted
- * there; that it is done is noted. */
+/* A change that is in the workspace now leaves the review; that it is ward's own is noted, or a run that goes on and moves something
+ * there would find it changed by somebody else. In a directory that was made anew it must stay, or it would look deleted there. */
 static int leave_review(struct applying *a, const struct change *c)
 {
 	auto_buf line = { 0 };
 	struct timespec now;
 	int status;
 
-	if (!c->opaque || c->kind == CHANGE_DELETED) {
-		apply_drop(a->review, c);
-		return 0;
-	}
 	clock_gettime(CLOCK_REALTIME, &now);
 	changes_applied_line(&line, c->path, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
 	status = line.failed ? -ENOMEM : io_write_all(a->applied_fd, line.data, line.len);
-	return status < 0 ? ward_fail(a->e, -status, "cannot note what was applied: %s", strerror(-status)) : 0;
+	if (status < 0)
+		return ward_fail(a->e, -status, "cannot note what was applied: %s", strerror(-status));
+	if (!c->opaque || c->kind == CHANGE_DELETED)
+		apply_drop(a->review, c);
+	return 0;
 }
 
 static int do_one(struct applying *a, size_t i)

@@ -48,18 +48,24 @@ bool changes_is_whiteout(const struct stat *st)
 	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
 }
 
+/* The time from which a change in the workspace is somebody else's: since, or the later one at which path was applied. */
+static uint64_t later_applied(const struct reading *s, const char *path, uint64_t since)
+{
+	uint64_t applied = s->clock_set_back ? 0 : changes_applied_at(&s->applied_list, path);
+
+	return applied > since ? applied : since;
+}
+
 /* When the run began that made this entry of the upper layer, or when it was applied since. */
 static uint64_t baseline(const struct reading *s, int dir_fd, const char *name, const char *path)
 {
 	const struct review_record *record = &s->review->record;
-	uint64_t start = record->starts[0], born, applied;
+	uint64_t start = record->starts[0], born;
 	struct statx sx;
 
 	if (s->clock_set_back)
 		return 0;
-	applied = changes_applied_at(&s->applied_list, path);
-	if (applied > start)
-		start = applied;
+	start = later_applied(s, path, start);
 	if (record->start_count == 1 || statx(dir_fd, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &sx) < 0 ||
 	    !(sx.stx_mask & STATX_BTIME))
 		return start;
@@ -125,7 +131,7 @@ static int add_deleted(struct deletion *d, int dir_fd, const char *name, const c
 	c = add_change(d->s, path, CHANGE_DELETED);
 	if (!c)
 		return out_of_memory(d->s);
-	note_old(c, &st, d->since);
+	note_old(c, &st, later_applied(d->s, path, d->since));
 	if (S_ISDIR(st.st_mode))	/* its own time is not the business of those who look into it */
 		c->conflict = false;
 	c->opaque = d->opaque;

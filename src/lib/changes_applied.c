@@ -1,7 +1,7 @@
 /*
- * What was applied of a review and is still in it. In: the lines of its file "applied": a time and a path each. Out: when a path was
- * applied last. What lies in a directory that was made anew cannot leave the review by itself; its copy stays there, equal to the
- * workspace, and later changes are measured from the time of the apply. Reading is a pure function over bytes.
+ * What was applied of a review that is still there. In: the lines of its file "applied": a time and a path each. Out: when a path was
+ * applied last; later changes there are measured from that time, since the change of the workspace was ward's own. Reading is a pure
+ * function over bytes.
  */
 #include "lib/changes_internal.h"
 

@@ -12,7 +12,7 @@ struct nested_list {
 	char *dir;	/* relative to the workspace; owned */
 };
 
-/* Paths of the review that were applied and stayed in it, sorted. */
+/* Paths that were applied from the review, sorted. */
 struct applied_list {
 	struct applied_path {
 		char *path;	/* owned */
