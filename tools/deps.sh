@@ -19,6 +19,8 @@ rows() {
 	build  python3           cmd:python3
 	build  libyaml-dev       file:/usr/include/yaml.h
 	build  libc-ares-dev     file:/usr/include/ares.h
+	build  libssl-dev        file:/usr/include/openssl/ssl.h
+	build  libnghttp2-dev    file:/usr/include/nghttp2/nghttp2.h
 	build  libcmocka-dev     file:/usr/include/cmocka.h
 	start  musl-tools        cmd:musl-gcc
 	test   git               cmd:git
