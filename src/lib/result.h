@@ -2,6 +2,7 @@
 #ifndef WARD_LIB_RESULT_H
 #define WARD_LIB_RESULT_H
 
+#include "lib/event.h"
 #include "lib/limits.h"
 #include "lib/timing.h"
 
@@ -39,6 +40,7 @@ struct result {
 		bool apply;
 	} changes;
 	struct result_network network;
+	struct event_sink *events;	/* borrowed; where everything that happens is reported; NULL: nobody listens */
 	struct timing *timing;		/* borrowed; NULL or off: nobody asked */
 	bool refused;			/* nothing was started; see error */
 	struct ward_err error;
