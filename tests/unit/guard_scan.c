@@ -48,6 +48,37 @@ static void protected_names_are_readonly(void **state unused_arg)
 	tree_remove(&t);
 }
 
+/* Names such as "d-x" sort between "d" and "d/x": each is found by its own name, and by no part of it. */
+static void a_step_is_found_among_its_likes(void **state unused_arg)
+{
+	static const char *const paths[] = { "a", "d", "d-1", "d-1/x", "d-2", "d.c", "d/x", "d/x-1", "d/x/y", "dd", "dd/d", "e/d" };
+	struct guard_root g = { 0 };
+	auto_buf b = { 0 };
+	struct ward_err e = { 0 };
+
+	for (size_t i = ARRAY_LEN(paths); i-- > 0;)
+		assert_int_equal(guard_add_step(&g, GUARD_READONLY, paths[i], false, &e), 0);
+	for (size_t i = 0; i < g.step_count / 2; i++) {	/* sorted, as they are looked for */
+		struct guard_step swap = g.steps[i];
+
+		g.steps[i] = g.steps[g.step_count - 1 - i];
+		g.steps[g.step_count - 1 - i] = swap;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+		char longer[16];
+
+		snprintf(longer, sizeof(longer), "%s/z", paths[i]);
+		assert_ptr_equal(guard_find_step(&g, g.step_count, longer, strlen(paths[i])), &g.steps[i]);
+		assert_null(guard_find_step(&g, g.step_count, longer, strlen(longer)));
+		assert_null(guard_find_step(&g, i, longer, strlen(paths[i])));
+	}
+	assert_null(guard_find_step(&g, g.step_count, "d-", 2));
+	assert_null(guard_find_step(&g, g.step_count, "e", 1));
+	assert_int_equal(guard_finish_steps(&g, &e), 0);
+	assert_string_equal(steps_text(&g, &b), "R a R d R d-1 R d-2 R d.c R dd R e/d ");
+	guard_clear(&g);
+}
+
 static void policy_adds_and_takes_out(void **state unused_arg)
 {
 	struct tree t;
@@ -287,6 +318,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(plain_tree_has_no_steps),
 		cmocka_unit_test(protected_names_are_readonly),
+		cmocka_unit_test(a_step_is_found_among_its_likes),
 		cmocka_unit_test(policy_adds_and_takes_out),
 		cmocka_unit_test(hidden_names_and_what_is_beneath),
 		cmocka_unit_test(aiignore_adds_but_takes_nothing_away),
