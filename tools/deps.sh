@@ -42,6 +42,7 @@ rows() {
 	test   runc              cmd:runc
 	test   bubblewrap        cmd:bwrap
 	test   python3-jsonschema file:/usr/lib/python3/dist-packages/jsonschema/__init__.py
+	test   python3-pip       cmd:pip3
 	test   python3-venv      file:/usr/share/doc/python3-venv
 	test   gdb               cmd:gdb
 	test   bindfs            cmd:bindfs
@@ -53,6 +54,7 @@ rows() {
 	programs postgresql-client cmd:psql
 	programs cargo           file:/usr/bin/cargo
 	programs golang-go       cmd:go
+	programs default-jdk-headless cmd:javac
 	programs chromium        cmd:chromium
 	lint   clang-tidy        cmd:clang-tidy
 	lint   cppcheck          cmd:cppcheck

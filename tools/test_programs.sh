@@ -11,4 +11,4 @@ for package in @anthropic-ai/claude-code @openai/codex @google/gemini-cli; do
 		echo "test-programs: npm could not install $package: its test is skipped" >&2
 done
 chmod -R a+rX "$agents"
-WARD_TEST_AGENTS=$agents exec tests/run-tests --slow --again --build "$PWD/$build" --only test_programs --only test_real
+WARD_TEST_AGENTS=$agents exec tests/run-tests --slow --again --build "$PWD/$build" --only test_programs --only test_real --only test_net_clients --only test_net_servers

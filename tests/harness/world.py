@@ -10,10 +10,12 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 from . import users
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+SBIN = "/usr/sbin:/usr/bin:/sbin:/bin"
 HOME = "192.0.2.1"
 DNS = "192.0.2.53"
 WEB, OTHER, THIRD = "192.0.2.10", "198.51.100.10", "203.0.113.5"
@@ -97,6 +99,31 @@ class World:
     def log(self):
         """What the servers saw, a list of lines: "dns NAME TYPE", "tcp ADDRESS PORT", "tls NAME", "http HOST PATH"."""
         return (self.t.read(self.log_path) or "").splitlines()
+
+
+def need(t, *programs):
+    """The paths of programs, or the test is skipped."""
+    found = [shutil.which(name, path=SBIN) for name in programs]
+    for name, path in zip(programs, found):
+        if not path:
+            t.skip(f"there is no {name} here")
+    return found
+
+
+def serve(t, world, argv, port, root=True):
+    """Starts a server in the world; waits until it listens."""
+    wrap = ["nsenter", "-t", str(world.world), "-n", "-m"]
+    if not root:
+        wrap += ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
+    process = t.popen([*wrap, *argv], root=True)
+    probe = ["nsenter", "-t", str(world.world), "-n", "sh", "-c", f"ss -Htln 'sport = :{port}' | grep -q ."]
+    for _ in range(200):
+        if t.run(*probe, root=True).rc == 0:
+            return process
+        if process.poll() is not None:
+            t.fail(f"{argv[0]} ended: {process.stdout.read()} {process.stderr.read()}")
+        time.sleep(0.05)
+    return t.fail(f"{argv[0]} does not listen")
 
 
 def certificates(t):

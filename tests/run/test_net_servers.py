@@ -3,37 +3,9 @@ host does not have is the only reason to skip."""
 import hashlib
 import os
 import shutil
-import time
 
 from harness import slow, timeout
-from harness.world import World, policy
-
-SBIN = "/usr/sbin:/usr/bin:/sbin:/bin"
-
-
-def need(t, *programs):
-    """The paths of programs, or the test is skipped."""
-    found = [shutil.which(name, path=SBIN) for name in programs]
-    for name, path in zip(programs, found):
-        if not path:
-            t.skip(f"there is no {name} here")
-    return found
-
-
-def serve(t, world, argv, port, root=True):
-    """Starts a server in the world; waits until it listens."""
-    wrap = ["nsenter", "-t", str(world.world), "-n", "-m"]
-    if not root:
-        wrap += ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
-    process = t.popen([*wrap, *argv], root=True)
-    probe = ["nsenter", "-t", str(world.world), "-n", "sh", "-c", f"ss -Htln 'sport = :{port}' | grep -q ."]
-    for _ in range(200):
-        if t.run(*probe, root=True).rc == 0:
-            return process
-        if process.poll() is not None:
-            t.fail(f"{argv[0]} ended: {process.stdout.read()} {process.stderr.read()}")
-        time.sleep(0.05)
-    return t.fail(f"{argv[0]} does not listen")
+from harness.world import SBIN, World, need, policy, serve
 
 
 def inside(t, world, script, rules, files=None):
@@ -101,7 +73,11 @@ chmod 600 key
 {ssh} root@db.test hello there
 GIT_SSH_COMMAND='{ssh}' git clone -q ssh://root@db.test:2222/repo.git there
 cat there/README
+! timeout 10 {ssh} root@evil.test hello 2>&1
+! timeout 10 {ssh.replace("2222", "2223")} root@db.test hello 2>&1
 """, [{"host": "db.test", "ports": [2222]}], {"key": key})
+    t.contains(r.out, "Could not resolve hostname evil.test", "another name")
+    t.contains(r.out, "Connection refused", "another port")
     t.contains(r.out, "it was hello there", "ssh")
     t.contains(r.out, "hello over ssh", "git over ssh")
 
@@ -116,7 +92,7 @@ def test_redis(t):
 {client} -h db.test set greeting hello
 {client} -h db.test get greeting
 yes 'incr n' | head -2000 | {client} -h db.test --pipe | tail -1
-! timeout 10 {client} -h other.test ping
+! timeout 10 {client} -h other.test ping 2>&1
 """, ["db.test:6379"])
     t.contains(r.out, "hello", "redis-cli")
     t.contains(r.out, "replies: 2000", "a pipe")
@@ -143,6 +119,12 @@ def test_postgresql(t):
         with open(os.path.join(data, "pg_hba.conf"), "a") as f:
             f.write("host all all all trust\n")
     serve(t, world, [f"{programs}/postgres", "-D", data, "-c", "listen_addresses=*", "-p", "5433", "-k", data], 5433, root=False)
-    r = inside(t, world, "psql -h db.test -p 5433 -U agent -d postgres -Atc \"select 'hello', sum(i) from generate_series(1, 100000) i\"",
-               ["db.test:5433"])
+    psql = "psql -p 5433 -U agent -d postgres"
+    r = inside(t, world, f"""
+{psql} -h db.test -Atc "select 'hello', sum(i) from generate_series(1, 100000) i"
+! timeout 10 {psql} -h evil.test -c 'select 1' 2>&1
+! timeout 10 psql -p 5434 -U agent -d postgres -h db.test -c 'select 1' 2>&1
+""", ["db.test:5433"])
     t.contains(r.out, "hello|5000050000", "psql")
+    t.contains(r.out, 'could not translate host name "evil.test"', "another name")
+    t.contains(r.out, "Connection refused", "another port")
