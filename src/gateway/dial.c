@@ -43,6 +43,7 @@ struct attempt {
 	struct ip ips[LOOKUP_IPS_MAX];
 	size_t count, next;
 	int fds[TRIES];			/* connecting; -1: none */
+	bool watched[TRIES];		/* by epoll */
 	struct ip tried[TRIES];
 	int error;			/* of the last that failed */
 	struct verdict refused;		/* why the last address was refused */
@@ -106,11 +107,20 @@ static void give_up(struct dial *d, struct attempt *a)
 	answer(d, a, &said, -1);
 }
 
+static int watch(struct dial *d, struct attempt *a, int slot, uint32_t events)
+{
+	uint32_t number = (uint32_t)(a - d->attempts) * TRIES + (uint32_t)slot;
+	struct epoll_event event = { .events = events, .data.u64 = (uint64_t)TAG_TRY << 32 | number };
+
+	if (epoll_ctl(d->epoll_fd, a->watched[slot] ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, a->fds[slot], &event) < 0)
+		return -errno;
+	a->watched[slot] = true;
+	return 0;
+}
+
 /* Connected to the proxy: the others are not needed any more, this one is talked to. */
 static void begin_talk(struct dial *d, struct attempt *a, int slot)
 {
-	uint32_t number = (uint32_t)(a - d->attempts) * TRIES + (uint32_t)slot;
-	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u64 = (uint64_t)TAG_TRY << 32 | number };
 	int r;
 
 	for (int i = 0; i < TRIES; i++)
@@ -122,9 +132,8 @@ static void begin_talk(struct dial *d, struct attempt *a, int slot)
 	a->next = a->count;
 	a->talk = malloc(sizeof(*a->talk));
 	r = a->talk ? talk_begin(a->fds[slot], a->talk, &d->proxy, &a->target, a->verdict.port) : -ENOMEM;
-	if (r == 0 && epoll_ctl(d->epoll_fd, EPOLL_CTL_MOD, a->fds[slot], &event) < 0 &&
-	    epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, a->fds[slot], &event) < 0)
-		r = -errno;
+	if (r == 0)
+		r = watch(d, a, slot, EPOLLIN | EPOLLET);
 	if (r < 0) {
 		a->error = -r;
 		give_up(d, a);
@@ -137,7 +146,8 @@ static void connected(struct dial *d, struct attempt *a, int slot)
 	int fd = take_fd(&a->fds[slot]);
 
 	said.verdict.ip = a->tried[slot];
-	epoll_ctl(d->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+	if (a->watched[slot])
+		epoll_ctl(d->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	answer(d, a, &said, fd);
 }
 
@@ -240,11 +250,9 @@ static void try_next(struct dial *d, struct attempt *a)
 	while (a->next < a->count && slot >= 0) {
 		const struct ip *ip = &a->ips[a->next++];
 		struct addr_own own = { .items = ip, .len = a->verdict.reach != REACH_SERVICE && !a->by_proxy && is_own(ip) };
-		uint32_t number = (uint32_t)(a - d->attempts) * TRIES + (uint32_t)slot;
-		struct epoll_event event = { .events = EPOLLOUT, .data.u64 = (uint64_t)TAG_TRY << 32 | number };
 		struct verdict v;
 		bool done = false;
-		int fd;
+		int fd, r;
 
 		v = a->verdict;
 		if (!a->by_proxy)
@@ -260,16 +268,18 @@ static void try_next(struct dial *d, struct attempt *a)
 			continue;
 		}
 		a->fds[slot] = fd;
+		a->watched[slot] = false;
 		a->tried[slot] = *ip;
 		if (done) {
 			reached(d, a, slot);
 			return;
 		}
-		if (epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0) {
+		r = watch(d, a, slot, EPOLLOUT);
+		if (r == 0) {
 			a->next_at_ms = a->next < a->count ? io_now_ms() + NEXT_MS : 0;
 			return;
 		}
-		a->error = errno;
+		a->error = -r;
 		own_close_fd(&a->fds[slot]);
 		a->fds[slot] = -1;
 	}
@@ -355,8 +365,6 @@ static void begin_by_proxy(struct dial *d, struct attempt *a, const struct host 
 /* Into the sandbox: whoever listens there, on either loopback. */
 static void begin_inward(struct dial *d, struct attempt *a, uint16_t port)
 {
-	uint32_t number = (uint32_t)(a - d->attempts) * TRIES;
-	struct epoll_event event = { .events = EPOLLOUT, .data.u64 = (uint64_t)TAG_TRY << 32 | number };
 	bool done = false;
 
 	for (int v6 = 0; v6 < 2 && a->fds[0] < 0; v6++) {
@@ -370,7 +378,7 @@ static void begin_inward(struct dial *d, struct attempt *a, uint16_t port)
 	a->count = 1;
 	if (a->fds[0] >= 0 && done)
 		connected(d, a, 0);
-	else if (a->fds[0] < 0 || epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, a->fds[0], &event) < 0)
+	else if (a->fds[0] < 0 || watch(d, a, 0, EPOLLOUT) < 0)
 		give_up(d, a);
 }
 

@@ -182,6 +182,8 @@ static void on_flow(struct front *f, const struct epoll_event *event)
 		return;
 	if (event->events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
 		w->can_read[s] = true;
+	if (event->events & EPOLLRDHUP)
+		w->has_ended[s] = true;
 	if (event->events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
 		w->can_write[s] = true;
 	flow_mark_ready(f, w);

@@ -70,14 +70,14 @@ static bool pump_keep(struct lane *l, const uint8_t *bytes, size_t n)
 }
 
 /* Writes to the other side; what is left over is for the caller. -1: broken. */
-static ssize_t put(struct front *f, struct flow *w, enum direction d, const uint8_t *bytes, size_t n)
+static ssize_t put(struct front *f, struct flow *w, enum direction d, const uint8_t *bytes, size_t n, int flags)
 {
 	ssize_t put_n;
 
 	if (!w->can_write[to(d)])
 		return 0;
 	do
-		put_n = send(w->fds[to(d)], bytes, n, MSG_NOSIGNAL);
+		put_n = send(w->fds[to(d)], bytes, n, MSG_NOSIGNAL | flags);
 	while (put_n < 0 && errno == EINTR);
 	if (put_n < 0 && errno != EAGAIN)
 		return -1;
@@ -95,7 +95,7 @@ bool pump_kept(struct front *f, struct flow *w, enum direction d)
 
 	if (!l->kept_len || w->fds[to(d)] < 0)
 		return false;
-	n = put(f, w, d, l->kept + l->kept_at, l->kept_len);
+	n = put(f, w, d, l->kept + l->kept_at, l->kept_len, 0);
 	if (n < 0) {
 		flow_close(f, w, true);
 		return false;
@@ -195,21 +195,44 @@ static ssize_t fill_pipe(struct front *f, struct flow *w, enum direction d)
 	return errno == EAGAIN ? 0 : -2;
 }
 
-bool pump_send(struct front *f, struct flow *w, enum direction d, const uint8_t *bytes, size_t n)
+static bool send_or_keep(struct front *f, struct flow *w, enum direction d, const uint8_t *bytes, size_t n, int flags)
 {
 	struct lane *l = &w->lanes[d];
 	ssize_t sent = 0;
 
 	if (!l->kept_len && w->fds[to(d)] >= 0)
-		sent = put(f, w, d, bytes, n);
+		sent = put(f, w, d, bytes, n, flags);
 	return sent >= 0 && (sent == (ssize_t)n || pump_keep(l, bytes + sent, n - (size_t)sent));
 }
 
+bool pump_send(struct front *f, struct flow *w, enum direction d, const uint8_t *bytes, size_t n)
+{
+	return send_or_keep(f, w, d, bytes, n, 0);
+}
+
+/* The last bytes and the end that has come behind them go on in one packet: pass_end() follows. */
 static ssize_t copy(struct front *f, struct flow *w, enum direction d)
 {
-	ssize_t n = pump_read(f, w, from(d), f->scratch, sizeof(f->scratch));
+	ssize_t n = pump_read(f, w, from(d), f->scratch, sizeof(f->scratch)), more = 0;
 
-	return n > 0 && !pump_send(f, w, d, f->scratch, (size_t)n) ? -2 : n;
+	if (n <= 0)
+		return n;
+	if (w->has_ended[from(d)] && !w->limited && n < (ssize_t)sizeof(f->scratch))
+		more = pump_read(f, w, from(d), f->scratch + n, sizeof(f->scratch) - (size_t)n);
+	if (more > 0)
+		n += more;
+	if (!send_or_keep(f, w, d, f->scratch, (size_t)n, more == -1 ? MSG_MORE : 0))
+		return -2;
+	return more < 0 ? more : n;
+}
+
+static void pass_end(struct flow *w, enum direction d)
+{
+	struct lane *l = &w->lanes[d];
+
+	if (!l->shut && !w->lanes[d == UP ? DOWN : UP].shut)	/* else it is closed right away */
+		shutdown(w->fds[to(d)], SHUT_WR);
+	l->shut = true;
 }
 
 bool pump_blind(struct front *f, struct flow *w, enum direction d)
@@ -228,9 +251,7 @@ bool pump_blind(struct front *f, struct flow *w, enum direction d)
 	if (l->piped)
 		return false;
 	if (l->ended) {
-		if (!l->shut && !w->lanes[d == UP ? DOWN : UP].shut)	/* else it is closed right away */
-			shutdown(w->fds[to(d)], SHUT_WR);
-		l->shut = true;
+		pass_end(w, d);
 	} else if (w->can_read[from(d)] && w->can_write[to(d)]) {
 		if (!l->pipe && l->moved >= BULK_BYTES)
 			l->pipe = take_pipe(f);
@@ -238,8 +259,11 @@ bool pump_blind(struct front *f, struct flow *w, enum direction d)
 	}
 	if (n == 0 && l->pipe && !l->piped)
 		pump_release(f, l);	/* it pauses */
-	if (n == -1)
+	if (n == -1) {
 		l->ended = true;
+		if (!l->kept_len && !l->piped)
+			pass_end(w, d);
+	}
 	if (n == -2)
 		flow_close(f, w, true);
 	return n > 0 || n == -1;

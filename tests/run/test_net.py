@@ -148,13 +148,21 @@ for s in idle: s.sendall(b"x")
 for s in idle: assert s.recv(1) == b"x"
 for s in idle: s.shutdown(socket.SHUT_WR)
 for s in idle: assert s.recv(1) == b""
+for n in [1, 1000, 65536, 65537, 200000] * 8:    # the last bytes and the end at once
+    s = socket.create_connection(("db.test", 5432), 20)
+    word = b"last" * (n // 4) + b"." * (n % 4)
+    threading.Thread(target=lambda: (s.sendall(word), s.shutdown(socket.SHUT_WR))).start()
+    back = b""
+    while data := s.recv(1 << 16):
+        back += data
+    assert back == word, (n, len(back))
 print("good")
 """
 
 
 @timeout(90)
 def test_bytes(t):
-    """Much, both ways, many at a time, half-closed: every byte arrives, and only those."""
+    """Much, both ways, many at a time, half-closed, ended at once: every byte arrives, and only those."""
     world = World(t)
     ws = t.workspace({"bulk.py": BULK})
     r = world.ward("run", "-p", policy(t), "--", "/usr/bin/python3", "bulk.py", cwd=ws, timeout=80, report=True)

@@ -5,7 +5,8 @@
  * Loopback gets an address that is no loopback address (AI_ADDRCONFIG), and a local default route: every destination is
  * this machine. The preferred source is that address: without it a packet's source would be its destination. TPROXY in
  * PREROUTING finds the listening socket whatever the destination was, without connection tracking; its packets carry a
- * mark, which INPUT takes. A rule costs each packet a few nanoseconds, so the few that bulk data pass come first.
+ * mark, which INPUT takes. Both look at the first packet of a connection alone: what follows finds its socket by itself, and a
+ * packet that belongs to none is answered with a reset. A rule costs each packet a few nanoseconds, so that one comes first.
  */
 #include "engine/native/net_batch.h"
 
@@ -264,12 +265,23 @@ static void accept_it(const struct rule *r)
 	end_expression(r, x);
 }
 
+static void mask_register(const struct rule *r, const uint8_t *mask, unsigned n, const uint8_t *none)
+{
+	struct expression x = begin_expression(r, "bitwise");
+
+	add_number(r->b, NFTA_BITWISE_SREG, NFT_REG_1);
+	add_number(r->b, NFTA_BITWISE_DREG, NFT_REG_1);
+	add_number(r->b, NFTA_BITWISE_LEN, n);
+	add_value(r, NFTA_BITWISE_MASK, mask, n);
+	add_value(r, NFTA_BITWISE_XOR, none, n);
+	end_expression(r, x);
+}
+
 /* The destination lies in this block. */
 static void want_destination(const struct rule *r, bool v6, const uint8_t *address, unsigned prefix)
 {
 	unsigned n = v6 ? 16 : 4;
 	uint8_t mask[16] = { 0 }, none[16] = { 0 };
-	struct expression x;
 
 	want_byte(r, NFT_META_NFPROTO, v6 ? NFPROTO_IPV6 : NFPROTO_IPV4);
 	if (!prefix)
@@ -277,15 +289,8 @@ static void want_destination(const struct rule *r, bool v6, const uint8_t *addre
 	load_payload(r, NFT_PAYLOAD_NETWORK_HEADER, v6 ? 24 : 16, n);
 	for (unsigned i = 0; i < prefix; i++)
 		mask[i / 8] |= (uint8_t)(0x80 >> i % 8);
-	if (prefix < n * 8) {
-		x = begin_expression(r, "bitwise");
-		add_number(r->b, NFTA_BITWISE_SREG, NFT_REG_1);
-		add_number(r->b, NFTA_BITWISE_DREG, NFT_REG_1);
-		add_number(r->b, NFTA_BITWISE_LEN, n);
-		add_value(r, NFTA_BITWISE_MASK, mask, n);
-		add_value(r, NFTA_BITWISE_XOR, none, n);
-		end_expression(r, x);
-	}
+	if (prefix < n * 8)
+		mask_register(r, mask, n, none);
 	compare(r, NFT_CMP_EQ, address, n);
 }
 
@@ -344,6 +349,21 @@ static void add_own_rules(struct buf *b, const char *chain)
 		accept_it(&r);
 		end_rule(&r);
 	}
+}
+
+/* What belongs to a connection that was let in at its first packet, or to none, which the kernel resets: only a SYN is ever
+ * decided about. */
+static void add_later_rule(struct buf *b, const char *chain)
+{
+	static const uint8_t syn = 0x02, none;
+	struct rule r = begin_rule(b, chain, false);
+
+	want_byte(&r, NFT_META_L4PROTO, IPPROTO_TCP);
+	load_payload(&r, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
+	mask_register(&r, &syn, 1, &none);
+	compare(&r, NFT_CMP_EQ, &none, 1);
+	accept_it(&r);
+	end_rule(&r);
 }
 
 static void add_match(struct buf *b, const struct net_match *m)
@@ -414,9 +434,11 @@ int net_batch_rules(const struct net_match *matches, size_t count, struct buf *o
 	end_message(out, at);
 	add_chain(out, PRE, NF_INET_PRE_ROUTING, -150, NF_ACCEPT);
 	add_chain(out, IN, NF_INET_LOCAL_IN, 0, NF_DROP);
+	add_later_rule(out, PRE);
 	add_own_rules(out, PRE);
 	for (size_t i = 0; i < count; i++)
 		add_match(out, &matches[i]);
+	add_later_rule(out, IN);
 	add_marked_rule(out);
 	add_own_rules(out, IN);
 	add_refusal(out, true);
