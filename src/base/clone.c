@@ -10,8 +10,6 @@
 
 #include "base/raw.h"
 
-long clone_call(long nr, long a, long b, long c, long d, int (*fn)(void *), void *argument);
-
 __asm__(".text\n"
 	".type clone_call, @function\n"
 	".hidden clone_call\n"

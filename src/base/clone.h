@@ -17,6 +17,9 @@ struct clone_child {
 	void *argument;
 };
 
+/* The bare call: clone3 (its arguments and their size in a and b) or clone (flags and stack), then fn(argument) in the child. */
+long clone_call(long nr, long a, long b, long c, long d, int (*fn)(void *), void *argument);
+
 /* Starts it with clone3, or with clone where an outer filter hides clone3. Returns the pid or -errno. */
 long clone_start(struct clone_child *c);
 

@@ -23,11 +23,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "base/clone.h"
 #include "base/raw.h"
 #include "guest/guest.h"
 #include "guest/session.h"
@@ -81,20 +84,16 @@ static int guest_copy_words(const struct guest_start *start)
 	return start->argc < 2 ? 125 : guest_copy(what, path, start->argc > 2 ? path + raw_strlen(path) + 1 : "");
 }
 
-static long start_command(const struct guest *g, struct guest_start *start)
+/* The new process, until it is the command. */
+static _Noreturn void become_command(const struct guest *g, struct guest_start *start)
 {
-	long pid = raw_call(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-	long err;
-	int code;
+	long err = guest_take_stdio(start);
+	int code = 125;
 
-	if (pid != 0)
-		return pid;
-	err = guest_take_stdio(start);
 	guest_session(start->tag);
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &g->command_mask, 0, SIGNAL_SET_BYTES);
 	if (err == 0 && g->rung)
 		err = enter_inner_domain();
-	code = 125;
 	if (err == 0 && start->cwd[0])
 		err = raw_call(SYS_chdir, start->cwd);
 	if (err == 0 && start->copy)
@@ -105,6 +104,50 @@ static long start_command(const struct guest *g, struct guest_start *start)
 	}
 	guest_say(GUEST_FAILED, (int32_t)-err, code, start->tag);
 	guest_exit(code);
+}
+
+static long start_command(const struct guest *g, struct guest_start *start)
+{
+	long pid = raw_call(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+
+	if (pid == 0)
+		become_command(g, start);
+	return pid;
+}
+
+struct first_command {
+	const struct guest *g;
+	struct guest_start *start;
+};
+
+static int become_first(void *argument)
+{
+	const struct first_command *first = argument;
+
+	become_command(first->g, first->start);
+}
+
+static bool has_terminal(void)
+{
+	char modes[64];
+
+	for (int fd = 0; fd < 3; fd++)
+		if (raw_call(SYS_ioctl, fd, TCGETS, modes) == 0)
+			return true;
+	return false;
+}
+
+/* The command that everything waits for: in our own memory and further down our stack until it executes, which spares
+ * copying both. On a terminal a part of it stays behind (session.c), so it needs memory of its own. */
+__attribute__((noinline)) static long start_at_once(const struct guest *g, struct guest_start *start)
+{
+	enum { APART = 1024 };	/* what this function and the one that it calls use of the stack, and more */
+	struct first_command first = { g, start };
+	char *below = (char *)__builtin_frame_address(0) - APART;
+
+	if (has_terminal())
+		return start_command(g, start);
+	return clone_call(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, RAW_ARG(below), 0, 0, become_first, &first);
 }
 
 /* One of the commands that were started later has ended. */
@@ -213,12 +256,11 @@ static void start_first(struct guest *g, char **argv, size_t argc)
 	struct guest_start start = { .argv = argv, .argc = argc, .envp = g->envp, .cwd = "", .fds = { 0, 1, 2 } };
 
 	if (argc > 0)
-		g->command = start_command(g, &start);
+		g->command = start_at_once(g, &start);
 	if (g->command < 0) {
 		guest_say(GUEST_FAILED, (int32_t)-g->command, 126, 0);
 		guest_exit(126);
 	}
-	guest_say(GUEST_READY, (int32_t)g->command, 0, 0);
 }
 
 static _Noreturn void run_init(char **argv, size_t argc, char **envp, bool rung)

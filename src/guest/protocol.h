@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 enum guest_op {
-	GUEST_READY = 1,	/* init -> supervisor: the command was started; a = its pid inside */
+	GUEST_READY = 1,	/* init -> supervisor: one more command was started; a = its pid inside. Of the first nobody asks */
 	GUEST_FAILED,		/* a = errno, b = 126 or 127: exec; 125: the directory to start in */
 	GUEST_EXITED,		/* a = wait status of the command */
 	GUEST_STOPPED,		/* the command on a terminal was stopped; a = the signal */
