@@ -29,7 +29,7 @@
 #include "gateway/protocol.h"
 #include "gateway/talk.h"
 
-#define DIAL_MAX 1024
+#define DIAL_MAX 1024	/* a power of two */
 #define DIAL_MS 30000
 #define NEXT_MS 250		/* until the next address is tried beside the last one */
 #define TRIES 3			/* at one time */
@@ -38,7 +38,8 @@ enum { TAG_FRONT, TAG_LOOKUP, TAG_TRY };
 
 struct attempt {
 	bool used;
-	uint32_t id;			/* front's */
+	uint32_t question;		/* its own in lookups: an answer for who was here before is not for this one */
+	uint64_t id;			/* front's */
 	struct verdict verdict;
 	struct ip ips[LOOKUP_IPS_MAX];
 	size_t count, next;
@@ -62,6 +63,7 @@ struct dial {
 	struct inward inward;
 	struct attempt attempts[DIAL_MAX];
 	size_t busy;
+	uint32_t questions;
 	bool gone;			/* front is */
 	bool began;			/* something came from front */
 };
@@ -291,9 +293,9 @@ static void try_next(struct dial *d, struct attempt *a)
 static void found(void *context, uint32_t id, const struct ip *ips, size_t count)
 {
 	struct dial *d = context;
-	struct attempt *a = id < DIAL_MAX ? &d->attempts[id] : NULL;
+	struct attempt *a = &d->attempts[id % DIAL_MAX];
 
-	if (!a || !a->used || a->count)
+	if (!a->used || a->question != id || a->count)
 		return;
 	if (!count) {
 		give_up(d, a);
@@ -344,7 +346,6 @@ static bool is_sound(const struct want *w)
 static void begin_by_proxy(struct dial *d, struct attempt *a, const struct host *target)
 {
 	struct addr_own own = { .items = &a->verdict.ip, .len = a->verdict.reach != REACH_NAME && is_own(&a->verdict.ip) };
-	uint32_t number = (uint32_t)(a - d->attempts);
 
 	if (a->verdict.reach != REACH_NAME) {
 		decide_address(&a->verdict, &a->verdict.ip, &own, &a->refused);
@@ -357,9 +358,9 @@ static void begin_by_proxy(struct dial *d, struct attempt *a, const struct host 
 	a->by_proxy = true;
 	a->target = *target;
 	if (d->proxy.host.kind == HOST_NAME)
-		lookup_find(d->lookup, &d->proxy.host, number);
+		lookup_find(d->lookup, &d->proxy.host, a->question);
 	else
-		found(d, number, &d->proxy.host.ip, 1);
+		found(d, a->question, &d->proxy.host.ip, 1);
 }
 
 /* Into the sandbox: whoever listens there, on either loopback. */
@@ -385,12 +386,11 @@ static void begin_inward(struct dial *d, struct attempt *a, uint16_t port)
 static void begin(struct dial *d, const struct dial_request *request)
 {
 	struct attempt *a = d->attempts;
-	uint32_t number;
 
 	while (a->used)
 		a++;	/* there is room: see on_front() */
-	number = (uint32_t)(a - d->attempts);
-	*a = (struct attempt){ .used = true, .id = request->id, .end_at_ms = io_now_ms() + DIAL_MS };
+	*a = (struct attempt){ .used = true, .question = d->questions++ * DIAL_MAX + (uint32_t)(a - d->attempts),
+			       .id = request->id, .end_at_ms = io_now_ms() + DIAL_MS };
 	for (int i = 0; i < TRIES; i++)
 		a->fds[i] = -1;
 	d->busy++;
@@ -407,9 +407,9 @@ static void begin(struct dial *d, const struct dial_request *request)
 	} else if (d->proxy.port && a->verdict.reach != REACH_SERVICE) {
 		begin_by_proxy(d, a, &request->want.host);
 	} else if (a->verdict.reach == REACH_NAME) {
-		lookup_find(d->lookup, &request->want.host, number);
+		lookup_find(d->lookup, &request->want.host, a->question);
 	} else {
-		found(d, number, &a->verdict.ip, 1);
+		found(d, a->question, &a->verdict.ip, 1);
 	}
 }
 

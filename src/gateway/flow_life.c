@@ -91,7 +91,7 @@ struct flow *flow_new(struct front *f, int fd, enum flow_state state)
 	number = f->next_free ? f->free_numbers[--f->next_free] : f->flow_count;
 	f->flows[number] = w;
 	f->flow_count++;
-	w->id = number | (uint32_t)++f->serial << 16;
+	w->id = number | ++f->serial << 16;
 	w->fds[CLIENT] = fd;
 	w->fds[SERVER] = -1;
 	w->can_read[CLIENT] = w->can_write[CLIENT] = true;
@@ -109,7 +109,7 @@ void flow_reset_socket(int fd)
 
 void flow_close(struct front *f, struct flow *w, bool reset)
 {
-	uint32_t number = w->id & 0xffff;
+	uint32_t number = (uint32_t)(w->id & 0xffff);
 
 	if (w->state == FLOW_DEAD)
 		return;

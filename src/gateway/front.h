@@ -52,7 +52,7 @@ struct flow {
 	uint8_t timed;			/* enum flow_wait: in that list of timeouts */
 	bool admitted, limited, asleep;	/* counts as open, has a limit on bytes, waits for its share */
 	int32_t rule;			/* that it counts for */
-	uint32_t id;
+	uint64_t id;
 	uint64_t end_at_ms;
 	struct flow *ready_next, *timed_prev, *timed_next, *ask_next, *dead_next, *asleep_next;
 	struct gate *gate;		/* owned; NULL: nothing is looked at (any more) */
@@ -82,7 +82,7 @@ struct front {
 	struct flow **flows;		/* by number; id is number | serial << 16 */
 	uint32_t flow_max, flow_count, next_free;
 	uint32_t *free_numbers;
-	uint16_t serial;
+	uint64_t serial;
 	struct flow_list ready, ask, timed[FLOW_WAITS];
 	struct flow *dead, *asleep;
 	uint64_t wake_at_ms;		/* when the first of the sleepers is due; 0: none */

@@ -56,7 +56,7 @@ struct gate_event {
 };
 
 struct dial_request {
-	uint32_t id;			/* given back in the answer */
+	uint64_t id;			/* given back in the answer; never the same again */
 	uint8_t inward;			/* enum dial_inward */
 	uint8_t kinds[4];		/* INWARD_SOCKETS: of the descriptors that come with it */
 	struct want want;		/* dial decides about it once more, with rules of its own; inward: its port counts */
@@ -65,7 +65,7 @@ struct dial_request {
 enum dial_inward { INWARD_NOT, INWARD_PORT, INWARD_SOCKETS };
 
 struct dial_answer {
-	uint32_t id;
+	uint64_t id;
 	int32_t error;			/* errno of the last attempt; 0: a socket comes with this */
 	struct verdict verdict;		/* refused: why; else its ip is what is connected to */
 };

@@ -10,7 +10,7 @@ to succeed without the sandbox). The module defines
 
 and, where they differ from the usual: OPTIONS (of ward run), CONTROL ("plain": the same user, no sandbox; "root": root,
 no sandbox; "unshare FLAGS": in a throw-away namespace), CONTROL_SHELL (run in front of the control, with "$@" for it),
-REFUSED (ward may refuse to start: exit 125), NEEDS, ONLY, SERIAL, TIMEOUT. A module that fits none of this defines
+REFUSED (ward may refuse to start: exit 125), NEEDS, ONLY, SERIAL, SLOW, TIMEOUT. A module that fits none of this defines
 test(t) and does both runs itself.
 
 A control run does what the attack does to things of its own scene, never to the machine at large: inside() and processes()
@@ -253,7 +253,7 @@ def make_test(module):
         test.needs += ("root",)
     if hasattr(module, "C") and "cc" not in test.needs:
         test.needs += ("cc",)
-    for attribute in ("ONLY", "SERIAL", "TIMEOUT"):
+    for attribute in ("ONLY", "SERIAL", "SLOW", "TIMEOUT"):
         if hasattr(module, attribute):
             setattr(test, attribute.lower(), getattr(module, attribute))
     return test

@@ -37,7 +37,7 @@ RULES = ["web.test", "web.test:80", "*.web.test", "db.test:5432", "db.test:22", 
 class World:
     """The two namespaces of one test. names: name -> list of addresses, over NAMES."""
 
-    def __init__(self, t, names=None):
+    def __init__(self, t, names=None, resolvers=1):
         if not users.IS_ROOT:
             t.skip("network namespaces with a cable need root")
         self.t = t
@@ -47,7 +47,7 @@ class World:
         self.home = self._namespace()
         self._cable()
         self.certificates = certificates(t)
-        self._settings({**NAMES, **(names or {})})
+        self._settings({**NAMES, **(names or {})}, resolvers)
         self.server = t.popen(["nsenter", "-t", str(self.world), "-n", sys.executable,
                                os.path.join(HERE, "world_servers.py"), self.dir, self.certificates], root=True)
         t.wait_until(lambda: os.path.exists(os.path.join(self.dir, "ready")), 20, "the world's servers do not start")
@@ -74,8 +74,8 @@ class World:
             script += f"; {ip} addr add {address}/24 dev w{self.home}"
         root("nsenter", "-t", str(self.world), "-n", "sh", "-ec", script)
 
-    def _settings(self, names):
-        self.t.write(self.dir, {"names.json": json.dumps(names), "resolv.conf": f"nameserver {DNS}\n",
+    def _settings(self, names, resolvers):
+        self.t.write(self.dir, {"names.json": json.dumps(names), "resolv.conf": f"nameserver {DNS}\n" * resolvers,
                                 "hosts": f"127.0.0.1 localhost\n{OTHER} hosted.test\n", "log": ""})
         for name in ("resolv.conf", "hosts"):
             path = os.path.join(self.dir, name)
@@ -205,9 +205,9 @@ def attempts(t, world, *lines, rules=None, wrap=(), **network):
     return dict(line.split(" -> ") for line in r.out.splitlines() if " -> " in line), r.report
 
 
-def scene(s, rules=None, names=None, **network):
+def scene(s, rules=None, names=None, resolvers=1, **network):
     """Puts the two runs of an attack into a world: plainly at home, and there in a sandbox with these rules."""
-    s.world = World(s.t, names)
+    s.world = World(s.t, names, resolvers)
     s.wrap = s.world.wrap(s.ws)
     s.options += ["-p", policy(s.t, rules, **network)]
     return s.world

@@ -16,6 +16,7 @@ import ssl
 import struct
 import sys
 import threading
+import time
 
 HERE, CERTIFICATES = sys.argv[1:3]
 NAMES = json.load(open(os.path.join(HERE, "names.json")))
@@ -28,7 +29,7 @@ def log(line):
 
 
 def answer(message):
-    """One DNS answer. A name with a list of lists is answered with the next list each time."""
+    """One DNS answer. A name with a list of lists is answered with the next list each time; one with [seconds, addresses] so much later."""
     at, labels = 12, []
     while message[at]:
         labels.append(message[at + 1:at + 1 + message[at]].decode("latin-1"))
@@ -37,6 +38,9 @@ def answer(message):
     question, name = message[12:at + 5], ".".join(labels).lower()
     log(f"dns {name} {kind}")
     addresses = NAMES.get(name)
+    if addresses and isinstance(addresses[0], float):
+        time.sleep(addresses[0])
+        addresses = addresses[1]
     if addresses and isinstance(addresses[0], list):
         turn = asked.get((name, kind), 0)
         asked[name, kind] = turn + 1

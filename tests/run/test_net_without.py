@@ -15,7 +15,7 @@ def attack(path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
 
-    @timeout(60)
+    @timeout(getattr(module, "TIMEOUT", 60))
     def test(t):
         s = escape.Scene(t, module, False)
         module.scene(s)
@@ -26,6 +26,7 @@ def attack(path):
         t.check(not module.escaped(s, r), f"ESCAPED: {escape.first_sentence(module)}")
     test.__doc__ = escape.first_sentence(module)
     test.__name__ = f"test_{name}"
+    test.slow = getattr(module, "SLOW", False)
     return test
 
 
