@@ -158,6 +158,12 @@ _ward_options() {
 		directory=""
 		other=""
 		;;
+	image)
+		options="--name --max-size --max-files --quiet --json --help -q -h"
+		file=""
+		directory=""
+		other="--name --max-size --max-files"
+		;;
 	help)
 		options="--help -h"
 		file=""
@@ -197,7 +203,7 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats cp wait pause resume stop kill rm diff apply discard help version --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats cp wait pause resume stop kill rm diff apply discard image help version --help --version" -- "$word")
 		return
 	fi
 	_ward_options "$verb"
@@ -229,7 +235,7 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats cp wait pause resume stop kill rm diff apply discard help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats cp wait pause resume stop kill rm diff apply discard image help version" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls restore" -- "$word")
 	elif [[ $verb == @(attach|logs|stats|wait|pause|resume|stop|kill|rm) ]]; then

@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 
-PARTS = {'engine', 'gateway', 'audit', 'approve', 'tools', 'state', 'guest', 'confine'}
+PARTS = {'engine', 'gateway', 'audit', 'approve', 'tools', 'state', 'guest', 'confine', 'image'}
 
 # directory -> the directories whose headers it may include, beside its own
 MAY = {

@@ -21,6 +21,7 @@ rows() {
 	build  libc-ares-dev     file:/usr/include/ares.h
 	build  libssl-dev        file:/usr/include/openssl/ssl.h
 	build  libnghttp2-dev    file:/usr/include/nghttp2/nghttp2.h
+	build  libarchive-dev    file:/usr/include/archive.h
 	build  libcmocka-dev     file:/usr/include/cmocka.h
 	start  musl-tools        cmd:musl-gcc
 	test   git               cmd:git
@@ -40,6 +41,8 @@ rows() {
 	test   vim               cmd:vim
 	test   less              cmd:less
 	test   runc              cmd:runc
+	test   skopeo            cmd:skopeo
+	test   zstd              cmd:zstd
 	test   bubblewrap        cmd:bwrap
 	test   python3-jsonschema file:/usr/lib/python3/dist-packages/jsonschema/__init__.py
 	test   python3-pip       cmd:pip3

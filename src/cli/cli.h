@@ -29,7 +29,7 @@ enum verb_set {
 /* The command line of one verb, read. Strings are argv's own unless `made` holds them. */
 struct options {
 	enum verb verb;
-	const char *profile, *policy_file, *workspace, *cwd, *report_file, *to, *name, *signal, *grace, *tail;
+	const char *profile, *policy_file, *workspace, *cwd, *report_file, *to, *name, *signal, *grace, *tail, *max_size, *max_files;
 	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, quiet, exclusive, read_only;
 	const char *continue_run;
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit;

@@ -1,0 +1,45 @@
+/* The verbs of ward-image, and how they speak. */
+#ifndef WARD_IMAGE_IMAGE_H
+#define WARD_IMAGE_IMAGE_H
+
+#include "image/unpack.h"
+#include "lib/images.h"
+
+enum { IMAGE_FINE = 0, IMAGE_FINDINGS = 1, IMAGE_USAGE = 2, IMAGE_REFUSED = 125 };
+
+struct image_options {
+	bool json, quiet;	/* quiet: only errors */
+	const char *name;	/* NULL: the image's own */
+	uint64_t max_bytes, max_entries;
+	char **words;		/* behind the verb, NULL-terminated */
+	size_t count;
+};
+
+/* What came of an import. */
+struct imported {
+	struct unpacked what;
+	char name[UNPACK_NAME_MAX];	/* that it has now, "": none */
+	bool name_taken;	/* the image's own name belongs to another one */
+};
+
+/* Each verb returns the exit code. */
+int image_import(const struct image_options *o);
+int image_pull(const struct image_options *o);
+int image_list(const struct image_options *o);
+int image_remove(const struct image_options *o);
+int image_collect(const struct image_options *o);
+int image_build(const struct image_options *o);
+
+/* Imports what the descriptor is, and names it. source: where it came from, for people. key: of images_set_source(), NULL: none. */
+must_check int import_fd(const struct image_options *o, int fd, bool is_dir, const char *wanted, const char *source, const char *key,
+			 struct imported *ret, struct ward_err *e);
+int import_say(const struct image_options *o, const struct imported *i);
+
+/* Prints the error as ward does; returns code. */
+int image_error(const struct ward_err *e, bool json, int code);
+int image_out(const struct buf *out, int code);
+/* Shows progress on a terminal, unless nobody wants it: returns p or NULL. */
+struct progress *image_progress(struct progress *p, const struct image_options *o);
+void image_progress_end(struct progress *p);
+
+#endif
