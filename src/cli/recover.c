@@ -2,6 +2,7 @@
  * ward recover: finishes the runs whose supervisor was killed. In: the records in the state directory that nobody holds. Out: how many were finished.
  * Detached sandboxes among them are marked as dead. The guardian becomes this program when it finds its supervisor dead; it prints nothing when there was nothing to do.
  */
+#include "audit/journal.h"
 #include "cli/ask.h"
 #include "lib/client.h"
 #include "lib/apply.h"
@@ -28,6 +29,8 @@ int verb_recover(struct options *o)
 	mark_boxes();
 	review_tidy();
 	if (finished >= 0 && apply_recover(&e) < 0)
+		finished = -e.code;
+	if (finished >= 0 && journal_recover(&e) < 0)
 		finished = -e.code;
 	if (finished < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);

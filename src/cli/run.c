@@ -3,6 +3,7 @@
  * line of standard error (--json) and as a file (--report). In order: the report's place, spec and plan, the box, the result. Whatever is wrong
  * before the box is a refusal: nothing was started.
  */
+#include "audit/journal.h"
 #include "cli/ask.h"
 #include "cli/progress.h"
 #include "cli/report.h"
@@ -15,6 +16,7 @@
 #include "lib/store.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/io.h"
@@ -78,7 +80,11 @@ static void finish_killed_runs(void)
 {
 	struct ward_err e = { 0 };
 
-	if (store_recover(&e) < 0)
+	int finished = store_recover(&e);
+
+	if (finished < 0)
+		say_error(&e, false, 0);
+	if (finished > 0 && journal_recover(&e) < 0)
 		say_error(&e, false, 0);
 	if (apply_recover(&e) < 0)
 		say_error(&e, false, 0);
@@ -168,11 +174,45 @@ static void look_at_changes(const struct options *o, struct result *result, stru
 	review_close(&r);
 }
 
+/* Where the run reports to; NULL: nowhere, because the policy says so. */
+static int open_journal(const struct plan *p, struct journal **ret, struct ward_err *e)
+{
+	const struct policy *policy = &p->spec->policy;
+
+	*ret = NULL;
+	if (policy->audit_journal == JOURNAL_NONE)
+		return 0;
+	*ret = journal_create(policy->audit_on_full == ON_FULL_CONTINUE);
+	return *ret ? 0 : ward_fail(e, ENOMEM, "out of memory");
+}
+
+/* What is not on record is said, in the report too. */
+static void close_journal(struct journal *j, struct result *r)
+{
+	struct ward_err e = { 0 };
+	const char *why;
+	uint64_t lost = 0;
+
+	if (!j)
+		return;
+	(void)!event_flush(r->events, &e);
+	lost = journal_lost(j, &why);
+	if (lost)
+		strv_addf(&r->notes, "%" PRIu64 " events are missing in the journal: %s", lost, why);
+	r->events = NULL;
+	e = (struct ward_err){ 0 };
+	if (journal_close(j, &e) == 0 || r->error.code)
+		return;
+	strv_addf(&r->notes, "%s", e.why);
+	r->error = e;
+}
+
 int run_sandbox(struct options *o, struct detached *d)
 {
 	struct ward_err e = { 0 };
 	struct result result = { 0 };
 	struct report report;
+	struct journal *journal = NULL;
 	struct timing timing = { .on = o->verbose };
 	struct box_early early;
 	struct plan *plan = NULL;
@@ -188,17 +228,20 @@ int run_sandbox(struct options *o, struct detached *d)
 	early.detached = d;
 	began = timing_now(&timing);
 	finish_killed_runs();
-	if (make_plan(o, &early, &continued, &spec, &plan, progress, &e) < 0) {
+	if (make_plan(o, &early, &continued, &spec, &plan, progress, &e) < 0 || open_journal(plan, &journal, &e) < 0) {
 		code = refuse(o, &report, d, &e);
 	} else {
 		timing_end(&timing, "policy and plan", began);
 		result.timing = &timing;
 		if (d)
 			progress_end(progress);
+		if (journal)
+			result.events = journal_sink(journal);
 		box_run(engine_choose(plan), plan, &early, &result);
 		if (plan->review && !result.refused)
 			look_at_changes(o, &result, progress);
 		progress_end(progress);
+		close_journal(journal, &result);
 		code = finish(o, &report, d, plan, &result);
 		if (d && detach_end(d, plan, &result, &e) < 0)	/* last: whoever waits finds all of it */
 			code = say_error(&e, false, EXIT_REFUSED);

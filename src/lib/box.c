@@ -150,6 +150,8 @@ static int start(struct box *b, struct ward_err *e)
 	streams_started(&b->streams);
 	timing_end(b->run.timing, "prepare and give the word", began);
 	began = timing_now(b->run.timing);
+	if (r == 0)
+		r = event_begin(b->result->events, b->plan->run_id, e);
 	if (r == 0 && b->record)
 		r = store_started(b->record, b->run.init_pid, e);
 	/* before the command can run, or what happens in its first moments is missed; the sandbox is being built meanwhile */
@@ -167,7 +169,11 @@ static int start(struct box *b, struct ward_err *e)
 	if (r == 0 && b->run.master_fd >= 0)
 		r = streams_open_terminal(&b->streams, b->plan, take_fd(&b->run.master_fd),
 					  take_fd(&b->run.slave_fd), e);
-	return r < 0 ? r : begin_watching(b, e);
+	if (r == 0)
+		r = begin_watching(b, e);
+	if (r == 0)
+		box_report_start(b);
+	return r;
 }
 
 void box_begin(struct box_early *early, const struct engine *engine, struct timing *timing)
@@ -242,4 +248,5 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 	timing_end(timing, "end, sweep, record", began);
 	timing_sort(timing);
 	r->duration_ms = io_now_ms() - b.started_ms;
+	box_report_end(&b);
 }

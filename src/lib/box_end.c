@@ -78,7 +78,9 @@ void box_judge(struct box *b)
 		b->limited = true;
 		b->limit = l;
 	}
-	if (b->limited) {
+	if (b->unrecorded) {
+		r->exit_code = 125;
+	} else if (b->limited) {
 		r->exit_code = b->limit == LIMIT_TIMEOUT ? 124 : 137;
 		r->exit_signal = SIGKILL;
 	} else if (b->exited && WIFEXITED(b->status)) {
@@ -135,11 +137,15 @@ static void explain_git(struct box *b)
 	for (size_t i = 0; i < b->plan->root_count; i++)
 		for (size_t k = 0; k < b->plan->roots[i].refused.len; k++) {
 			const char *path = b->plan->roots[i].refused.items[k];
+			struct ward_event v = event_make(EVENT_FILE_GUARD, ACTION_DENY, path);
 			auto_buf what = { 0 }, remedy = { 0 };
 
 			buf_printf(&what, "writing %s", path);
 			buf_printf(&remedy, "keep the changes aside until you have looked (--review), or take it out of the protected "
 					    "names: --set 'filesystem.protect=[\"!%s\"]'", path);
+			event_text(&v, FIELD_WHY, "it is protected: it decides what git runs with your rights");
+			event_text(&v, FIELD_REMEDY, buf_text(&remedy));
+			event_emit(b->result->events, &v);
 			result_explain(b->result, buf_text(&what), "it is protected: it decides what git runs with your rights", buf_text(&remedy));
 		}
 }

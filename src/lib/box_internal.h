@@ -46,6 +46,7 @@ struct box {
 	int status;			/* of the command, when exited */
 	int failed_errno, failed_code;	/* when exec failed */
 	int forwarded;			/* last signal passed on */
+	bool unrecorded;		/* ended because it could not be put on record */
 	bool limited;			/* ended by a limit */
 	enum limit limit;
 };
@@ -83,6 +84,12 @@ must_check int box_confine(void);
 uint64_t box_tick_ms(struct box *b);
 /* Whether nothing lives inside but ward-init: nothing can begin there without our knowing. */
 bool box_is_empty(const struct box *b);
+
+/* Events of the run itself (box_events.c). */
+void box_report_start(struct box *b);
+void box_report_end(struct box *b);
+/* What was reported is on record now, or the run ends if the policy says so. */
+void box_keep_record(struct box *b);
 
 /* The end: what the sandbox used is counted, */
 void box_bury(struct box *b);

@@ -337,4 +337,5 @@ void box_watch_once(struct box *b)
 	if (polled[POLL_PID].revents)
 		b->dead = true;
 	on_time(b, now);
+	box_keep_record(b);
 }

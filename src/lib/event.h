@@ -66,7 +66,12 @@ struct ward_event {
 
 /* Where events go. Its owner embeds this. */
 struct event_sink {
+	/* A run begins, the sandbox does not run yet: what cannot be put on record must not happen. NULL: nothing to do. */
+	int (*begin)(struct event_sink *s, const char *run, struct ward_err *e);
+	/* Keeps it, and gives it number and time. Texts are borrowed. */
 	void (*take)(struct event_sink *s, const struct ward_event *v);
+	/* Everything that was taken shall be on record now. An error: it cannot be, and the run must end. NULL: nothing to do. */
+	int (*flush)(struct event_sink *s, struct ward_err *e);
 };
 
 /* An event without fields but its object (NULL: none). */
@@ -86,6 +91,17 @@ static inline void event_emit(struct event_sink *s, const struct ward_event *v)
 {
 	if (s)
 		s->take(s, v);
+}
+
+/* The same for its other words. */
+static inline int event_begin(struct event_sink *s, const char *run, struct ward_err *e)
+{
+	return s && s->begin ? s->begin(s, run, e) : 0;
+}
+
+static inline int event_flush(struct event_sink *s, struct ward_err *e)
+{
+	return s && s->flush ? s->flush(s, e) : 0;
 }
 
 /* Names and facts of the tables. */

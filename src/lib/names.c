@@ -1,6 +1,20 @@
 /* Names of limits, layers and mechanisms, from the tables: what reports, plans and messages call them. Static text. */
 #include "lib/plan.h"
 
+const char *limit_option(enum limit l)
+{
+	switch (l) {
+#define LIMIT(id, name, unit, member, option, message) \
+	case LIMIT_##id:                               \
+		return option;
+#include "limits.def"
+#undef LIMIT
+	case LIMITS:
+		break;
+	}
+	return "";
+}
+
 const char *limit_name(enum limit l)
 {
 	switch (l) {

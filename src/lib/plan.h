@@ -120,6 +120,7 @@ void plan_free(struct plan *p);
 void plan_print(const struct plan *p, const char *const *stages, bool json, struct buf *out);
 
 const char *limit_name(enum limit l);
+const char *limit_option(enum limit l);		/* that moves it */
 const char *layer_name(enum layer l);
 const char *held_by_name(enum held_by h);	/* none cgroup1 cgroup2 rlimit tmpfs watch */
 

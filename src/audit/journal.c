@@ -1,0 +1,347 @@
+/*
+ * The journal's writer. In: events of one run. Out: lines of STATE/audit/live/ID.jsonl, which becomes runs/ID.jsonl at the end; begin, heads and
+ * end go to the index. Runs in the supervisor with the user's rights; nobody else writes the file, and its lock says that its writer lives.
+ *
+ * Events are gathered and written together, once for each turn of the supervisor's loop. A write that fails is undone as a whole: the chain
+ * goes back to the last line that is in the file, the lost ones are counted, and what the policy says happens: the run ends
+ * (audit.on_full: stop), or goes on, and the first line that can be written again is a journal.gap with the count. No write is waited for
+ * with fsync: after a power failure the last seconds may be missing, which the index tells.
+ *
+ * Times come from the wall's clock; when that was set (it moves differently from the clock since boot), a line says so.
+ */
+#include "audit/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "audit/index.h"
+#include "base/io.h"
+
+#define BUFFER (5 * EVENT_LINE_MAX)
+#define FULL (2 * EVENT_LINE_MAX)	/* beyond it there is room for an event and what is told before it */
+#define JUMP_US 1000000
+#define MARK_EVENTS 10000	/* so often the index hears how far a journal is, */
+#define MARK_US (300 * 1000000ULL)	/* or so often if something was written */
+
+struct journal {
+	struct event_sink sink;
+	char run[48];
+	int audit_fd, fd;
+	bool go_on;
+	unsigned segment;
+	struct chain chain, written;	/* with what is in the buffer, without it */
+	uint64_t bytes;			/* of the file */
+	uint64_t lost, lost_told, lost_telling;	/* all, on record, in the buffer */
+	int error;			/* errno of the last failure, 0: none */
+	uint64_t wall_us, boot_us;	/* when the last event was taken, by both clocks */
+	uint64_t marked_seq, marked_us;	/* what the index knows */
+	size_t gathered, len;		/* events (without what the journal itself tells) and bytes in the buffer */
+	char buffer[BUFFER];
+};
+
+static uint64_t boot_us(void)
+{
+	struct timespec t = { 0 };
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+/* -- the file */
+
+static int fail(struct journal *j, int code, struct ward_err *e)
+{
+	j->error = code;
+	if (j->go_on)
+		return 0;
+	errno = code;
+	ward_fail_errno(e, "the journal cannot be written");
+	return ward_remedy(e, "free some space in ward's state directory, or let runs go on without it: --set audit.on_full=continue");
+}
+
+/* The buffer's lines are not in the file and never will be. */
+static void drop_buffer(struct journal *j)
+{
+	j->lost += j->gathered;
+	j->lost_telling = j->lost_told;
+	j->chain = j->written;
+	j->gathered = j->len = 0;
+}
+
+static int write_buffer(struct journal *j)
+{
+	struct stat st;
+	int r;
+
+	if (!j->len)
+		return 0;
+	if (j->fd < 0)
+		return -(j->error ? j->error : EBADF);
+	if (fstat(j->fd, &st) < 0 || st.st_nlink == 0)
+		return -ENOENT;		/* removed: what is written now goes nowhere */
+	if ((uint64_t)st.st_size != j->bytes)
+		return -EBADMSG;	/* somebody else has written, or taken away */
+	r = io_write_all(j->fd, j->buffer, j->len);
+	if (r < 0) {
+		(void)!ftruncate(j->fd, (off_t)j->bytes);
+		return r;
+	}
+	j->bytes += j->len;
+	j->written = j->chain;
+	j->lost_told = j->lost_telling;
+	j->gathered = j->len = 0;
+	j->error = 0;
+	return 0;
+}
+
+static void add(struct journal *j, struct ward_event *v)
+{
+	v->run = j->run;
+	j->len += chain_add(&j->chain, v, j->buffer + j->len);
+}
+
+/* What is missing is told by the first line that can be written again. */
+static void add_gap(struct journal *j)
+{
+	struct ward_event v = event_make(EVENT_JOURNAL_GAP, ACTION_LOG, "journal");
+
+	v.time_us = event_now_us();
+	event_text(&v, FIELD_WHY, strerror(j->error));
+	event_number(&v, FIELD_LOST, j->lost - j->lost_telling);
+	j->lost_telling = j->lost;
+	add(j, &v);
+}
+
+static int open_file(struct journal *j)
+{
+	char name[PLACE_NAME];
+
+	place_name(name, PLACE_LIVE, j->run, -1);
+	j->fd = openat(j->audit_fd, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (j->fd < 0 && errno == ENOENT) {
+		struct ward_err ignored;
+		auto_fd live = place_open_dir(j->audit_fd, PLACE_LIVE, &ignored);
+		auto_fd runs = place_open_dir(j->audit_fd, PLACE_RUNS, &ignored);
+
+		if (live >= 0 && runs >= 0)
+			j->fd = openat(j->audit_fd, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	}
+	if (j->fd < 0)
+		return -errno;
+	j->bytes = 0;
+	return place_lock(j->fd);
+}
+
+/* -- the index */
+
+static int tell_index(struct journal *j, enum event_kind kind, struct ward_err *e)
+{
+	struct ward_event v = event_make(kind, ACTION_LOG, j->run);
+	char head[2 * CHAIN_BYTES + 1];
+
+	v.run = j->run;
+	chain_hex(j->written.head, head);
+	if (kind != EVENT_JOURNAL_BEGIN) {
+		event_number(&v, FIELD_SEGMENT, j->segment);
+		event_number(&v, FIELD_BYTES, j->bytes);
+		event_number(&v, FIELD_EVENTS, j->written.seq);
+		event_text(&v, FIELD_HEAD, head);
+		if (j->lost > j->lost_told)
+			event_number(&v, FIELD_LOST, j->lost - j->lost_told);
+	}
+	j->marked_seq = j->written.seq;
+	j->marked_us = boot_us();
+	return index_append(j->audit_fd, &v, 1, e);
+}
+
+/* -- segments */
+
+/* The file is complete: it gets its number, and the chain goes on in the next. */
+static int next_segment(struct journal *j, const char *dir, struct ward_err *e)
+{
+	struct ward_event v = event_make(EVENT_JOURNAL_SEGMENT, ACTION_LOG, j->run);
+	char from[PLACE_NAME], to[PLACE_NAME], prev[2 * CHAIN_BYTES + 1];
+	int r;
+
+	place_name(from, dir, j->run, -1);
+	place_name(to, PLACE_RUNS, j->run, (int)j->segment);
+	if (renameat(j->audit_fd, from, j->audit_fd, to) < 0)
+		return -errno;
+	own_close_fd(&j->fd);
+	j->fd = -1;
+	j->segment++;
+	r = open_file(j);
+	if (r < 0)
+		return r;
+	chain_hex(j->chain.head, prev);
+	v.time_us = event_now_us();
+	event_number(&v, FIELD_SEGMENT, j->segment);
+	event_text(&v, FIELD_PREV, prev);
+	add(j, &v);
+	return tell_index(j, EVENT_JOURNAL_HEAD, e);
+}
+
+/* A run that is continued has the id of the one before: its journal goes on. */
+static int resume(struct journal *j, struct ward_err *e)
+{
+	char name[PLACE_NAME];
+	struct place_end end = { 0 };
+	struct stat st;
+	auto_fd old = -1;
+	int r;
+
+	place_name(name, PLACE_RUNS, j->run, -1);
+	old = openat(j->audit_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (old < 0)
+		return errno == ENOENT ? open_file(j) : -errno;
+	r = place_read_end(old, &end);
+	if (r < 0)
+		return r;
+	j->chain = j->written = end.chain;
+	for (place_name(name, PLACE_RUNS, j->run, 0); fstatat(j->audit_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;)
+		place_name(name, PLACE_RUNS, j->run, (int)++j->segment);
+	return next_segment(j, PLACE_RUNS, e);
+}
+
+/* -- the sink */
+
+static int begin(struct event_sink *s, const char *run, struct ward_err *e)
+{
+	struct journal *j = (struct journal *)(void *)s;
+	struct ward_err own = { 0 };
+	int r;
+
+	snprintf(j->run, sizeof(j->run), "%s", run);
+	j->audit_fd = place_open(true, &own);
+	r = j->audit_fd < 0 ? j->audit_fd : resume(j, &own);
+	if (r == 0)
+		r = tell_index(j, EVENT_JOURNAL_BEGIN, &own);
+	if (r == 0)
+		return 0;
+	j->error = -r;
+	if (j->go_on)
+		return 0;
+	if (!own.code)
+		return fail(j, -r, e);
+	*e = own;
+	if (!e->remedy[0])
+		ward_remedy(e, "free some space in ward's state directory, or let runs go on without a journal: --set audit.on_full=continue");
+	return ward_wrap(e, "journal");
+}
+
+static int flush(struct event_sink *s, struct ward_err *e)
+{
+	struct journal *j = (struct journal *)(void *)s;
+	struct ward_err ignored = { 0 };
+	int r = write_buffer(j);
+
+	if (r < 0) {
+		drop_buffer(j);
+		return fail(j, -r, e);
+	}
+	if (j->error && !j->go_on)
+		return fail(j, j->error, e);
+	if (j->fd >= 0 && j->bytes > JOURNAL_SEGMENT_MAX)
+		r = next_segment(j, PLACE_LIVE, &ignored);
+	else if (j->fd >= 0 && (j->written.seq - j->marked_seq >= MARK_EVENTS ||
+				(j->written.seq > j->marked_seq && boot_us() - j->marked_us >= MARK_US)))
+		r = tell_index(j, EVENT_JOURNAL_HEAD, &ignored);
+	return r < 0 ? fail(j, -r, e) : 0;
+}
+
+static void add_jump(struct journal *j, uint64_t wall, uint64_t boot)
+{
+	struct ward_event v = event_make(EVENT_JOURNAL_CLOCK, ACTION_LOG, "clock");
+	uint64_t expected = j->wall_us + (boot - j->boot_us);
+	bool back = wall < expected;
+
+	v.time_us = wall;
+	event_number(&v, FIELD_JUMP_MS, (back ? expected - wall : wall - expected) / 1000);
+	if (back)
+		event_flag(&v, FIELD_BACKWARDS);
+	add(j, &v);
+}
+
+static void take(struct event_sink *s, const struct ward_event *taken)
+{
+	struct journal *j = (struct journal *)(void *)s;
+	struct ward_event v = *taken;
+	struct ward_err later = { 0 };	/* an error is kept in j, and told by the next flush */
+	uint64_t boot = boot_us(), wall = event_now_us(), expected = j->wall_us + (boot - j->boot_us);
+
+	if (j->len > FULL)
+		(void)!flush(s, &later);
+	if (j->error && !j->go_on) {
+		j->lost++;
+		return;
+	}
+	if (j->lost_telling < j->lost)
+		add_gap(j);
+	if (j->wall_us && (wall > expected + JUMP_US || wall + JUMP_US < expected))
+		add_jump(j, wall, boot);
+	j->wall_us = wall;
+	j->boot_us = boot;
+	v.time_us = wall;
+	add(j, &v);
+	j->gathered++;
+}
+
+/* -- its life */
+
+struct journal *journal_create(bool go_on)
+{
+	struct journal *j = malloc(sizeof(*j));
+
+	if (!j)
+		return NULL;
+	memset(j, 0, offsetof(struct journal, buffer));	/* the buffer's pages are touched when they are used */
+	j->sink = (struct event_sink){ .begin = begin, .take = take, .flush = flush };
+	j->audit_fd = j->fd = -1;
+	j->go_on = go_on;
+	return j;
+}
+
+struct event_sink *journal_sink(struct journal *j)
+{
+	return &j->sink;
+}
+
+uint64_t journal_lost(const struct journal *j, const char **ret_why)
+{
+	*ret_why = j->error ? strerror(j->error) : "for a while it could not be written";
+	return j->lost;
+}
+
+/* The journal of a run that began goes where those of ended runs are. */
+static int finish(struct journal *j, struct ward_err *e)
+{
+	char from[PLACE_NAME], to[PLACE_NAME];
+	int r = flush(&j->sink, e);
+
+	if (j->fd < 0)
+		return r < 0 ? r : 0;
+	place_name(from, PLACE_LIVE, j->run, -1);
+	place_name(to, PLACE_RUNS, j->run, -1);
+	if (r == 0)
+		r = tell_index(j, EVENT_JOURNAL_END, e);
+	if (renameat(j->audit_fd, from, j->audit_fd, to) < 0 && r == 0)
+		r = ward_fail_errno(e, "the journal cannot be put with the others");
+	return r;
+}
+
+int journal_close(struct journal *j, struct ward_err *e)
+{
+	int r;
+
+	if (!j)
+		return 0;
+	r = j->run[0] ? finish(j, e) : 0;
+	own_close_fd(&j->fd);
+	own_close_fd(&j->audit_fd);
+	free(j);
+	return r;
+}
