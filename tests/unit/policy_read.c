@@ -173,7 +173,7 @@ static const struct {
 	{ POLICY_F_appr_mode, "ask", NULL, "allow" },
 	{ POLICY_F_appr_timeout, "60", NULL, "none" },
 	{ POLICY_F_audit_level, "full", NULL, "all" },
-	{ POLICY_F_audit_journal, "/var/log/ward", NULL, "{}" },
+	{ POLICY_F_audit_journal, "none", NULL, "/var/log/ward" },
 	{ POLICY_F_audit_on_full, "continue", NULL, "ignore" },
 	{ POLICY_F_audit_sinks, "[{type: file, to: /x}]", "[{\"type\":\"file\",\"to\":\"/x\"}]", "[{type: file}]" },
 	{ POLICY_F_tools, "tools.yaml", NULL, "[tools.yaml]" },

@@ -167,7 +167,7 @@ static const struct {
 	{ POLICY_F_appr_mode, "deny", "deny", "ask" },
 	{ POLICY_F_appr_timeout, "100", "10", "200" },
 	{ POLICY_F_audit_level, "exec", "full", "basic" },
-	{ POLICY_F_audit_journal, "default", "/x", NULL },
+	{ POLICY_F_audit_journal, "default", "default", "none" },
 	{ POLICY_F_audit_on_full, "stop", "stop", "continue" },
 	{ POLICY_F_audit_sinks, "[]", "[{type: file, to: /x}]", NULL },
 	{ POLICY_F_tools, "null", "a.yaml", NULL },
