@@ -1,81 +1,168 @@
 #!/usr/bin/python3
-"""bench/net.py: what a connection through the gateway costs, beside a direct one over the host's loopback, in turns.
+"""make bench, the network: what a connection through the gateway costs, beside a direct one and beside other relays, in turns.
 
-In: the build directory (WARD_BUILD, or build/). Out: a table on standard output and build/bench/net.json. net-load is server
-and client; inside it reaches the server under a name of host_services, in mode tcp. Rounds alternate, so that what else the
-machine does hits both alike; medians are printed, and their ratio.
+In: the build directory (WARD_BUILD, or build/). Out: a table on standard output, build/bench/net.json and net.svg. net-load (C) is
+server and client; net_peers.py starts the relays; net_report.py makes table and picture. In each round every way gets its turn, so
+that what else the machine does hits all alike; what is printed are medians over the rounds, and their ratios.
+
+What is compared: from accept to close, over this machine's loopback. ward reaches the server as a host service, in mode tcp: the name
+is resolved inside, by ward's own resolver and before the clock runs; nothing is asked upstream, and the bytes are not looked at (a
+rule for TLS or HTTP reads the first packet in addition). The proxies' figures include their CONNECT. Client, server and relay share
+the processors. All use the host's congestion control, and the client says which. Relay CPU is the time of all the relay's processes.
 """
+import argparse
+import contextlib
 import json
 import os
 import pathlib
-import shutil
+import platform
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import net_peers  # noqa: E402
+import net_report  # noqa: E402
+
 TOP = pathlib.Path(__file__).resolve().parent.parent
-PORT = 39001
-ROUNDS = 7
-# name, net-load's word, count, unit, whether more is better, the bar for ward/direct
-ROWS = [("first byte", "ttfb", 500, "us", False, 2.8), ("connections", "rate", 4000, "/s", True, 0.45),
-        ("download", "down", 1024, "MiB/s", True, 0.55), ("upload", "up", 1024, "MiB/s", True, None)]
+LIMIT_S = 60
+WORDS = {"ttfb": 400, "rate": 4000, "down": 1024, "up": 1024}    # what net-load measures, and how much of it
+IDLE = 2000
 
 
-def start_cost(ward, work, policy):
-    """Milliseconds that a network adds to `ward run -- true`."""
+@contextlib.contextmanager
+def client(argv, place):
+    """A net-load that is ready; ended by force when it takes too long."""
+    with open(place.base / "stderr", "w+") as err:
+        process = subprocess.Popen([str(a) for a in argv], cwd=place.work, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, text=True)
+        watch = threading.Timer(LIMIT_S, net_peers.end, [process])
+        watch.start()
+        try:
+            if process.stdout.readline() != "ready\n":
+                err.seek(0)
+                raise RuntimeError(err.read().strip().splitlines()[-1:] or "it ended")
+            yield process
+            process.stdin.close()
+            process.wait()
+        finally:
+            watch.cancel()
+            if process.poll() is None:
+                net_peers.end(process)
+            process.stdout.close()
+
+
+def go(process):
+    """Lets it measure: the number, its own processor time, its congestion control."""
+    process.stdin.write("\n")
+    process.stdin.flush()
+    number, cpu, control = process.stdout.readline().split()
+    return float(number), float(cpu), control
+
+
+def one_turn(place, way, word, count):
+    argv, relays = way
+    with client(argv(word, count), place) as process:
+        before = net_peers.cpu_seconds(relays(process))
+        number, _, control = go(process)
+        return number, net_peers.cpu_seconds(relays(process)) - before, control
+
+
+def measure(place, rounds, only):
+    """{name: {note, word: [numbers], cpu: [seconds a GiB], failed: [why]}} and {name: how to get it}."""
+    results, missing, ways = {}, {}, []
+    with contextlib.ExitStack() as stack:
+        for name, note, needs, start, share in net_peers.WAYS:
+            how = net_peers.absent(name, needs)
+            if only and name not in only:
+                continue
+            if how:
+                missing[name] = how
+                continue
+            try:
+                ways.append((name, stack.enter_context(start(place)), share))
+            except (OSError, RuntimeError) as e:
+                missing[name] = f"installed, but does not start here: {e}"
+                continue
+            results[name] = {"note": note, "cpu": [], "failed": [], "control": "", **{word: [] for word in WORDS}}
+        for at in range(rounds):
+            for word, all_of_it in WORDS.items():
+                for name, way, share in ways:
+                    count = max(int(all_of_it * share), 64)
+                    try:
+                        number, cpu, control = one_turn(place, way, word, count)
+                    except (OSError, RuntimeError, ValueError) as e:
+                        results[name]["failed"].append(f"round {at + 1}, {word}: {e}")
+                        continue
+                    results[name][word].append(number)
+                    results[name]["control"] = control
+                    if word in ("down", "up") and name != "direct":
+                        results[name]["cpu"].append(cpu * 1024 / count)
+    return results, missing
+
+
+def start_cost(place, rounds):
+    """Milliseconds of `ward run -- true` without and with a network."""
     times = {False: [], True: []}
-    for _ in range(60):
+    for _ in range(rounds):
         for on in times:
             began = time.perf_counter()
-            subprocess.run([ward, "run", *(["-p", policy] if on else []), "--", "/bin/true"], cwd=work, check=True,
+            subprocess.run([place.ward, "run", *(["-p", place.policy] if on else []), "--", "/bin/true"], cwd=place.work, check=True,
                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             times[on].append((time.perf_counter() - began) * 1000)
-    return statistics.median(times[False]), statistics.median(times[True])
+    return {"without_ms": statistics.median(times[False]), "with_ms": statistics.median(times[True])}
 
 
-def measure(ward, work, policy, load):
-    results = {row[0]: ([], []) for row in ROWS}
-    for _ in range(ROUNDS):
-        for name, word, count, *_ in ROWS:
-            direct = subprocess.run([load, word, "127.0.0.1", str(PORT), str(count)], check=True, capture_output=True, text=True)
-            through = subprocess.run([ward, "run", "-p", policy, "--", "./net-load", word, "bench", str(PORT), str(count)], cwd=work,
-                                     check=True, capture_output=True, text=True)
-            results[name][0].append(float(direct.stdout))
-            results[name][1].append(float(through.stdout))
-    return results
+def pss_bytes(pids):
+    return sum(int(re.search(r"^Pss:\s+(\d+)", pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(), re.M)[1]) * 1024 for pid in pids)
+
+
+def memory(place):
+    """The gateway's share of memory after one connection, and what each of many idle ones adds; only root may see it."""
+    with net_peers.ward(place) as (argv, relays), client(argv("idle", IDLE), place) as process:
+        found = {"processes": len(relays(process))}
+        if os.geteuid() == 0:
+            found["pss_bytes"] = pss_bytes(relays(process))
+        go(process)
+        if os.geteuid() == 0:
+            found["bytes_per_idle"] = (pss_bytes(relays(process)) - found["pss_bytes"]) / IDLE
+        return found
+
+
+def conditions(rounds):
+    model = re.search(r"model name\s*:\s*(.*)", pathlib.Path("/proc/cpuinfo").read_text())
+    return {"rounds": rounds, "processors": os.cpu_count(), "processor": model[1] if model else platform.machine(), "kernel": platform.release().split("-")[0],
+            "load_before": os.getloadavg()[0], "as": "as root" if os.geteuid() == 0 else "as an ordinary user"}
 
 
 def main():
-    build = pathlib.Path(os.environ.get("WARD_BUILD", TOP / "build"))
-    ward, load = build / "src/cli/ward", build / "bench/net-load"
-    report = {}
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=int(os.environ.get("ROUNDS", 7)))
+    parser.add_argument("--only", action="append", help="a way by its name; may be repeated")
+    args = parser.parse_args()
+    build = pathlib.Path(os.environ.get("WARD_BUILD", TOP / "build")).resolve()
+    summary = {"conditions": conditions(args.rounds)}
     with tempfile.TemporaryDirectory(prefix="ward-bench-") as base:
-        work = pathlib.Path(base) / "work"
-        work.mkdir()
-        shutil.copy(load, work)
-        policy = pathlib.Path(base) / "policy.yaml"
-        policy.write_text(f'version: 1\nnetwork: {{mode: restricted, host_services: ["bench=127.0.0.1:{PORT}"]}}\n')
-        server = subprocess.Popen([load, "serve", str(PORT)], stdout=subprocess.PIPE)
-        try:
-            server.stdout.readline()
-            results = measure(ward, work, policy, load)
-            without, with_network = start_cost(ward, work, policy)
-        finally:
-            server.kill()
-            server.wait()
-    print(f"{'':14}{'direct':>12}{'ward':>12}{'ratio':>8}{'bar':>8}")
-    for name, _, _, unit, more, bar in ROWS:
-        direct, through = (statistics.median(values) for values in results[name])
-        report[name] = {"direct": direct, "ward": through, "ratio": through / direct, "unit": unit, "bar": bar}
-        text = "" if bar is None else f"{'>=' if more else '<='} {bar}"
-        print(f"{name:14}{direct:12.1f}{through:12.1f}{through / direct:8.2f}{text:>8} {unit}")
-    report["start"] = {"without": without, "with": with_network, "unit": "ms"}
-    print(f"{'start':14}{without:12.2f}{with_network:12.2f}{with_network - without:+8.2f}{'<= 1.2':>8} ms")
-    (build / "bench").mkdir(exist_ok=True)
-    (build / "bench/net.json").write_text(json.dumps(report, indent=1) + "\n")
-    return 0
+        place = net_peers.Place(base, build)
+        with subprocess.Popen([place.load, "serve", str(place.port)], stdout=subprocess.PIPE) as server:
+            try:
+                server.stdout.readline()
+                results, missing = measure(place, args.rounds, args.only)
+                summary.update(start=start_cost(place, 60), memory=memory(place))
+            finally:
+                server.kill()
+    summary.update(ways=net_report.summarise(results), absent=missing)
+    summary["bars"] = net_report.bars(summary)
+    out = build / "bench"
+    out.mkdir(exist_ok=True)
+    (out / "net.json").write_text(json.dumps(summary, indent=1) + "\n")
+    (out / "net.svg").write_text(net_report.svg(summary))
+    print(net_report.text(summary))
+    print(f"written: {out}/net.json {out}/net.svg")
+    return 0 if net_report.sound(summary) else 1
 
 
 if __name__ == "__main__":

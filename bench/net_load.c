@@ -1,19 +1,37 @@
 /*
- * Load for the network's bench: net-load serve PORT, or net-load WHAT HOST PORT COUNT. serve answers each connection on
- * 127.0.0.1: a first byte 'p' with one byte, 'd' with as many MiB as the next four bytes say, 'u' by counting what comes.
+ * Load for the network's bench.
+ *
+ *   net-load serve PORT                                    the server, on 127.0.0.1
+ *   net-load WHAT HOST PORT COUNT [PROXY_PORT [HEADER]]    a client; with a port, through the HTTP proxy there (CONNECT)
+ *   net-load without-nft CMD...                            CMD on what looks like a kernel without nf_tables
+ *
+ * The first byte of a connection says what the server does: 'p' is answered with one byte and the end; 'd' and 'u', with four
+ * bytes of MiB behind them, send or take as much, and the connection stays; 'i' is answered with one byte, and it stays.
  * WHAT is ttfb (connections one after another, median microseconds to the first byte), rate (connections a second, from eight
- * threads), down or up (MiB a second of one connection). Prints one number.
+ * threads), down or up (MiB a second of one connection), idle (COUNT connections that do nothing).
+ *
+ * The client says "ready", waits for a line, measures, and prints the number, the seconds of processor that it used itself and
+ * its congestion control; then it keeps its connections until standard input ends. So whoever started it can look at the
+ * relay's processes before and after.
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/netlink.h>
+#include <linux/seccomp.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +41,7 @@
 static struct sockaddr_storage there;
 static socklen_t there_n;
 static int count;
+static char head[2048];		/* what a proxy is told first; empty: none */
 
 static double now(void)
 {
@@ -54,27 +73,35 @@ static void send_much(int fd, uint32_t mib)
 	free(block);
 }
 
+static uint64_t take_much(int fd, uint32_t mib)
+{
+	char *block = malloc(BLOCK);
+	uint64_t got = 0, all = (uint64_t)mib << 20;
+	ssize_t n;
+
+	while (block && got < all && (n = recv(fd, block, all - got < BLOCK ? all - got : BLOCK, 0)) > 0)
+		got += (uint64_t)n;
+	free(block);
+	return got;
+}
+
 static void *answer(void *argument)
 {
 	int fd = (int)(intptr_t)argument;
-	char *block = malloc(BLOCK);
-	char word[5];
-	ssize_t n = recv(fd, word, 1, 0);
+	char word = 0;
+	uint32_t mib = 0;
+	ssize_t n = recv(fd, &word, 1, 0);
 
-	if (n == 1 && word[0] == 'p')
-		(void)!send(fd, "x", 1, MSG_NOSIGNAL);
-	if (n == 1 && word[0] == 'd' && recv(fd, word + 1, 4, MSG_WAITALL) == 4) {
-		uint32_t mib;
-
-		memcpy(&mib, word + 1, 4);
-		send_much(fd, mib);
+	if (n == 1 && (word == 'd' || word == 'u') && recv(fd, &mib, 4, MSG_WAITALL) == 4) {
+		if (word == 'd')
+			send_much(fd, mib);
+		else
+			take_much(fd, mib);
 	}
-	if (n == 1 && word[0] == 'u') {
-		while (block && recv(fd, block, BLOCK, 0) > 0)
-			;
+	if (n == 1 && word != 'd')
 		(void)!send(fd, "x", 1, MSG_NOSIGNAL);
-	}
-	free(block);
+	if (word != 'p')
+		(void)!recv(fd, &word, 1, 0);	/* the client's end */
 	close(fd);
 	return NULL;
 }
@@ -108,6 +135,31 @@ static _Noreturn void serve(int port)
 
 /* -- the client */
 
+/* CONNECT, and its answer up to the empty line. */
+static void ask_proxy(int fd)
+{
+	char answer[4096];
+	size_t n = 0;
+
+	if (send(fd, head, strlen(head), MSG_NOSIGNAL) < 0)
+		die("CONNECT");
+	while (n < sizeof(answer) - 1) {
+		ssize_t got = recv(fd, answer + n, sizeof(answer) - 1 - n, 0);
+
+		if (got <= 0)
+			die("the proxy's answer");
+		n += (size_t)got;
+		answer[n] = '\0';
+		if (strstr(answer, "\r\n\r\n")) {
+			if (strncmp(answer + 8, " 200", 4) == 0)
+				return;
+			break;
+		}
+	}
+	fprintf(stderr, "net-load: the proxy says %.40s\n", answer);
+	exit(1);
+}
+
 static int connect_there(void)
 {
 	int fd = socket(there.ss_family, SOCK_STREAM, 0), on = 1;
@@ -115,6 +167,8 @@ static int connect_there(void)
 	if (fd < 0 || connect(fd, (struct sockaddr *)&there, there_n) < 0)
 		die("connect");
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (*head)
+		ask_proxy(fd);
 	return fd;
 }
 
@@ -171,44 +225,132 @@ static double rate(void)
 
 static double bulk(int up)
 {
-	char *block = calloc(1, BLOCK), word[5] = { up ? 'u' : 'd' };
+	char word[5] = { up ? 'u' : 'd' };
 	uint32_t mib = (uint32_t)count;
 	int fd = connect_there();
-	uint64_t got = 0;
 	double began = now();
-	ssize_t n;
 
 	memcpy(word + 1, &mib, 4);
-	if (send(fd, word, up ? 1 : 5, 0) < 1)
+	if (send(fd, word, 5, 0) != 5)
 		die("send");
-	if (up) {
+	if (up)
 		send_much(fd, mib);
-		shutdown(fd, SHUT_WR);
-		if (recv(fd, word, 1, 0) != 1)
-			die("the end");
-	}
-	while (!up && (n = recv(fd, block, BLOCK, 0)) > 0)
-		got += (uint64_t)n;
-	if (!up && got != (uint64_t)mib << 20)
-		die("short");
+	if (up ? recv(fd, word, 1, 0) != 1 : take_much(fd, mib) != (uint64_t)mib << 20)
+		die("the end");
 	return count / (now() - began);
+}
+
+static double idle(void)
+{
+	double began = now();
+	char byte;
+
+	for (int i = 0; i < count; i++) {
+		int fd = connect_there();
+
+		if (send(fd, "i", 1, MSG_NOSIGNAL) != 1 || recv(fd, &byte, 1, 0) != 1)
+			die("idle");
+	}
+	return count / (now() - began);
+}
+
+/* -- a kernel without nf_tables */
+
+#define DO(code, k) BPF_STMT(code, k)
+#define UNLESS(k, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, k, 0, skip)
+
+static int without_nft(char **argv)
+{
+	struct sock_filter code[] = {
+		DO(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		UNLESS(SYS_socket, 5),
+		DO(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+		UNLESS(AF_NETLINK, 3),
+		DO(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		UNLESS(NETLINK_NETFILTER, 1),
+		DO(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPROTONOSUPPORT),
+		DO(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
+
+	if ((getuid() != 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) ||
+	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
+		die("seccomp");
+	execvp(argv[0], argv);
+	die(argv[0]);
+	return 1;
+}
+
+/* -- the client's frame */
+
+static double cpu_seconds(void)
+{
+	struct rusage used;
+
+	getrusage(RUSAGE_SELF, &used);
+	return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+	       (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+}
+
+static const char *congestion_control(char name[16])
+{
+	int fd = socket(there.ss_family, SOCK_STREAM, 0);
+	socklen_t n = 15;
+
+	if (fd < 0 || getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &n) < 0)
+		strcpy(name, "?");
+	close(fd);
+	return name;
+}
+
+static double measure(const char *what)
+{
+	if (strcmp(what, "ttfb") == 0)
+		return ttfb();
+	if (strcmp(what, "rate") == 0)
+		return rate();
+	return strcmp(what, "idle") == 0 ? idle() : bulk(strcmp(what, "up") == 0);
+}
+
+static int run(const char *what)
+{
+	char line[64], name[16] = "";
+	double used, number;
+
+	one();	/* whatever is made on first use is there from now on */
+	printf("ready\n");
+	fflush(stdout);
+	(void)!fgets(line, sizeof(line), stdin);
+	used = cpu_seconds();
+	number = measure(what);
+	used = cpu_seconds() - used;
+	printf("%.2f %.3f %s\n", number, used, congestion_control(name));
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin))
+		;
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
 	struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM }, *found;
+	const char *host = argc > 5 ? "127.0.0.1" : argc > 2 ? argv[2] : "", *port = argc > 5 ? argv[5] : argc > 3 ? argv[3] : "";
 
 	signal(SIGPIPE, SIG_IGN);
 	if (argc == 3 && strcmp(argv[1], "serve") == 0)
 		serve(atoi(argv[2]));
-	if (argc != 5 || getaddrinfo(argv[2], argv[3], &hints, &found) != 0) {
-		fprintf(stderr, "net-load: serve PORT, or ttfb|rate|down|up HOST PORT COUNT\n");
+	if (argc > 2 && strcmp(argv[1], "without-nft") == 0)
+		return without_nft(argv + 2);
+	if (argc < 5 || argc > 7 || getaddrinfo(host, port, &hints, &found) != 0) {
+		fprintf(stderr, "net-load: serve PORT, ttfb|rate|down|up|idle HOST PORT COUNT [PROXY_PORT [HEADER]], "
+				"or without-nft CMD...\n");
 		return 2;
 	}
+	if (argc > 5)
+		snprintf(head, sizeof(head), "CONNECT %s:%s HTTP/1.1\r\nHost: %s:%s\r\n%s%s\r\n", argv[2], argv[3], argv[2], argv[3],
+			 argc > 6 ? argv[6] : "", argc > 6 ? "\r\n" : "");
 	memcpy(&there, found->ai_addr, found->ai_addrlen);
 	there_n = found->ai_addrlen;
 	count = atoi(argv[4]);
-	one();	/* whatever is made on first use is there from now on */
-	printf("%.2f\n", strcmp(argv[1], "ttfb") == 0 ? ttfb() : strcmp(argv[1], "rate") == 0 ? rate() : bulk(argv[1][0] == 'u'));
-	return 0;
+	return run(argv[1]);
 }

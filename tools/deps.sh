@@ -5,6 +5,7 @@
 #   deps.sh install ROLE...   install what is missing with apt (through sudo where not root)
 #
 # A row: role, Debian package, and a probe that tells whether it is there: cmd:NAME in PATH (or sbin), file:PATH.
+# Role "peers" is what the network is measured beside; the bench names those that are absent.
 # Role "start" is what ward can be built without: its start takes a quarter of a millisecond longer then.
 # Probes, not package names, decide, so that `check` is right on other distributions too.
 set -u
@@ -68,6 +69,13 @@ rows() {
 	bench  runc              cmd:runc
 	bench  crun              cmd:crun
 	bench  util-linux        cmd:unshare
+	peers  haproxy           cmd:haproxy
+	peers  squid             cmd:squid
+	peers  tinyproxy-bin     cmd:tinyproxy
+	peers  passt             cmd:pasta
+	peers  slirp4netns       cmd:slirp4netns
+	peers  socat             cmd:socat
+	peers  ripgrep           cmd:rg
 	vm     qemu-system-x86   cmd:qemu-system-x86_64
 	vm     busybox-static    cmd:busybox
 	vm     cpio              cmd:cpio
