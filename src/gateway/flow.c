@@ -71,8 +71,7 @@ static void open_flow(struct front *f, struct flow *w)
 	} else if (w->held_len) {
 		if (!pump_send(f, w, UP, w->held, w->held_len))
 			flow_close(f, w, true);
-		free(take_ptr(w->held));
-		w->held_len = w->held_cap = 0;
+		flow_free_held(f, w);
 	}
 	flow_mark_ready(f, w);
 }
@@ -104,6 +103,7 @@ void flow_dialled(struct front *f, const struct dial_answer *said, int fd)
 	w->verdict.ip = said->verdict.ip;
 	w->fds[SERVER] = take_fd(&server);
 	w->can_read[SERVER] = w->can_write[SERVER] = true;
+	room_fit_sockets(f, w);
 	open_flow(f, w);
 }
 
@@ -157,6 +157,24 @@ static bool destination(int fd, struct ip *ret_ip, uint16_t *ret_port)
 	return here.any.sa_family == AF_INET6;
 }
 
+/* No room for one more: told, and refused at once. */
+static void turn_away(struct front *f, int fd, enum net_socket kind)
+{
+	struct want want = { .how = WANT_CONNECT };
+	struct verdict v;
+	struct ip ip;
+	uint16_t port;
+
+	if ((kind == NET_BROUGHT4 || kind == NET_BROUGHT6) && destination(fd, &ip, &port))
+		want_destination(&want, f->names, &ip, port);
+	decide_name(f->rules, &want, &v);
+	verdict_refuse(&v, REASON_FULL);
+	if (kind != NET_PUBLISHED)
+		front_denied(f, &want, &v, IPPROTO_TCP);
+	flow_reset_socket(fd);
+	close(fd);
+}
+
 void flow_accepted(struct front *f, int fd, enum net_socket kind)
 {
 	struct flow *w = flow_new(f, fd, kind == NET_DNS_TCP ? FLOW_NAMES : FLOW_HEAD);
@@ -164,8 +182,7 @@ void flow_accepted(struct front *f, int fd, enum net_socket kind)
 	uint16_t port;
 
 	if (!w) {
-		flow_reset_socket(fd);
-		close(fd);
+		turn_away(f, fd, kind);
 		return;
 	}
 	w->want.how = kind == NET_SOCKS ? WANT_SOCKS : kind == NET_CONNECT ? WANT_CONNECT : WANT_TRANSPARENT;

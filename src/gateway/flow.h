@@ -26,6 +26,7 @@ void flow_refuse_by_verdict(struct front *f, struct flow *w, int error);
 /* Reads what the client says behind what is held. False: nothing new, or the flow is over. */
 must_check bool flow_hold(struct front *f, struct flow *w, uint32_t max);
 void flow_drop_held(struct flow *w, size_t n);
+void flow_free_held(struct front *f, struct flow *w);
 /* What is held, through the gate. */
 void flow_pass_gate(struct front *f, struct flow *w);
 must_check bool flow_run_gate_up(struct front *f, struct flow *w);

@@ -9,6 +9,26 @@
 
 #include "gateway/flow.h"
 
+static bool grow_held(struct front *f, struct flow *w, uint32_t max)
+{
+	uint32_t cap = w->held_cap ? w->held_cap * 2 : 4096;
+	uint8_t *grown;
+
+	if (cap > max)
+		cap = max;
+	if (!room_grow(f, w->held_cap, cap))
+		return false;
+	grown = realloc(w->held, cap);
+	if (!grown) {
+		room_give_back(f, cap);
+		w->held_cap = 0;
+		return false;
+	}
+	w->held = grown;
+	w->held_cap = cap;
+	return true;
+}
+
 /* Reads what the client says behind what is held. False: nothing new, or the flow is over. */
 bool flow_hold(struct front *f, struct flow *w, uint32_t max)
 {
@@ -17,15 +37,12 @@ bool flow_hold(struct front *f, struct flow *w, uint32_t max)
 	if (w->held_len >= max)
 		return false;
 	if (w->held_cap - w->held_len < 2048 && w->held_cap < max) {
-		uint32_t cap = w->held_cap ? w->held_cap * 2 : 4096;
-		uint8_t *grown = realloc(w->held, cap < max ? cap : max);
-
-		if (!grown) {
+		if (!grow_held(f, w, max)) {
+			verdict_refuse(&w->verdict, REASON_FULL);
+			front_denied(f, &w->want, &w->verdict, IPPROTO_TCP);
 			flow_close(f, w, true);
 			return false;
 		}
-		w->held = grown;
-		w->held_cap = cap < max ? cap : max;
 	}
 	n = pump_read(f, w, CLIENT, w->held + w->held_len, w->held_cap - w->held_len);
 	if (n > 0)
@@ -44,11 +61,17 @@ void flow_drop_held(struct flow *w, size_t n)
 		memmove(w->held, w->held + n, w->held_len);
 }
 
-static void go_blind(struct flow *w)
+void flow_free_held(struct front *f, struct flow *w)
 {
-	free(take_ptr(w->gate));
+	room_give_back(f, w->held_cap);
 	free(take_ptr(w->held));
 	w->held_len = w->held_cap = 0;
+}
+
+static void go_blind(struct front *f, struct flow *w)
+{
+	free(take_ptr(w->gate));
+	flow_free_held(f, w);
 }
 
 static void refuse(struct front *f, struct flow *w, enum verdict_reason reason)
@@ -82,11 +105,9 @@ void flow_pass_gate(struct front *f, struct flow *w)
 	}
 	flow_drop_held(w, release);
 	if (say == GATE_BLIND)
-		go_blind(w);
-	if (!w->held_len) {
-		free(take_ptr(w->held));
-		w->held_cap = 0;
-	}
+		go_blind(f, w);
+	if (!w->held_len)
+		flow_free_held(f, w);
 	if (release && w->state == FLOW_GATE)
 		flow_ask_dial(f, w);
 	else if (release)
@@ -134,7 +155,7 @@ bool flow_run_gate_down(struct front *f, struct flow *w)
 		l->shut = true;
 		return false;
 	}
-	n = pump_read(f, w, SERVER, f->scratch, sizeof(f->scratch));
+	n = pump_read(f, w, SERVER, f->scratch, room_for_reading(f));
 	if (n == -1)
 		l->ended = true;
 	if (n == -2)
@@ -157,7 +178,7 @@ bool flow_run_gate_down(struct front *f, struct flow *w)
 			flow_close(f, w, true);
 			return false;
 		}
-		go_blind(w);
+		go_blind(f, w);
 	}
 	return true;
 }

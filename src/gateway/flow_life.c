@@ -78,6 +78,8 @@ struct flow *flow_new(struct front *f, int fd, enum flow_state state)
 	struct flow *w;
 	uint32_t number;
 
+	if (f->flow_count >= f->flow_max && f->timed[FLOW_WAIT_HEAD].first)
+		flow_close(f, f->timed[FLOW_WAIT_HEAD].first, true);	/* who has said least for longest gives way */
 	if (f->flow_count >= f->flow_max)
 		return NULL;
 	w = calloc(1, sizeof(*w));
@@ -125,9 +127,9 @@ void flow_close(struct front *f, struct flow *w, bool reset)
 	}
 	for (int d = 0; d < DIRECTIONS; d++) {
 		pump_release(f, &w->lanes[d]);
-		free(take_ptr(w->lanes[d].kept));
+		pump_drop_kept(f, &w->lanes[d]);
 	}
-	free(take_ptr(w->held));
+	flow_free_held(f, w);
 	free(take_ptr(w->gate));
 	w->state = FLOW_DEAD;
 	f->flows[number] = NULL;

@@ -70,10 +70,10 @@ static void on_listening(struct front *f, size_t i)
 		return;
 	}
 	for (int k = 0; k < ACCEPT_AT_ONCE; k++) {
-		int fd = f->flow_count < f->flow_max ? accept4(f->listening[i], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC) : -1;
+		int fd = accept4(f->listening[i], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd < 0) {
-			if (f->flow_count >= f->flow_max || errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+			if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
 				listen_all(f, false);	/* they wait in the backlog */
 			return;
 		}
@@ -223,6 +223,7 @@ static int wait_ms(const struct front *f, uint64_t now)
 static void serve_once(struct front *f)
 {
 	struct epoll_event events[256];
+	bool paused = f->paused;
 	int n = epoll_wait(f->epoll_fd, events, ARRAY_LEN(events), wait_ms(f, flow_next_end(f) || f->wake_at_ms ? io_now_ms() : 0));
 
 	for (int i = 0; i < n; i++) {
@@ -243,7 +244,7 @@ static void serve_once(struct front *f)
 	if (flow_next_end(f))
 		flow_expire(f, io_now_ms());
 	flow_free_dead(f);
-	if (f->paused && f->flow_count < f->flow_max)
+	if (paused)	/* for a round at least */
 		listen_all(f, true);
 }
 

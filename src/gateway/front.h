@@ -22,6 +22,7 @@ struct pipe_pair {
 struct lane {
 	uint8_t *kept;			/* owned; NULL: none */
 	uint32_t kept_at, kept_len;	/* of it, what is still to be written */
+	uint32_t kept_cap;
 	struct pipe_pair *pipe;		/* of the pool, while there is much to move */
 	uint32_t piped;
 	uint64_t moved;
@@ -92,6 +93,7 @@ struct front {
 	struct gate_totals totals;
 	uint64_t said_second;
 	uint32_t said, unsaid;
+	uint32_t room_used;		/* see front_room.c */
 	uint8_t scratch[SCRATCH_BYTES];
 };
 
@@ -115,6 +117,7 @@ bool pump_kept(struct front *f, struct flow *w, enum direction d);
 /* Writes bytes, and keeps what does not go now (all, where nothing is connected yet). False: broken. */
 must_check bool pump_send(struct front *f, struct flow *w, enum direction d, const uint8_t *bytes, size_t n);
 void pump_release(struct front *f, struct lane *l);
+void pump_drop_kept(struct front *f, struct lane *l);
 /* Reads from a side: > 0 bytes; 0: nothing now; -1: the end; -2: broken. Notes what it learnt. */
 ssize_t pump_read(struct front *f, struct flow *w, enum side s, uint8_t *bytes, size_t n);
 
@@ -125,6 +128,13 @@ void flow_leave(struct front *f, struct flow *w);
 must_check size_t flow_may(struct front *f, struct flow *w, enum direction d, size_t want);
 void flow_moved(struct front *f, struct flow *w, enum direction d, size_t n);
 void flow_wake(struct front *f);
+
+/* front_room.c: memory. A buffer grows from .. to bytes: false if there is no room for it. How much may be read at once. */
+must_check bool room_grow(struct front *f, uint32_t from, uint32_t to);
+void room_give_back(struct front *f, uint32_t bytes);
+must_check size_t room_for_reading(const struct front *f);
+/* Both sockets are there: their buffers, as befits the number of flows. */
+void room_fit_sockets(const struct front *f, const struct flow *w);
 
 /* front_names.c and front_say.c: what is answered, what is told. */
 void front_datagrams(struct front *f, int fd);

@@ -53,17 +53,24 @@ ssize_t pump_read(struct front *f, struct flow *w, enum side s, uint8_t *bytes, 
 	return errno == EAGAIN ? 0 : -2;
 }
 
-static bool pump_keep(struct lane *l, const uint8_t *bytes, size_t n)
+static bool pump_keep(struct front *f, struct lane *l, const uint8_t *bytes, size_t n)
 {
+	uint32_t cap = l->kept_len + (uint32_t)n;
 	uint8_t *grown;
 
 	if (l->kept_at && l->kept_len)
 		memmove(l->kept, l->kept + l->kept_at, l->kept_len);
 	l->kept_at = 0;
-	grown = realloc(l->kept, l->kept_len + n);
-	if (!grown)
+	if (!room_grow(f, l->kept_cap, cap))
 		return false;
+	grown = realloc(l->kept, cap);
+	if (!grown) {
+		room_give_back(f, cap);
+		l->kept_cap = 0;
+		return false;
+	}
 	l->kept = grown;
+	l->kept_cap = cap;
 	memcpy(grown + l->kept_len, bytes, n);
 	l->kept_len += (uint32_t)n;
 	return true;
@@ -102,11 +109,16 @@ bool pump_kept(struct front *f, struct flow *w, enum direction d)
 	}
 	l->kept_at += (uint32_t)n;
 	l->kept_len -= (uint32_t)n;
-	if (!l->kept_len) {
-		free(take_ptr(l->kept));
-		l->kept_at = 0;
-	}
+	if (!l->kept_len)
+		pump_drop_kept(f, l);
 	return n > 0;
+}
+
+void pump_drop_kept(struct front *f, struct lane *l)
+{
+	room_give_back(f, l->kept_cap);
+	free(take_ptr(l->kept));
+	l->kept_at = l->kept_len = l->kept_cap = 0;
 }
 
 /* -- the pool */
@@ -202,7 +214,7 @@ static bool send_or_keep(struct front *f, struct flow *w, enum direction d, cons
 
 	if (!l->kept_len && w->fds[to(d)] >= 0)
 		sent = put(f, w, d, bytes, n, flags);
-	return sent >= 0 && (sent == (ssize_t)n || pump_keep(l, bytes + sent, n - (size_t)sent));
+	return sent >= 0 && (sent == (ssize_t)n || pump_keep(f, l, bytes + sent, n - (size_t)sent));
 }
 
 bool pump_send(struct front *f, struct flow *w, enum direction d, const uint8_t *bytes, size_t n)
@@ -213,12 +225,13 @@ bool pump_send(struct front *f, struct flow *w, enum direction d, const uint8_t 
 /* The last bytes and the end that has come behind them go on in one packet: pass_end() follows. */
 static ssize_t copy(struct front *f, struct flow *w, enum direction d)
 {
-	ssize_t n = pump_read(f, w, from(d), f->scratch, sizeof(f->scratch)), more = 0;
+	size_t room = room_for_reading(f);
+	ssize_t n = pump_read(f, w, from(d), f->scratch, room), more = 0;
 
 	if (n <= 0)
 		return n;
-	if (w->has_ended[from(d)] && !w->limited && n < (ssize_t)sizeof(f->scratch))
-		more = pump_read(f, w, from(d), f->scratch + n, sizeof(f->scratch) - (size_t)n);
+	if (w->has_ended[from(d)] && !w->limited && n < (ssize_t)room)
+		more = pump_read(f, w, from(d), f->scratch + n, room - (size_t)n);
 	if (more > 0)
 		n += more;
 	if (!send_or_keep(f, w, d, f->scratch, (size_t)n, more == -1 ? MSG_MORE : 0))
