@@ -18,18 +18,18 @@ enum verb {
 
 /* Sets of verbs, as tables/options.def names them. */
 enum verb_set {
-#define VERB(id, ...) V_##id = 1 << VERB_##id,
+#define VERB(id, ...) V_##id = 1ull << VERB_##id,
 #define LATER(...)
 #include "verbs.def"
 #undef VERB
 #undef LATER
-	V_ALL = (1 << VERBS) - 1
+	V_ALL = (1ull << VERBS) - 1
 };
 
 /* The command line of one verb, read. Strings are argv's own unless `made` holds them. */
 struct options {
 	enum verb verb;
-	const char *profile, *policy_file, *workspace, *cwd, *report_file, *to, *name, *signal, *grace, *tail, *max_size, *max_files;
+	const char *profile, *policy_file, *workspace, *cwd, *report_file, *to, *name, *signal, *grace, *tail, *max_size, *max_files, *temporary;
 	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, quiet, exclusive, read_only;
 	const char *continue_run;
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit;
@@ -46,7 +46,7 @@ struct options {
 must_check int options_read(enum verb verb, char **argv, struct options *o, struct ward_err *e);
 void options_clear(struct options *o);
 /* Whose options a verb takes, as a set: shell is run with a command of its own. */
-uint32_t options_of(enum verb verb);
+uint64_t options_of(enum verb verb);
 
 /* Each verb: a word of main()'s table. Returns the exit code. */
 #define VERB(id, name, min, max, words, args, help, about, example, example_help) \

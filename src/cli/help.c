@@ -95,7 +95,7 @@ static void option_line(struct buf *out, const char *short_name, const char *nam
 
 static void option_lines(enum verb v, struct buf *out)
 {
-	const uint32_t bit = options_of(v);
+	const uint64_t bit = options_of(v);
 
 #define ROW(verbs, s, name, metavar, help)               \
 	if ((verbs) & bit)                               \

@@ -16,7 +16,7 @@
 enum kind { KIND_FLAG, KIND_TEXT, KIND_ONE, KIND_MANY, KIND_MOUNT_RO, KIND_MOUNT_RW, KIND_PAIR, KIND_ENTRY, KIND_SETS, KIND_LATER };
 
 struct option_row {
-	uint32_t verbs;
+	uint64_t verbs;
 	uint8_t kind;
 	uint8_t offset;		/* of the member of struct options */
 	char short_name[2];
@@ -41,9 +41,9 @@ static const struct option_row rows[] = {
 #undef LATER
 };
 
-uint32_t options_of(enum verb verb)
+uint64_t options_of(enum verb verb)
 {
-	return verb == VERB_SHELL ? V_RUN : 1U << verb;
+	return verb == VERB_SHELL ? V_RUN : 1ull << verb;
 }
 
 static const struct option_row *find_long(enum verb verb, const char *name, size_t n)

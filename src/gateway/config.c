@@ -1,6 +1,7 @@
 /*
  * Reading the configuration. In: a memory file that the supervisor wrote and sealed. Out: rules, and what the kernel brings.
- * Runs in front and dial before they lock themselves up.
+ * Runs in front and dial before they lock themselves up, and when the
+ * rules change.
  */
 #include "gateway/config.h"
 
@@ -9,19 +10,19 @@
 
 #include "gateway/upstream.h"
 
-int config_read(struct rules **ret_rules, struct gate_config *ret_config, struct ward_err *e)
+int config_read(int fd, struct rules **ret_rules, struct gate_config *ret_config, struct ward_err *e)
 {
 	struct gate_config config;
 	auto_free uint8_t *bytes = NULL;
 	int r;
 
-	if (pread(GATE_FD_CONFIG, &config, sizeof(config), 0) != (ssize_t)sizeof(config) || config.magic != GATE_MAGIC ||
+	if (pread(fd, &config, sizeof(config), 0) != (ssize_t)sizeof(config) || config.magic != GATE_MAGIC ||
 	    config.rules_bytes > RULES_BYTES_MAX || config.match_count > GATE_MATCHES_MAX)
 		return ward_fail(e, EINVAL, "the gateway was started without a configuration");
 	bytes = malloc(config.rules_bytes);
 	if (!bytes)
 		return ward_fail(e, ENOMEM, "out of memory");
-	if (pread(GATE_FD_CONFIG, bytes, config.rules_bytes, sizeof(config)) != (ssize_t)config.rules_bytes)
+	if (pread(fd, bytes, config.rules_bytes, sizeof(config)) != (ssize_t)config.rules_bytes)
 		return ward_fail(e, EINVAL, "the gateway's configuration is incomplete");
 	r = rules_decode(bytes, config.rules_bytes, ret_rules);
 	if (r < 0)

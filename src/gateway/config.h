@@ -1,11 +1,11 @@
-/* The configuration that both processes are started with. */
+/* The configuration that both processes are started with, and the later ones. */
 #ifndef WARD_GATEWAY_CONFIG_H
 #define WARD_GATEWAY_CONFIG_H
 
 #include "gateway/protocol.h"
 
-/* Reads it from its descriptor, which stays open. ret_config may be NULL. The rules are the caller's, for rules_free(). */
-must_check int config_read(struct rules **ret_rules, struct gate_config *ret_config, struct ward_err *e);
+/* Reads it from a descriptor, which stays open. ret_config may be NULL. The rules are the caller's, for rules_free(). */
+must_check int config_read(int fd, struct rules **ret_rules, struct gate_config *ret_config, struct ward_err *e);
 
 /* The upstream proxy; ret->port is 0 when there is none. For dial. */
 struct upstream;

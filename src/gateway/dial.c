@@ -11,6 +11,8 @@
  * Where the policy has an upstream proxy, everything but the host's services goes through it: names are its to resolve, literal
  * addresses are checked here, and its own address is the operator's choice.
  *
+ * Rules change at the supervisor's word, which comes over a socket of its own: what was begun and is no longer allowed is given up.
+ *
  * Rights: socket, connect, send and receive; no file, no exec (tables/procs.def).
  */
 #include <errno.h>
@@ -34,7 +36,7 @@
 #define NEXT_MS 250		/* until the next address is tried beside the last one */
 #define TRIES 3			/* at one time */
 
-enum { TAG_FRONT, TAG_LOOKUP, TAG_TRY };
+enum { TAG_FRONT, TAG_LOOKUP, TAG_TRY, TAG_ORDERS };
 
 struct attempt {
 	bool used;
@@ -51,7 +53,8 @@ struct attempt {
 	bool was_refused;
 	uint64_t next_at_ms, end_at_ms;
 	bool by_proxy;
-	struct host target;		/* what the proxy is asked for */
+	bool inward, revoked;		/* revoked: the rules changed while its name was being looked up */
+	struct host target;		/* that front asked for */
 	struct upstream_talk *talk;	/* owned; on the one socket that is left */
 };
 
@@ -297,7 +300,7 @@ static void found(void *context, uint32_t id, const struct ip *ips, size_t count
 
 	if (!a->used || a->question != id || a->count)
 		return;
-	if (!count) {
+	if (!count || a->revoked) {
 		give_up(d, a);
 		return;
 	}
@@ -343,7 +346,7 @@ static bool is_sound(const struct want *w)
 }
 
 /* Through the proxy: a literal address is checked as any, a name is left to it. */
-static void begin_by_proxy(struct dial *d, struct attempt *a, const struct host *target)
+static void begin_by_proxy(struct dial *d, struct attempt *a)
 {
 	struct addr_own own = { .items = &a->verdict.ip, .len = a->verdict.reach != REACH_NAME && is_own(&a->verdict.ip) };
 
@@ -356,7 +359,6 @@ static void begin_by_proxy(struct dial *d, struct attempt *a, const struct host 
 		return;
 	}
 	a->by_proxy = true;
-	a->target = *target;
 	if (d->proxy.host.kind == HOST_NAME)
 		lookup_find(d->lookup, &d->proxy.host, a->question);
 	else
@@ -394,18 +396,21 @@ static void begin(struct dial *d, const struct dial_request *request)
 	for (int i = 0; i < TRIES; i++)
 		a->fds[i] = -1;
 	d->busy++;
+	a->inward = request->inward;
 	if (request->inward) {
 		begin_inward(d, a, request->want.port);
 		return;
 	}
-	if (is_sound(&request->want))
+	if (is_sound(&request->want)) {
+		a->target = request->want.host;
 		decide_name(d->rules, &request->want, &a->verdict);
+	}
 	if (!a->verdict.allow) {
 		a->refused = a->verdict;
 		a->was_refused = true;
 		give_up(d, a);
 	} else if (d->proxy.port && a->verdict.reach != REACH_SERVICE) {
-		begin_by_proxy(d, a, &request->want.host);
+		begin_by_proxy(d, a);
 	} else if (a->verdict.reach == REACH_NAME) {
 		lookup_find(d->lookup, &request->want.host, a->question);
 	} else {
@@ -464,6 +469,66 @@ static void on_front(struct dial *d)
 	}
 }
 
+/* -- the supervisor */
+
+/* What is under way is decided about again. */
+static void decide_again(struct dial *d, struct attempt *a)
+{
+	struct want want;
+	struct verdict v;
+
+	want_host(&want, WANT_CONNECT, &a->target, a->verdict.port);
+	decide_name(d->rules, &want, &v);
+	if (v.allow && v.service == a->verdict.service && v.reach == a->verdict.reach && v.private >= a->verdict.private)
+		return;
+	a->refused = v;
+	verdict_refuse(&a->refused, REASON_CHANGED);
+	a->was_refused = a->revoked = true;
+	a->error = 0;
+	if (a->count)	/* else its number is still in a question to the resolver, and must not become another's */
+		give_up(d, a);
+}
+
+static void take_rules(struct dial *d, int fd)
+{
+	struct dial_word said = { .kind = DIAL_TAKEN };
+	struct rules *old = d->rules, *new = NULL;
+	struct ward_err e = { 0 };
+
+	if (config_read(fd, &new, NULL, &e) < 0 || new->generation <= old->generation) {
+		rules_free(new);
+		d->gone = true;
+		return;
+	}
+	d->rules = new;
+	rules_free(old);
+	for (size_t i = 0, left = d->busy; i < DIAL_MAX && left; i++) {
+		if (!d->attempts[i].used)
+			continue;
+		left--;
+		if (!d->attempts[i].inward)
+			decide_again(d, &d->attempts[i]);
+	}
+	said.generation = new->generation;
+	if (send(GATE_FD_ORDERS, &said, sizeof(said), MSG_NOSIGNAL) < 0)
+		d->gone = true;
+}
+
+static void on_orders(struct dial *d)
+{
+	struct dial_order order = { 0 };
+	size_t count = 0;
+	int fds[1];
+	ssize_t n = io_recv_fds(GATE_FD_ORDERS, &order, sizeof(order), fds, 1, &count);
+
+	if (n == (ssize_t)sizeof(order) && order.word == DIAL_RULES && count == 1)
+		take_rules(d, fds[0]);
+	else
+		d->gone = true;	/* the supervisor is */
+	if (count)
+		close(fds[0]);
+}
+
 static void on_time(struct dial *d)
 {
 	uint64_t now = io_now_ms();
@@ -514,7 +579,9 @@ static void serve(struct dial *d)
 
 			if (tag == TAG_FRONT)
 				continue;
-			if (tag == TAG_LOOKUP)
+			if (tag == TAG_ORDERS)
+				on_orders(d);
+			else if (tag == TAG_LOOKUP)
 				lookup_ready(d->lookup, (int)number, events[i].events);
 			else
 				on_try(d, number);
@@ -527,6 +594,7 @@ static void serve(struct dial *d)
 int dial_main(void)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u64 = (uint64_t)TAG_FRONT << 32 };
+	struct epoll_event orders = { .events = EPOLLIN, .data.u64 = (uint64_t)TAG_ORDERS << 32 };
 	struct dial *d = calloc(1, sizeof(*d));
 	struct ward_err e = { 0 };
 
@@ -535,9 +603,10 @@ int dial_main(void)
 	d->front_fd = GATE_FD_CONTROL;
 	inward_init(&d->inward);
 	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (config_read(&d->rules, NULL, &e) < 0 || config_read_proxy(&d->proxy, &e) < 0)
+	if (config_read(GATE_FD_CONFIG, &d->rules, NULL, &e) < 0 || config_read_proxy(&d->proxy, &e) < 0)
 		return 125;
 	if (d->epoll_fd < 0 || epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, d->front_fd, &event) < 0 ||
+	    epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, GATE_FD_ORDERS, &orders) < 0 ||
 	    lookup_new(d->epoll_fd, TAG_LOOKUP, fcntl(GATE_FD_HOSTS, F_GETFD) < 0 ? -1 : GATE_FD_HOSTS, found, d,
 		       &d->lookup, &e) < 0 ||
 	    proc_confine(PROC_DIAL, &e) < 0)

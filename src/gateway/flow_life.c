@@ -99,6 +99,7 @@ struct flow *flow_new(struct front *f, int fd, enum flow_state state)
 	w->can_read[CLIENT] = w->can_write[CLIENT] = true;
 	w->state = (uint8_t)state;
 	flow_time_out(f, w, FLOW_WAIT_HEAD);
+	w->began_ms = w->end_at_ms - HEAD_MS;
 	return w;
 }
 

@@ -140,6 +140,10 @@ static void on_control(struct front *f)
 
 	if (n == (ssize_t)sizeof(order) && order.word == GATE_SOCKETS && order.count == count)
 		take_sockets(f, &order, fds, count);
+	else if (n == (ssize_t)sizeof(order) && order.word == GATE_RULES && count == 1)
+		front_take_rules(f, fds[0]);
+	else if (n == (ssize_t)sizeof(order) && order.word == GATE_SHOW && !count)
+		front_show(f, &order);
 	else
 		f->finish = true;	/* asked to, or the supervisor is gone */
 }
@@ -305,7 +309,7 @@ static int make_room(struct front *f, struct ward_err *e)
 static int prepare(struct front *f, struct ward_err *e)
 {
 	uint8_t seed[16];
-	int r = config_read(&f->rules, &f->config, e);
+	int r = config_read(GATE_FD_CONFIG, &f->rules, &f->config, e);
 
 	if (r == 0)
 		r = f->dial_fd = start_dial(e);
@@ -321,6 +325,7 @@ static int prepare(struct front *f, struct ward_err *e)
 		return ward_fail_errno(e, "cannot prepare the gateway");
 	close(GATE_FD_CONFIG);
 	close(GATE_FD_HOSTS);
+	close(GATE_FD_ORDERS);	/* dial's */
 	r = make_room(f, e);
 	return r < 0 ? r : proc_confine(PROC_FRONT, e);
 }

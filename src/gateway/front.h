@@ -54,7 +54,7 @@ struct flow {
 	bool admitted, limited, asleep;	/* counts as open, has a limit on bytes, waits for its share */
 	int32_t rule;			/* that it counts for */
 	uint64_t id;
-	uint64_t end_at_ms;
+	uint64_t end_at_ms, began_ms;
 	struct flow *ready_next, *timed_prev, *timed_next, *ask_next, *dead_next, *asleep_next;
 	struct gate *gate;		/* owned; NULL: nothing is looked at (any more) */
 	uint8_t *held;			/* the client's bytes that the gate has not released; owned */
@@ -143,5 +143,11 @@ void front_audit(struct front *f, int fd, enum net_socket kind);
 void front_denied(struct front *f, const struct want *w, const struct verdict *v, uint8_t protocol);
 void front_totals(struct front *f);
 void front_failed(const struct ward_err *e);
+
+/* front_rules.c: other rules from here on; closes the descriptor. What they no longer allow is closed at once. Nothing may keep a
+ * pointer into f->rules over it. */
+void front_take_rules(struct front *f, int fd);
+/* front_show.c: answers what the operator asks. */
+void front_show(struct front *f, const struct gate_order *order);
 
 #endif

@@ -30,6 +30,7 @@ void front_denied(struct front *f, const struct want *w, const struct verdict *v
 	struct gate_event event = { .kind = GATE_DENIED, .protocol = protocol, .want = *w, .verdict = *v };
 
 	f->totals.denied++;
+	shape_denied(&f->shape, v->rule);
 	if (!may_say(f) || send(f->control_fd, &event, sizeof(event), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		f->unsaid++;
 }

@@ -35,6 +35,8 @@ void flow_leave(struct front *f, struct flow *w)
 {
 	if (w->admitted)
 		shape_close(&f->shape, w->rule);
+	if (w->admitted && !w->limited)
+		shape_add_bytes(&f->shape, w->rule, w->lanes[DOWN].moved, w->lanes[UP].moved);
 	w->admitted = false;
 }
 

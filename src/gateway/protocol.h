@@ -3,8 +3,12 @@
  * between processes of one build; whoever reads one believes no length, index or text in it.
  *
  *   supervisor -> front   the configuration (a sealed memory file, by descriptor at exec), then GATE_SOCKETS with the
- *                         sandbox's sockets; GATE_FINISH: say the totals and end. The end of the socket means the same.
- *   front -> supervisor   struct gate_event
+ *                         sandbox's sockets; GATE_RULES with another configuration; GATE_SHOW: tell what there is;
+ *                         GATE_FINISH: say the totals and end. The end of the socket means the same.
+ *   front -> supervisor   struct gate_event; struct gate_shown as the answer to GATE_SHOW
+ *   supervisor -> dial    struct dial_order, over a socket that front passes on unread and does not keep: who takes over front
+ *                         cannot give dial other rules
+ *   dial -> supervisor    struct dial_word
  *   front -> dial         struct dial_request
  *   dial -> front         struct dial_answer, with a connected socket where there is one
  */
@@ -15,7 +19,7 @@
 #include "lib/net.h"
 
 /* Descriptors that the programs are started with, beside 0-2 (/dev/null). */
-enum { GATE_FD_CONTROL = 3, GATE_FD_CONFIG, GATE_FD_HOSTS, GATE_FDS_END };
+enum { GATE_FD_CONTROL = 3, GATE_FD_CONFIG, GATE_FD_HOSTS, GATE_FD_ORDERS, GATE_FDS_END };
 
 #define GATE_MAGIC 0x77677431
 #define GATE_MATCHES_MAX 64
@@ -29,7 +33,8 @@ struct gate_config {
 	struct net_match matches[GATE_MATCHES_MAX];	/* what the kernel brings; all else it has refused */
 };
 
-enum gate_word { GATE_SOCKETS = 1, GATE_FINISH };
+enum gate_word { GATE_SOCKETS = 1, GATE_FINISH, GATE_RULES, GATE_SHOW };
+enum gate_what { SHOW_METERS = 1, SHOW_FLOWS };
 
 /* GATE_SOCKETS: the kind of each descriptor that comes with it. */
 struct gate_order {
@@ -37,9 +42,11 @@ struct gate_order {
 	uint32_t count;
 	uint8_t kinds[NET_FDS_MAX];	/* enum net_socket */
 	bool ports;			/* listening sockets are one a port: the kernel has no nf_tables */
+	uint8_t what;			/* SHOW: enum gate_what */
+	uint32_t from, tag;		/* SHOW: the first row; given back in the answer */
 };
 
-enum gate_event_kind { GATE_DENIED = 1, GATE_TOTALS, GATE_FAILED };
+enum gate_event_kind { GATE_DENIED = 1, GATE_TOTALS, GATE_FAILED, GATE_TAKEN, GATE_SHOWN };
 
 struct gate_totals {
 	uint64_t connections, bytes_in, bytes_out, names, denied;
@@ -47,12 +54,58 @@ struct gate_totals {
 
 struct gate_event {
 	uint32_t kind;
-	uint32_t count;			/* TOTALS: denials that were not said one by one */
+	uint32_t count;			/* TOTALS: denials that were not said one by one; TAKEN: flows that were closed */
 	uint8_t protocol;		/* DENIED: IPPROTO_* */
 	struct want want;
 	struct verdict verdict;
 	struct gate_totals totals;
+	uint64_t generation;		/* TAKEN: the rules that are in force now */
 	char text[200];			/* FAILED: why it cannot begin */
+};
+
+#define GATE_ROWS 32	/* in one answer */
+
+/* What one rule, or the whole, has been used for. */
+struct gate_meter {
+	uint64_t opened, denied, open, bytes_in, bytes_out;
+};
+
+/* One connection. */
+struct gate_flow {
+	char host[HOST_TEXT];
+	uint16_t port;
+	uint8_t how, state;		/* enum want_how, enum flow_state */
+	bool inward;
+	int32_t rule;
+	uint64_t generation, bytes_in, bytes_out, age_ms;
+};
+
+/* Sent as long as its rows need. */
+struct gate_shown {
+	uint32_t kind;			/* GATE_SHOWN */
+	uint32_t tag, what, count;
+	uint32_t next;			/* to ask for next; 0: that was all */
+	uint32_t flows;			/* open now */
+	uint64_t generation;
+	struct gate_totals totals;
+	struct gate_meter whole;
+	union {
+		struct gate_meter meters[GATE_ROWS];
+		struct gate_flow flows[GATE_ROWS];
+	} rows;
+};
+
+enum dial_order_word { DIAL_RULES = 1 };	/* with the configuration, as for front */
+
+struct dial_order {
+	uint32_t word;
+};
+
+enum dial_word_kind { DIAL_TAKEN = 1 };
+
+struct dial_word {
+	uint32_t kind;
+	uint64_t generation;		/* TAKEN */
 };
 
 struct dial_request {

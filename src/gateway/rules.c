@@ -279,14 +279,11 @@ static void settle(struct making *m)
 	}
 }
 
-static int gather_change(struct making *m, const struct rules *old, const char *line, bool deny, struct ward_err *e)
+/* What there was, with room for one more. */
+static int gather_old(struct making *m, const struct rules *old, struct ward_err *e)
 {
-	struct policy_rule rule;
-	bool port_said;
-	int r = policy_rule_parse(line, &rule, &port_said, e);
+	int r = start_making(m, (size_t)old->n_items + 1, old->n_services, e);
 
-	if (r == 0)
-		r = start_making(m, (size_t)old->n_items + 1, old->n_services, e);
 	if (r < 0 || !m->items || !m->services)
 		return r;
 	memcpy(m->items, old->items, old->n_items * sizeof(*old->items));
@@ -295,6 +292,19 @@ static int gather_change(struct making *m, const struct rules *old, const char *
 	m->n_services = old->n_services;
 	buf_add(&m->ports, old->ports, old->n_ports * sizeof(*old->ports));
 	buf_add(&m->text, old->text, old->n_text);
+	return 0;
+}
+
+static int gather_change(struct making *m, const struct rules *old, const char *line, bool deny, struct ward_err *e)
+{
+	struct policy_rule rule;
+	bool port_said;
+	int r = policy_rule_parse(line, &rule, &port_said, e);
+
+	if (r == 0)
+		r = gather_old(m, old, e);
+	if (r < 0 || !m->items)
+		return r;
 	r = add_rule(m, &rule, deny, deny && !port_said, e);
 	if (r < 0)
 		return r;
@@ -305,20 +315,37 @@ static int gather_change(struct making *m, const struct rules *old, const char *
 	return 0;
 }
 
-int rules_change(const struct rules *old, const char *line, bool deny, struct rules **ret, struct ward_err *e)
+/* Seals what became of old. */
+static int seal_next(struct making *m, const struct rules *old, int r, struct rules **ret, struct ward_err *e)
 {
-	struct making m = { 0 };
-	int r = gather_change(&m, old, line, deny, e);
-
 	if (r == 0)
-		r = seal(&m, ret, e);
-	making_free(&m);
+		r = seal(m, ret, e);
+	making_free(m);
 	if (r < 0)
 		return r;
 	(*ret)->generation = old->generation + 1;
 	(*ret)->network = old->network;
 	(*ret)->limits = old->limits;
 	return 0;
+}
+
+int rules_change(const struct rules *old, const char *line, bool deny, struct rules **ret, struct ward_err *e)
+{
+	struct making m = { 0 };
+	int r = gather_change(&m, old, line, deny, e);
+
+	return seal_next(&m, old, r, ret, e);
+}
+
+int rules_retire(const struct rules *old, const uint32_t *items, size_t count, struct rules **ret, struct ward_err *e)
+{
+	struct making m = { 0 };
+	int r = gather_old(&m, old, e);
+
+	for (size_t i = 0; r == 0 && i < count; i++)
+		if (items[i] < m.n_items)
+			m.items[items[i]].dead = true;
+	return seal_next(&m, old, r, ret, e);
 }
 
 void rules_text(const struct rules *r, int32_t rule, struct buf *out)

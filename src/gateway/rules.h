@@ -89,6 +89,9 @@ must_check int rules_compile(const struct policy *p, uint64_t generation, struct
  * added rule for the same host and ports is replaced. */
 must_check int rules_change(const struct rules *old, const char *line, bool deny, struct rules **ret, struct ward_err *e);
 
+/* A copy of old with the next generation in which those rules, by index, are taken back. */
+must_check int rules_retire(const struct rules *old, const uint32_t *items, size_t count, struct rules **ret, struct ward_err *e);
+
 void rules_free(struct rules *r);
 
 /* The serialised form: one message, checked completely by rules_decode (it comes from a process of the same user, but the

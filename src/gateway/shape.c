@@ -113,6 +113,29 @@ void shape_close(struct shape *s, int32_t rule)
 		s->rules[rule].connections--;
 }
 
+void shape_move(struct shape *s, int32_t from, int32_t to)
+{
+	if (from >= 0 && (uint32_t)from < s->n && s->rules[from].connections)
+		s->rules[from].connections--;
+	if (to >= 0 && (uint32_t)to < s->n)
+		s->rules[to].connections++;
+}
+
+void shape_denied(struct shape *s, int32_t rule)
+{
+	s->whole.denied++;
+	if (rule >= 0 && (uint32_t)rule < s->n)
+		s->rules[rule].denied++;
+}
+
+void shape_add_bytes(struct shape *s, int32_t rule, uint64_t received, uint64_t sent)
+{
+	if (rule < 0 || (uint32_t)rule >= s->n)
+		return;
+	s->rules[rule].bytes[SHAPE_RECEIVE] += received;
+	s->rules[rule].bytes[SHAPE_SEND] += sent;
+}
+
 static uint64_t limit_of(const struct rule_limits *l, enum shape_way way)
 {
 	return way == SHAPE_SEND ? l->send_bytes : l->receive_bytes;

@@ -19,6 +19,7 @@ enum shape_way { SHAPE_RECEIVE, SHAPE_SEND };	/* from outside, to outside */
 struct shape_meter {
 	uint64_t connections;		/* open now */
 	uint64_t opened;		/* in all */
+	uint64_t denied;		/* by it */
 	uint64_t bytes[2];		/* by enum shape_way */
 	uint64_t rate_tokens, rate_time_us;		/* connections, in millionths */
 	uint64_t band_tokens, band_time_us;		/* bytes, in millionths */
@@ -37,6 +38,12 @@ void shape_free(struct shape *s);
 /* rule: the verdict's index, -1 for services and mode open. */
 must_check enum verdict_reason shape_open(struct shape *s, const struct rules *r, int32_t rule, uint64_t now_us);
 void shape_close(struct shape *s, int32_t rule);
+/* The rules changed, and an open connection counts for another rule now. */
+void shape_move(struct shape *s, int32_t from, int32_t to);
+/* Counts a refusal. */
+void shape_denied(struct shape *s, int32_t rule);
+/* What a connection without limits on bytes has moved, at its end: for whoever looks. */
+void shape_add_bytes(struct shape *s, int32_t rule, uint64_t received, uint64_t sent);
 must_check uint64_t shape_may(struct shape *s, const struct rules *r, int32_t rule, enum shape_way way, uint64_t want, uint64_t now_us,
 			      uint64_t *ret_wait_us);
 void shape_moved(struct shape *s, const struct rules *r, int32_t rule, enum shape_way way, uint64_t bytes);

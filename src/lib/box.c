@@ -144,7 +144,7 @@ static int start(struct box *b, struct ward_err *e)
 	timing_end(b->run.timing, "on record", began);
 	began = timing_now(b->run.timing);
 	if (r == 0 && b->plan->net.on)
-		r = egress_begin(b->plan, &b->egress, e);
+		r = egress_begin(b->plan, b->engine, &b->egress, e);
 	if (r == 0)
 		r = b->engine->start(b->plan, b->streams.inside, &b->run, e);
 	streams_started(&b->streams);

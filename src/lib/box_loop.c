@@ -255,6 +255,7 @@ static void on_time(struct box *b, uint64_t now)
 	}
 	if (now >= b->started_ms + GUARDIAN_AFTER_MS)
 		start_guardian(b);
+	egress_on_time(b->egress, now, b->result);
 	if (b->slim_at_ms && now >= b->slim_at_ms) {
 		b->slim_at_ms = 0;
 		b->slim = true;
@@ -265,7 +266,7 @@ static int next_timeout(const struct box *b, uint64_t now)
 {
 	const uint64_t times[] = { b->deadline_ms, b->kill_at_ms, b->tick_at_ms, b->notify_at_ms,
 				   b->tried_guardian ? 0 : b->started_ms + GUARDIAN_AFTER_MS,
-				   b->serve ? serve_due_ms(b->serve) : 0, b->slim_at_ms };
+				   b->serve ? serve_due_ms(b->serve) : 0, b->slim_at_ms, egress_due_ms(b->egress) };
 	int streams_ms = streams_wait_ms(&b->streams);
 	uint64_t first = streams_ms >= 0 ? now + (uint64_t)streams_ms : UINT64_MAX;
 
@@ -279,7 +280,7 @@ static int next_timeout(const struct box *b, uint64_t now)
 	return first - now > 3600000 ? 3600000 : (int)(first - now);
 }
 
-enum { POLL_CONTROL, POLL_SIGNAL, POLL_PID, POLL_NOTIFY, POLL_GUARD, POLL_CGROUP, POLL_EGRESS, POLL_STDIO };
+enum { POLL_CONTROL, POLL_SIGNAL, POLL_PID, POLL_NOTIFY, POLL_GUARD, POLL_CGROUP, POLL_EGRESS, POLL_ORDERS, POLL_STDIO };
 
 void box_watch_once(struct box *b)
 {
@@ -292,6 +293,7 @@ void box_watch_once(struct box *b)
 		[POLL_CGROUP] = { .fd = b->run.cgroup && b->tried_guardian ? cgroup_event_fd(b->run.cgroup) : -1,
 				  .events = POLLIN | POLLPRI },
 		[POLL_EGRESS] = { .fd = egress_fd(b->egress), .events = POLLIN },
+		[POLL_ORDERS] = { .fd = egress_orders_fd(b->egress), .events = POLLIN },
 	};
 	size_t relays = streams_poll(&b->streams, polled + POLL_STDIO);
 	struct pollfd *clients = polled + POLL_STDIO + relays;
@@ -317,6 +319,10 @@ void box_watch_once(struct box *b)
 	}
 	if (polled[POLL_EGRESS].revents)
 		egress_handle(b->egress, b->result);
+	if (polled[POLL_ORDERS].revents && egress_orders_fd(b->egress) >= 0)
+		egress_handle_orders(b->egress);
+	if (b->serve && b->egress)
+		serve_net_look(b->serve);
 	confine(b);
 	if (polled[POLL_SIGNAL].revents)
 		on_signal(b, now);

@@ -76,7 +76,7 @@ void client_close(struct client *c)
 	c->fd = -1;
 }
 
-static int send_packet(struct client *c, const void *bytes, size_t n, struct ward_err *e)
+int client_send_packet(struct client *c, const void *bytes, size_t n, struct ward_err *e)
 {
 	struct pollfd p = { .fd = c->fd, .events = POLLOUT };
 
@@ -94,7 +94,7 @@ int client_send(struct client *c, enum control_op op, unsigned flags, int32_t a,
 {
 	struct control_message m = { .magic = CONTROL_MAGIC, .flags = (uint16_t)flags, .op = op, .a = a, .b = b };
 
-	return send_packet(c, &m, sizeof(m), e);
+	return client_send_packet(c, &m, sizeof(m), e);
 }
 
 int client_send_exec(struct client *c, const struct control_exec *x, struct ward_err *e)
@@ -108,7 +108,7 @@ int client_send_exec(struct client *c, const struct control_exec *x, struct ward
 	}
 	if (r < 0)
 		return ward_fail(e, -r, "the command, or one of its variables, is not well formed");
-	return send_packet(c, packet.data, packet.len, e);
+	return client_send_packet(c, packet.data, packet.len, e);
 }
 
 static int read_answer(const struct client *c, const char *bytes, size_t n, struct client_answer *ret_answer,

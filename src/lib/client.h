@@ -37,6 +37,7 @@ void client_close(struct client *c);
 /* Sends a request without waiting for its answer. */
 must_check int client_send(struct client *c, enum control_op op, unsigned flags, int32_t a, int32_t b,
 			   struct ward_err *e);
+must_check int client_send_packet(struct client *c, const void *bytes, size_t n, struct ward_err *e);
 must_check int client_send_exec(struct client *c, const struct control_exec *x, struct ward_err *e);
 /* The next answer. 0 when there is one; a refusal of the sandbox's is an error; -ESRCH: the connection ended;
  * -ETIMEDOUT after timeout_ms (-1: never). */

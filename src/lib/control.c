@@ -50,6 +50,13 @@ int control_check_request(const void *bytes, size_t n)
 		return -EINVAL;
 	if (m.op == CONTROL_EXEC)
 		return check_exec(&m, (const char *)bytes + sizeof(m), n - sizeof(m));
+	if (m.op == CONTROL_NET_ALLOW || m.op == CONTROL_NET_DENY)
+		return m.a >= 1 && m.a <= CONTROL_NET_LINES && m.b >= 0 &&
+				       count_strings((const char *)bytes + sizeof(m), n - sizeof(m)) == m.a ?
+			       0 :
+			       -EINVAL;
+	if (m.op == CONTROL_NET_SHOW && (m.a < 0 || m.a >= CONTROL_NET_WHATS || m.b < 0))
+		return -EINVAL;
 	if (m.op == CONTROL_SIGNAL && (m.a < 1 || m.a > 64))
 		return -EINVAL;
 	if (m.op == CONTROL_STOP && m.a < 0)
@@ -57,6 +64,37 @@ int control_check_request(const void *bytes, size_t n)
 	if (m.op == CONTROL_SIZE && (m.a < 0 || m.a > 0xffff || m.b < 0 || m.b > 0xffff))
 		return -EINVAL;
 	return n == sizeof(m) ? 0 : -EINVAL;
+}
+
+static size_t net_row(int32_t what)
+{
+	return what == CONTROL_NET_RULES ? sizeof(struct control_net_rule) : sizeof(struct control_net_flow);
+}
+
+/* Whole rows, and every text in them ended. */
+static int check_net(const struct control_message *m, const char *rest, size_t n)
+{
+	size_t row = net_row(m->a), text = m->a == CONTROL_NET_RULES ? sizeof(((struct control_net_rule *)0)->text) :
+								      sizeof(((struct control_net_flow *)0)->host);
+
+	if (m->a < 0 || m->a >= CONTROL_NET_WHATS || m->b < 0 || n < sizeof(struct control_net))
+		return -EINVAL;
+	rest += sizeof(struct control_net);
+	n -= sizeof(struct control_net);
+	if (n % row || n / row > CONTROL_NET_ROWS || (m->a == CONTROL_NET_SUMMARY && n))
+		return -EINVAL;
+	for (; n; rest += row, n -= row)
+		if (!memchr(rest, '\0', text))
+			return -EINVAL;
+	return 0;
+}
+
+size_t control_net_rows(const void *bytes, size_t n)
+{
+	struct control_message m;
+
+	memcpy(&m, bytes, sizeof(m));
+	return (n - sizeof(m) - sizeof(struct control_net)) / net_row(m.a);
 }
 
 int control_check_answer(const void *bytes, size_t n)
@@ -78,6 +116,8 @@ int control_check_answer(const void *bytes, size_t n)
 		return n == sizeof(m) ? 0 : -EINVAL;
 	case CONTROL_USAGE:
 		return n == sizeof(m) + sizeof(struct control_usage) ? 0 : -EINVAL;
+	case CONTROL_NET:
+		return check_net(&m, (const char *)bytes + sizeof(m), n - sizeof(m));
 	case CONTROL_ERROR:
 		return m.a > 0 && count_strings((const char *)bytes + sizeof(m), n - sizeof(m)) == 3 ? 0 : -EINVAL;
 	default:
@@ -113,6 +153,18 @@ int control_write_exec(const struct control_exec *x, struct buf *out)
 		return r;
 	memcpy(out->data + at, &m, sizeof(m));
 	return control_check_request(out->data + at, out->len - at);
+}
+
+int control_write_net(enum control_op op, char *const *lines, size_t count, unsigned seconds, struct buf *out)
+{
+	struct control_message m = { .magic = CONTROL_MAGIC, .op = op, .a = (int32_t)count, .b = (int32_t)seconds };
+
+	if (count > CONTROL_NET_LINES)
+		return -E2BIG;
+	buf_add(out, &m, sizeof(m));
+	for (size_t i = 0; i < count; i++)
+		buf_add(out, lines[i], strlen(lines[i]) + 1);
+	return out->failed ? -ENOMEM : out->len > CONTROL_MAX ? -E2BIG : control_check_request(out->data, out->len);
 }
 
 void control_write_error(const struct ward_err *e, struct buf *out)

@@ -6,8 +6,6 @@
  * ../libexec/ward), so that what parses bytes from inside shares nothing with the supervisor: it starts with an empty
  * environment, a session of its own, and three descriptors. What it says is believed no further than it goes into the report.
  */
-#include "lib/egress.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -25,23 +23,10 @@
 #include "base/clone.h"
 #include "base/io.h"
 #include "base/raw.h"
-#include "gateway/protocol.h"
+#include "lib/egress_internal.h"
 
 #define END_MS 1000		/* what the gateway may take to say its totals */
 #define EVENTS_AT_ONCE 64
-
-struct egress {
-	const struct plan *plan;
-	struct net_fd sockets[NET_FDS_MAX];	/* until it is started */
-	size_t count;
-	bool ports;		/* one socket a port */
-	int program_fd;
-	int waiting_fd;		/* epoll over the sockets; -1: it was started */
-	pid_t pid;
-	int fd;			/* -1: it is not there (any more) */
-	bool told;		/* its totals have come */
-	bool ending;
-};
 
 /* -- the program */
 
@@ -68,19 +53,20 @@ static int open_program(struct ward_err *e)
 	return ward_remedy(e, "install ward with all its files (make install), or run without a network");
 }
 
-static int write_config(const struct plan *p, struct ward_err *e)
+int egress_write_config(const struct egress *g, struct ward_err *e)
 {
-	struct gate_config config = { .magic = GATE_MAGIC, .match_count = (uint32_t)p->net.match_count };
+	struct gate_config config = { .magic = GATE_MAGIC, .match_count = (uint32_t)g->bring.match_count };
+	const struct plan *p = g->plan;
 	auto_fd fd = memfd_create("ward-rules", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	auto_buf rules = { 0 };
-	int r = rules_encode(p->net.rules, &rules);
+	int r = rules_encode(g->rules, &rules);
 
 	_Static_assert(PLAN_NET_MATCHES_MAX == GATE_MATCHES_MAX, "the plan's matches fit the gateway's");
 	if (r < 0 || fd < 0)
 		return ward_fail(e, r < 0 ? -r : errno, "cannot write the gateway's rules");
 	config.rules_bytes = (uint32_t)rules.len;
 	config.proxy_bytes = p->net.proxy ? sizeof(*p->net.proxy) : 0;
-	memcpy(config.matches, p->net.matches, sizeof(config.matches));
+	memcpy(config.matches, g->bring.matches, sizeof(config.matches));
 	r = io_write_all(fd, &config, sizeof(config));
 	if (r == 0)
 		r = io_write_all(fd, rules.data, rules.len);
@@ -127,13 +113,13 @@ static int move_up(int fd)
 	return moved;
 }
 
-static int start_program(struct egress *g, int config_fd, int child_fd, struct ward_err *e)
+static int start_program(struct egress *g, int config_fd, const int child_fds[2], struct ward_err *e)
 {
 	static char *const argv[] = { (char *)(uintptr_t)"ward-gateway", NULL };
 	char stack[8192] __attribute__((aligned(16)));
 	auto_fd nothing = move_up(open("/dev/null", O_RDWR | O_CLOEXEC));
 	auto_fd hosts = move_up(open("/etc/hosts", O_RDONLY | O_CLOEXEC));
-	struct starting s = { .fds = { nothing, nothing, nothing, child_fd, config_fd, hosts }, .program_fd = g->program_fd,
+	struct starting s = { .fds = { nothing, nothing, nothing, child_fds[0], config_fd, hosts, child_fds[1] }, .program_fd = g->program_fd,
 			      .argv = argv, .envp = argv + 1 };
 	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK, .stack = stack, .stack_bytes = sizeof(stack),
 				     .main = child_main, .argument = &s };
@@ -169,16 +155,19 @@ static int publish(struct egress *g, uint16_t port, bool v6, struct ward_err *e)
 	return 0;
 }
 
-int egress_begin(const struct plan *p, struct egress **ret, struct ward_err *e)
+int egress_begin(const struct plan *p, const struct engine *engine, struct egress **ret, struct ward_err *e)
 {
-	int r = 0;
-
 	struct egress *g = calloc(1, sizeof(*g));
+	int r = 0;
 
 	if (!g)
 		return ward_fail(e, ENOMEM, "out of memory");
 	g->plan = p;
-	g->fd = g->waiting_fd = -1;
+	g->engine = engine;
+	g->rules = p->net.rules;
+	g->bring = p->net;
+	g->asked = g->taken = p->net.rules->generation;
+	g->fd = g->waiting_fd = g->orders_fd = g->rules_fd = -1;
 	*ret = g;	/* egress_end() sees to the rest */
 	g->program_fd = move_up(open_program(e));
 	if (g->program_fd < 0)
@@ -197,8 +186,14 @@ int egress_take(struct egress *g, struct running *run, struct ward_err *e)
 	if (g->waiting_fd < 0)
 		return ward_fail_errno(e, "cannot wait for the sandbox's sockets");
 	g->ports = run->net_ports;
-	for (; run->net_count && g->count < NET_FDS_MAX; run->net_count--)
-		g->sockets[g->count++] = run->net_fds[run->net_count - 1];
+	for (; run->net_count && g->count < NET_FDS_MAX; run->net_count--) {
+		struct net_fd *socket = &run->net_fds[run->net_count - 1];
+
+		if (socket->kind == NET_RULES)
+			g->rules_fd = socket->fd;	/* ours alone */
+		else
+			g->sockets[g->count++] = *socket;
+	}
 	for (size_t i = 0; i < g->count; i++) {
 		struct epoll_event event = { .events = EPOLLIN };
 		enum net_socket kind = g->sockets[i].kind;
@@ -259,20 +254,41 @@ static int give_sockets(struct egress *g, struct ward_err *e)
 	return sendmsg(g->fd, &m, MSG_NOSIGNAL) < 0 ? explain_end(g, e) : 0;
 }
 
+/* Our end never waits. */
+static int make_pair(int *ret_own, int *ret_child, struct ward_err *e)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return ward_fail_errno(e, "cannot make the gateway's socket");
+	*ret_own = pair[0];
+	*ret_child = move_up(pair[1]);
+	if (*ret_child < 0 || fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0)
+		return ward_fail_errno(e, "cannot make the gateway's socket");
+	return 0;
+}
+
 static int start_gateway(struct egress *g, struct ward_err *e)
 {
-	auto_fd config = move_up(write_config(g->plan, e)), child_fd = -1;
-	int pair[2], r;
+	auto_fd config = move_up(egress_write_config(g, e)), control = -1, orders = -1;
+	int r;
 
 	if (config < 0)
 		return e->code ? -e->code : ward_fail_errno(e, "cannot write the gateway's rules");
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return ward_fail_errno(e, "cannot make the gateway's socket");
-	g->fd = pair[0];
-	child_fd = move_up(pair[1]);
-	r = child_fd < 0 ? ward_fail_errno(e, "cannot make the gateway's socket") :
-			   start_program(g, config, child_fd, e);
+	r = make_pair(&g->fd, &control, e);
+	if (r == 0)
+		r = make_pair(&g->orders_fd, &orders, e);
+	if (r == 0)
+		r = start_program(g, config, (const int[]){ control, orders }, e);
+	g->asked = g->taken = g->rules->generation;
 	return r < 0 ? r : give_sockets(g, e);
+}
+
+static void close_talk(struct egress *g)
+{
+	own_close_fd(&g->fd);
+	own_close_fd(&g->orders_fd);
+	g->fd = g->orders_fd = -1;
 }
 
 /* Whatever goes wrong, the sandbox has no network then, and the report says so. */
@@ -282,8 +298,7 @@ static void begin(struct egress *g, struct result *r)
 
 	if (start_gateway(g, &e) < 0) {
 		strv_addf(&r->notes, "the sandbox had no network: %s", e.why);
-		own_close_fd(&g->fd);
-		g->fd = -1;
+		close_talk(g);
 	}
 	close_sockets(g);
 }
@@ -291,6 +306,18 @@ static void begin(struct egress *g, struct result *r)
 int egress_fd(const struct egress *g)
 {
 	return !g ? -1 : g->waiting_fd >= 0 ? g->waiting_fd : g->fd;
+}
+
+int egress_orders_fd(const struct egress *g)
+{
+	return g ? g->orders_fd : -1;
+}
+
+void egress_cut(struct egress *g)
+{
+	close_talk(g);
+	if (g->pid > 0)
+		kill(-g->pid, SIGKILL);	/* dial is of its group, and may be stuck, too */
 }
 
 /* -- what it says */
@@ -342,16 +369,27 @@ static void deny(const struct gate_event *event, struct result *r)
 /* One event. False: there is none now. */
 static bool hear(struct egress *g, struct result *r)
 {
+	union {
+		struct gate_event event;
+		struct gate_shown shown;
+	} said;
+	ssize_t n = recv(g->fd, &said, sizeof(said), MSG_DONTWAIT);
 	struct gate_event event;
-	ssize_t n = recv(g->fd, &event, sizeof(event), MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
+	if (n == (ssize_t)sizeof(said.shown) && said.shown.kind == GATE_SHOWN) {
+		if (g->shown)
+			g->shown(g->shown_context, &said.shown);
+		return true;
+	}
 	if (n != (ssize_t)sizeof(event)) {
-		close(g->fd);
-		g->fd = -1;
+		close_talk(g);
 		return false;
 	}
+	event = said.event;
+	if (event.kind == GATE_TAKEN)
+		egress_on_taken(g, &event);
 	if (event.kind == GATE_DENIED)
 		deny(&event, r);
 	if (event.kind == GATE_FAILED)
@@ -403,10 +441,12 @@ void egress_end(struct egress *g, struct result *r)
 		if (g->fd >= 0 && poll(&ready, 1, (int)(until - now)) < 0 && errno != EINTR)
 			break;
 	}
-	own_close_fd(&g->fd);
+	close_talk(g);
+	own_close_fd(&g->rules_fd);
 	own_close_fd(&g->program_fd);
+	rules_free(g->own);
 	if (g->pid > 0) {
-		kill(g->pid, SIGKILL);	/* it has said all that it had to say */
+		kill(-g->pid, SIGKILL);	/* it has said all that it had to say */
 		while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
 			;
 	}

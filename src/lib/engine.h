@@ -47,6 +47,9 @@ struct engine {
 	/* Mounts the steps of root that the host's change undid (indices into its steps) again. NULL: cannot. */
 	int (*remount)(const struct plan *p, struct running *run, const struct guard_root *g,
 		       const size_t *steps, size_t count, struct ward_err *e);
+	/* Lets the kernel bring other connections to the gateway of a sandbox that runs, by the socket NET_RULES; all at once or
+	 * not at all. NULL: cannot. */
+	int (*net_bring)(int rules_fd, const struct net_match *matches, size_t count, struct ward_err *e);
 	/* Kills every process of the sandbox, as often as asked. NULL: SIGKILL to pid_fd does it. */
 	void (*kill)(struct running *run);
 	/* Whether the dead sandbox failed before it could become ward-init, and why. NULL: cannot happen. */

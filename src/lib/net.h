@@ -34,6 +34,7 @@ enum net_socket {
 	NET_SEED6,
 	NET_MAKER6,
 	NET_PUBLISHED,	/* listens on the host's loopback, for a port of the sandbox */
+	NET_RULES,	/* netlink: to change the rules with; the supervisor keeps it */
 	NET_SOCKETS
 };
 

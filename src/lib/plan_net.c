@@ -70,6 +70,20 @@ static void add_services(struct plan_net *n, const struct rules *rules)
 	}
 }
 
+void plan_net_bring(const struct rules *rules, struct plan_net *n)
+{
+	static const uint16_t usual[] = { 443, 80, 22 };
+
+	for (uint32_t i = 0; i < rules->n_items && rules->network != RULES_NONE; i++)
+		if (!rules->items[i].deny && !rules->items[i].dead)
+			add_rule(n, rules, &rules->items[i]);
+	add_services(n, rules);
+	for (size_t i = 0; i < ARRAY_LEN(usual) && rules->network == RULES_OPEN; i++)
+		add_port(n, usual[i]);
+	if (rules->network == RULES_OPEN || n->match_count > PLAN_NET_MATCHES_MAX)
+		bring_all(n);
+}
+
 static int read_proxy(const struct policy *p, struct plan_net *n, struct ward_err *e)
 {
 	int r;
@@ -99,7 +113,6 @@ static int add_published(const struct policy *p, struct plan_net *n, struct ward
 
 int plan_net_fill(const struct policy *p, struct plan_net *n, struct ward_err *e)
 {
-	static const uint16_t usual[] = { 443, 80, 22 };
 	int r;
 
 	n->on = p->net_mode != NET_MODE_NONE || p->net_ingress.len;
@@ -112,13 +125,7 @@ int plan_net_fill(const struct policy *p, struct plan_net *n, struct ward_err *e
 		r = add_published(p, n, e);
 	if (r < 0)
 		return r;
-	for (uint32_t i = 0; i < n->rules->n_items && p->net_mode != NET_MODE_NONE; i++)
-		add_rule(n, n->rules, &n->rules->items[i]);
-	add_services(n, n->rules);
-	for (size_t i = 0; i < ARRAY_LEN(usual) && p->net_mode == NET_MODE_OPEN; i++)
-		add_port(n, usual[i]);
-	if (p->net_mode == NET_MODE_OPEN || n->match_count > PLAN_NET_MATCHES_MAX)
-		bring_all(n);
+	plan_net_bring(n->rules, n);
 	return 0;
 }
 

@@ -25,6 +25,8 @@ struct plan_net {
 
 /* Fills *n from the policy. */
 must_check int plan_net_fill(const struct policy *p, struct plan_net *n, struct ward_err *e);
+/* Of *n, which is empty, what the kernel has to bring for these rules: matches and ports. */
+void plan_net_bring(const struct rules *rules, struct plan_net *n);
 void plan_net_clear(struct plan_net *n);
 
 #endif

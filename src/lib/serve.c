@@ -163,6 +163,12 @@ static void obey(struct serve *s, struct serve_client *c, char *bytes, size_t n)
 	case CONTROL_SIZE:
 		serve_size(s, c, m.a, m.b);
 		break;
+	case CONTROL_NET_SHOW:
+	case CONTROL_NET_ALLOW:
+	case CONTROL_NET_DENY:
+		serve_net(s, c, &m, bytes + sizeof(m), n - sizeof(m));
+		break;
+	case CONTROL_NET:
 	case CONTROL_REQUESTS:
 	case CONTROL_OK:
 	case CONTROL_ERROR:
@@ -275,7 +281,7 @@ static void drop_client(struct serve *s, size_t i)
 /* Whether it may be silent. */
 static bool lasts(const struct serve_client *c)
 {
-	return c->tag || c->waits || c->stream_fd >= 0;
+	return c->tag || c->waits || c->net_op || c->stream_fd >= 0;
 }
 
 static void drop_gone(struct serve *s, uint64_t now)

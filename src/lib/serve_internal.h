@@ -17,6 +17,9 @@ struct serve_client {
 	bool sized;		/* it has told the size of its terminal */
 	bool waits;		/* for the end of the sandbox */
 	bool gone;		/* to be dropped */
+	uint32_t net_op;	/* that it waits for: enum control_op; 0: none */
+	uint32_t net_what, net_from;
+	uint64_t net_generation;	/* of its change */
 };
 
 struct serve {
@@ -50,6 +53,8 @@ void serve_answer_queries(struct serve *s, const char *bytes, size_t n);
 void serve_type(struct serve *s, struct serve_client *c);
 void serve_push(struct serve *s);
 void serve_size(struct serve *s, struct serve_client *c, int rows, int cols);
+/* The network (serve_net.c): rules that a client wants changed, or wants to see. */
+void serve_net(struct serve *s, struct serve_client *c, const struct control_message *m, char *text, size_t n);
 /* Starts a command of a request that was checked; the request's bytes are written over. */
 void serve_exec(struct serve *s, struct serve_client *c, char *bytes, size_t n);
 

@@ -176,6 +176,7 @@ long native_make_point(int dir_fd, const char *target, bool is_file);
 /* Opens path beneath dir_fd through no link at all (O_PATH). */
 long native_open_nolink(int dir_fd, const char *path);
 /* Steps that the host's change undid, mounted again through the sandbox's namespaces. */
+int native_net_bring(int rules_fd, const struct net_match *matches, size_t count, struct ward_err *e);
 int native_remount(const struct plan *p, struct running *run, const struct guard_root *g,
 		   const size_t *steps, size_t count, struct ward_err *e);
 

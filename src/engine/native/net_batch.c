@@ -333,7 +333,7 @@ static void bring(const struct rule *r, bool v6)
 }
 
 /* What the sandbox says to itself. */
-static void add_own_rules(struct buf *b, const char *chain)
+static void add_own_rules(struct buf *b, const char *chain, bool last)
 {
 	static const uint8_t loopback4[4] = { 127 }, loopback6[16] = { [15] = 1 };
 	const struct {
@@ -343,7 +343,7 @@ static void add_own_rules(struct buf *b, const char *chain)
 	} own[] = { { false, 32, own4 }, { false, 8, loopback4 }, { true, 128, own6 }, { true, 128, loopback6 } };
 
 	for (size_t i = 0; i < ARRAY_LEN(own); i++) {
-		struct rule r = begin_rule(b, chain, false);
+		struct rule r = begin_rule(b, chain, last && i + 1 == ARRAY_LEN(own));
 
 		want_destination(&r, own[i].v6, own[i].address, own[i].prefix);
 		accept_it(&r);
@@ -366,9 +366,9 @@ static void add_later_rule(struct buf *b, const char *chain)
 	end_rule(&r);
 }
 
-static void add_match(struct buf *b, const struct net_match *m)
+static void add_match(struct buf *b, const struct net_match *m, bool last)
 {
-	struct rule r = begin_rule(b, PRE, false);
+	struct rule r = begin_rule(b, PRE, last);
 
 	want_destination(&r, m->v6, m->address, m->prefix);
 	want_byte(&r, NFT_META_L4PROTO, IPPROTO_TCP);
@@ -424,6 +424,28 @@ int net_batch_log(struct buf *out)
 	return out->failed ? -ENOMEM : 0;
 }
 
+static void add_pre(const struct net_match *matches, size_t count, bool last, struct buf *out)
+{
+	add_later_rule(out, PRE);
+	add_own_rules(out, PRE, last && !count);
+	for (size_t i = 0; i < count; i++)
+		add_match(out, &matches[i], last && i + 1 == count);
+}
+
+int net_batch_bring(const struct net_match *matches, size_t count, struct buf *out)
+{
+	size_t at;
+
+	add_batch_mark(out, NFNL_MSG_BATCH_BEGIN);
+	at = begin_rules_message(out, NFT_MSG_DELRULE, 0);
+	add_text(out, NFTA_RULE_TABLE, TABLE);
+	add_text(out, NFTA_RULE_CHAIN, PRE);
+	end_message(out, at);
+	add_pre(matches, count, true, out);
+	add_batch_mark(out, NFNL_MSG_BATCH_END);
+	return out->failed ? -ENOMEM : 0;
+}
+
 int net_batch_rules(const struct net_match *matches, size_t count, struct buf *out)
 {
 	size_t at;
@@ -434,13 +456,10 @@ int net_batch_rules(const struct net_match *matches, size_t count, struct buf *o
 	end_message(out, at);
 	add_chain(out, PRE, NF_INET_PRE_ROUTING, -150, NF_ACCEPT);
 	add_chain(out, IN, NF_INET_LOCAL_IN, 0, NF_DROP);
-	add_later_rule(out, PRE);
-	add_own_rules(out, PRE);
-	for (size_t i = 0; i < count; i++)
-		add_match(out, &matches[i]);
+	add_pre(matches, count, false, out);
 	add_later_rule(out, IN);
 	add_marked_rule(out);
-	add_own_rules(out, IN);
+	add_own_rules(out, IN, false);
 	add_refusal(out, true);
 	add_refusal(out, false);
 	add_batch_mark(out, NFNL_MSG_BATCH_END);

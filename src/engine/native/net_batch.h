@@ -11,6 +11,9 @@ must_check int net_batch_routes(bool v6, struct buf *out);
  * sandbox's own, and refuses the rest at once. Returns 0 or -ENOMEM. */
 must_check int net_batch_rules(const struct net_match *matches, size_t count, struct buf *out);
 
+/* The same table with other matches, in one step. */
+must_check int net_batch_bring(const struct net_match *matches, size_t count, struct buf *out);
+
 /* Asks for what the rules refuse, one message a packet, its first bytes. */
 must_check int net_batch_log(struct buf *out);
 

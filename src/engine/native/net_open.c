@@ -270,7 +270,9 @@ static long open_rules(struct native_child *c)
 		raw_call(SYS_close, fd);
 		return r;
 	}
-	return keep(c, NET_LOG, fd);
+	r = keep(c, NET_LOG, fd);
+	/* one more, for changes later: the supervisor's alone */
+	return r < 0 ? r : keep(c, NET_RULES, raw_call(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_NETFILTER));
 }
 
 long native_net_open(struct native_child *c)

@@ -187,6 +187,7 @@ const struct engine engine_native = {
 	.start = native_start,
 	.release = native_release,
 	.remount = native_remount,
+	.net_bring = native_net_bring,
 	.last_words = native_last_words,
 	.finish = native_finish,
 	.stages = native_stage_names,

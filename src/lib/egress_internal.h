@@ -1,0 +1,50 @@
+/* Shared by the supervisor's files about the gateway: egress.c (its life), egress_live.c (other rules, looking at it). */
+#ifndef WARD_LIB_EGRESS_INTERNAL_H
+#define WARD_LIB_EGRESS_INTERNAL_H
+
+#include "gateway/protocol.h"
+#include "lib/egress.h"
+
+#define EGRESS_TEMPORARY_MAX 256
+
+/* A rule that ends by itself. */
+struct egress_until {
+	uint32_t rule;
+	uint64_t at_ms;
+};
+
+struct egress {
+	const struct plan *plan;
+	const struct engine *engine;
+	struct net_fd sockets[NET_FDS_MAX];	/* until it is started */
+	size_t count;
+	bool ports;		/* one socket a port */
+	int program_fd;
+	int waiting_fd;		/* epoll over the sockets; -1: it was started */
+	int rules_fd;		/* netlink of the sandbox's namespace, never given inside; -1: none */
+	pid_t pid;
+	int fd;			/* -1: it is not there (any more) */
+	int orders_fd;		/* to dial; -1: as above */
+	bool told;		/* its totals have come */
+	bool ending;
+	/* rules in force, or on their way: */
+	const struct rules *rules;	/* the plan's, or own */
+	struct rules *own;		/* owned */
+	struct plan_net bring;		/* of it only what the kernel brings */
+	uint64_t asked, taken;		/* generation that front was given, and has taken */
+	uint64_t taken_by_ms;		/* when it must have; 0: it has */
+	uint32_t closed;		/* flows, by the last change */
+	struct egress_until until[EGRESS_TEMPORARY_MAX];
+	size_t until_count;
+	egress_shown shown;
+	void *shown_context;
+};
+
+/* The configuration as it is now: a sealed memory file. */
+must_check int egress_write_config(const struct egress *g, struct ward_err *e);
+/* Front has taken rules; dial has said something. */
+void egress_on_taken(struct egress *g, const struct gate_event *event);
+/* Ends the gateway for good, by force. */
+void egress_cut(struct egress *g);
+
+#endif

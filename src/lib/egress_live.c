@@ -1,0 +1,305 @@
+/*
+ * The gateway while it runs: other rules, and what there is to see. In: lines of `ward net`. Out: compiled rules of the next
+ * generation, given to the kernel (what it brings), then to dial, and only when dial has taken them to front: so a connection
+ * that front lets through is never refused by a dial that knows less, and what dial no longer connects front may still ask
+ * for. Whatever fails in between leaves the old rules, or fewer; a gateway that does not take them in time is ended, and the
+ * sandbox has no network. Several changes may be on their way: front is only ever given the last. Nothing here waits. Runs in the supervisor.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/io.h"
+#include "lib/egress_internal.h"
+
+#define TAKE_MS 3000
+
+enum egress_state egress_state(const struct egress *g)
+{
+	return g->waiting_fd >= 0 ? EGRESS_WAITING : g->fd >= 0 ? EGRESS_RUNNING : EGRESS_ENDED;
+}
+
+uint64_t egress_generation(const struct egress *g)
+{
+	return egress_state(g) == EGRESS_RUNNING ? g->taken : g->rules->generation;
+}
+
+const struct rules *egress_rules(const struct egress *g)
+{
+	return g->rules;
+}
+
+uint32_t egress_closed(const struct egress *g)
+{
+	return g->closed;
+}
+
+bool egress_by_port(const struct egress *g)
+{
+	return g->ports;
+}
+
+/* -- making them */
+
+static int compile(const struct rules *old, char *const *lines, size_t count, bool deny, struct rules **ret, struct ward_err *e)
+{
+	auto_rules now = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		struct rules *next = NULL;
+
+		if (rules_change(now ? now : old, lines[i], deny, &next, e) < 0)
+			return ward_wrap(e, "%.200s", lines[i]);
+		rules_free(now);
+		now = next;
+	}
+	if (!now)
+		return ward_fail(e, EINVAL, "no rule was given");
+	/* one change, one number */
+	now->generation = old->generation + 1;
+	*ret = take_ptr(now);
+	return 0;
+}
+
+static bool came_alive(const struct rules *old, const struct rules *new, uint32_t i)
+{
+	return !new->items[i].dead && (i >= old->n_items || old->items[i].dead);
+}
+
+/* What is temporary ends with nothing changed: so it must not take anything back. */
+static int check_temporary(const struct egress *g, const struct rules *new, struct ward_err *e)
+{
+	size_t more = 0;
+
+	for (uint32_t i = 0; i < new->n_items; i++) {
+		if (i < g->rules->n_items && !g->rules->items[i].dead && new->items[i].dead) {
+			auto_buf text = { 0 };
+
+			rules_text(g->rules, (int32_t)i, &text);
+			ward_fail(e, EINVAL, "--temporary: it would take back the rule for %s", buf_text(&text));
+			return ward_remedy(e, "change that rule for good first");
+		}
+		more += came_alive(g->rules, new, i);
+	}
+	if (g->until_count + more <= EGRESS_TEMPORARY_MAX)
+		return 0;
+	return ward_fail(e, E2BIG, "--temporary: more than %d rules that end by themselves", EGRESS_TEMPORARY_MAX);
+}
+
+static void note_temporary(struct egress *g, const struct rules *old, uint64_t seconds)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < g->until_count; i++)	/* what was replaced has no end of its own any more */
+		if (!g->rules->items[g->until[i].rule].dead)
+			g->until[kept++] = g->until[i];
+	g->until_count = kept;
+	for (uint32_t i = 0; seconds && i < g->rules->n_items && g->until_count < EGRESS_TEMPORARY_MAX; i++)
+		if (came_alive(old, g->rules, i))
+			g->until[g->until_count++] = (struct egress_until){ i, io_now_ms() + seconds * 1000 };
+}
+
+uint64_t egress_lasts_ms(const struct egress *g, uint32_t rule)
+{
+	uint64_t now = io_now_ms();
+
+	for (size_t i = 0; i < g->until_count; i++)
+		if (g->until[i].rule == rule)
+			return g->until[i].at_ms > now ? g->until[i].at_ms - now : 1;
+	return 0;
+}
+
+/* -- giving them */
+
+static bool has_port(const struct plan_net *n, uint16_t port)
+{
+	for (size_t i = 0; i < n->port_count; i++)
+		if (n->ports[i] == port)
+			return true;
+	return false;
+}
+
+/* What the kernel brings. More than the rules in force allow opens nothing: the gateway decides. */
+static int bring(struct egress *g, const struct rules *new, struct plan_net *ret, struct ward_err *e)
+{
+	*ret = (struct plan_net){ 0 };
+	plan_net_bring(new, ret);
+	for (size_t i = 0; g->ports && i < ret->port_count; i++)
+		if (!has_port(&g->plan->net, ret->ports[i])) {
+			ward_fail(e, EOPNOTSUPP, "port %u was not in the policy, and this kernel has no nf_tables with TPROXY to bring it "
+				  "to the gateway of a sandbox that runs", ret->ports[i]);
+			return ward_remedy(e, "name the port in network.egress_allowlist, or give --allow HOST:%u, and start anew",
+					   ret->ports[i]);
+		}
+	if (g->ports || (ret->match_count == g->bring.match_count &&
+			 memcmp(ret->matches, g->bring.matches, ret->match_count * sizeof(ret->matches[0])) == 0))
+		return 0;
+	if (g->rules_fd < 0 || !g->engine->net_bring)
+		return ward_fail(e, EOPNOTSUPP, "this sandbox cannot be given another port");
+	return g->engine->net_bring(g->rules_fd, ret->matches, ret->match_count, e);
+}
+
+static int give(const struct egress *g, int fd, const void *order, size_t n, struct ward_err *e)
+{
+	auto_fd config = egress_write_config(g, e);
+	int r = config < 0 ? config : io_send_fds(fd, order, n, &config, 1);
+
+	return config >= 0 && r < 0 ? ward_fail(e, -r, "the gateway does not take rules: %s", strerror(-r)) : r;
+}
+
+static int give_dial(struct egress *g, struct ward_err *e)
+{
+	const struct dial_order order = { .word = DIAL_RULES };
+
+	return give(g, g->orders_fd, &order, sizeof(order), e);
+}
+
+static int give_front(struct egress *g, struct ward_err *e)
+{
+	const struct gate_order order = { .word = GATE_RULES };
+
+	g->asked = g->rules->generation;
+	return give(g, g->fd, &order, sizeof(order), e);
+}
+
+/* Takes new as the rules from here on. */
+static int put_in_force(struct egress *g, struct rules *new, const struct plan_net *bring_now, uint64_t seconds, struct ward_err *e)
+{
+	const struct rules *old = g->rules;
+	struct rules *old_own = g->own;
+	int r = 0;
+
+	g->rules = g->own = new;
+	memcpy(g->bring.matches, bring_now->matches, sizeof(g->bring.matches));
+	g->bring.match_count = bring_now->match_count;
+	note_temporary(g, old, seconds);
+	rules_free(old_own);
+	g->closed = 0;
+	if (egress_state(g) != EGRESS_RUNNING)
+		return 0;
+	g->taken_by_ms = io_now_ms() + TAKE_MS;
+	r = give_dial(g, e);
+	if (r < 0)
+		egress_cut(g);	/* which of both rules it has is not known */
+	return r;
+}
+
+int egress_change(struct egress *g, char *const *lines, size_t count, bool deny, uint64_t seconds, uint64_t *ret_generation,
+		  struct ward_err *e)
+{
+	struct plan_net now;
+	struct rules *new = NULL;
+	int r;
+
+	if (g->rules->network == RULES_NONE) {
+		ward_fail(e, EOPNOTSUPP, "the policy of this sandbox gives no way out (network.mode: none)");
+		return ward_remedy(e, "start it with network.mode: restricted, or with --allow HOST");
+	}
+	if (egress_state(g) == EGRESS_ENDED)
+		return ward_fail(e, ENOTCONN, "the gateway of this sandbox has ended: it has no network any more");
+	r = compile(g->rules, lines, count, deny, &new, e);
+	if (r < 0 || !new)
+		return r;
+	if (seconds)
+		r = check_temporary(g, new, e);
+	if (r == 0)
+		r = bring(g, new, &now, e);
+	if (r < 0) {
+		rules_free(new);
+		return r;
+	}
+	*ret_generation = new->generation;
+	return put_in_force(g, new, &now, seconds, e);
+}
+
+/* -- what is answered */
+
+void egress_handle_orders(struct egress *g)
+{
+	struct dial_word said;
+	struct ward_err e = { 0 };
+	ssize_t n = recv(g->orders_fd, &said, sizeof(said), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n != (ssize_t)sizeof(said)) {	/* front will find out, too */
+		own_close_fd(&g->orders_fd);
+		g->orders_fd = -1;
+		return;
+	}
+	if (said.kind == DIAL_TAKEN && said.generation == g->rules->generation && said.generation > g->asked && g->fd >= 0 &&
+	    give_front(g, &e) < 0)
+		egress_cut(g);
+}
+
+void egress_on_taken(struct egress *g, const struct gate_event *event)
+{
+	if (event->generation <= g->taken || event->generation > g->asked)
+		return;
+	g->taken = event->generation;
+	g->closed = event->count;
+	if (g->taken == g->rules->generation)
+		g->taken_by_ms = 0;
+}
+
+void egress_on_shown(struct egress *g, egress_shown shown, void *context)
+{
+	g->shown = shown;
+	g->shown_context = context;
+}
+
+int egress_ask(struct egress *g, unsigned what, uint32_t from, uint32_t tag)
+{
+	const struct gate_order order = { .word = GATE_SHOW, .what = (uint8_t)what, .from = from, .tag = tag };
+
+	if (egress_state(g) != EGRESS_RUNNING)
+		return -ENOTCONN;
+	return send(g->fd, &order, sizeof(order), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+/* -- time */
+
+uint64_t egress_due_ms(const struct egress *g)
+{
+	uint64_t due = g && g->fd >= 0 ? g->taken_by_ms : 0;
+
+	for (size_t i = 0; g && i < g->until_count; i++)
+		if (!due || g->until[i].at_ms < due)
+			due = g->until[i].at_ms;
+	return due;
+}
+
+/* Rules whose time is up. The kernel may go on to bring them: the gateway refuses. */
+static void end_temporary(struct egress *g, uint64_t now)
+{
+	uint32_t over[EGRESS_TEMPORARY_MAX];
+	struct rules *new = NULL;
+	struct ward_err e = { 0 };
+	struct plan_net bring_now;
+	size_t count = 0;
+
+	for (size_t i = 0; i < g->until_count; i++)
+		if (now >= g->until[i].at_ms)
+			over[count++] = g->until[i].rule;
+	if (!count)
+		return;
+	if (rules_retire(g->rules, over, count, &new, &e) < 0 || bring(g, new, &bring_now, &e) < 0 ||
+	    put_in_force(g, new, &bring_now, 0, &e) < 0) {
+		g->until_count = 0;
+		egress_cut(g);	/* rather none than one that should be over */
+	}
+}
+
+void egress_on_time(struct egress *g, uint64_t now_ms, struct result *r)
+{
+	bool ran;
+
+	if (!g)
+		return;
+	ran = egress_state(g) == EGRESS_RUNNING;
+	end_temporary(g, now_ms);
+	if (g->taken_by_ms && g->fd >= 0 && now_ms >= g->taken_by_ms)
+		egress_cut(g);
+	if (ran && g->fd < 0)
+		strv_add(&r->notes, "the gateway did not take other rules and was ended: from then on the sandbox had no network");
+}

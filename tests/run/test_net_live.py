@@ -1,0 +1,268 @@
+"""ward net: rules of a sandbox that runs are seen and changed; what they no longer allow ends at once, the rest goes on."""
+import json
+import os
+import signal
+import subprocess
+import threading
+
+from harness import timeout
+from harness.boxes import clean, look
+from harness.world import OTHER, TRY, World, policy
+
+HOLD = r"""
+import os, socket, sys, time
+name, port, mark = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+s = socket.create_connection((name, port), 10)
+s.sendall(b"x"); s.recv(1)
+open(mark + ".up", "w").close()
+s.settimeout(60)
+try:
+    while True:
+        if os.path.exists(mark + ".go"):
+            s.sendall(b"y")
+            how = "alive" if s.recv(1) == b"y" else "end"
+            break
+        s.settimeout(0.1)
+        try:
+            if not s.recv(1):
+                how = "end"
+                break
+        except socket.timeout:
+            s.settimeout(10)
+except OSError as error:
+    how = type(error).__name__
+open(mark + ".was", "w").write(how + "\n")
+"""
+
+
+def start(t, world, rules=None, **network):
+    """A detached idle sandbox at home; returns (id, workspace)."""
+    ws = t.workspace({"try.py": TRY, "hold.py": HOLD})
+    t.defer(clean, t)
+    r = world.ward("run", "-d", "-p", policy(t, rules, **network), cwd=ws)
+    t.equal(r.rc, 0, f"run -d ({r.err})")
+    return r.out.strip(), ws
+
+
+def attempt(t, box, *lines):
+    """What comes of each "host port" inside."""
+    r = t.ward("exec", box, "/usr/bin/python3", "try.py", *lines, timeout=60)
+    t.equal(r.rc, 0, f"exec ({r.err})")
+    t.check("slow:" not in r.out, f"an attempt took long: {r.out}")
+    return [line.split(" -> ")[1] for line in r.out.splitlines() if " -> " in line]
+
+
+def hold(t, box, ws, name, port, mark):
+    """A connection inside that is held open until mark.go is there or it breaks; mark.was says how it ended."""
+    t.popen(t.ward_argv("exec", box, "/usr/bin/python3", "hold.py", name, str(port), mark), cwd=ws)
+    t.wait_until(lambda: os.path.exists(os.path.join(ws, mark + ".up")), 20, f"{name}:{port} was not reached")
+
+
+def was(t, ws, mark):
+    path = os.path.join(ws, mark + ".was")
+    t.wait_until(lambda: (t.read(path) or "").endswith("\n"), 20, f"{mark} does not end")
+    return t.read(path).strip()
+
+
+def net(t, *words, rc=0):
+    r = t.ward("net", *words)
+    t.equal(r.rc, rc, f"net {' '.join(words)} ({r.err})")
+    return r
+
+
+def shown(t, box):
+    return json.loads(net(t, "show", box, "--json").out)
+
+
+def test_allow_and_deny(t):
+    """A name that is allowed live is reached at once, on a port that no rule had; denied again it is unknown."""
+    world = World(t)
+    box, ws = start(t, world, ["web.test"])
+    t.equal(attempt(t, box, "db.test 5432", "other.test 7"), ["EAI_NONAME", "EAI_NONAME"], "before")
+    first = shown(t, box)["generation"]
+    net(t, "allow", box, "db.test:5432", f"{OTHER}:7")
+    t.equal(attempt(t, box, "db.test 5432", f"{OTHER} 7", "other.test 7", f"{OTHER} 5432"),
+            ["got hello", "got hello", "EAI_NONAME", "ECONNREFUSED"], "allowed live")
+    now = shown(t, box)
+    t.equal(now["generation"], first + 1, "one change, one generation")
+    rule = [r for r in now["rules"] if r["rule"] == "db.test:5432"][0]
+    t.equal((rule["hits"], rule["live"], rule["action"], rule["bytes_in"]), (1, True, "allow", 5), "the rule that was used")
+    t.equal(now["totals"]["connections"], 2, "connections")
+    net(t, "deny", box, "db.test")
+    t.equal(attempt(t, box, "db.test 5432", f"{OTHER} 7"), ["EAI_NONAME", "got hello"], "denied live")
+    net(t, "allow", box, "db.test:5432")
+    t.equal(attempt(t, box, "db.test 5432"), ["got hello"], "the denial is taken back")
+    net(t, "allow", box, "*.web.test:80")
+    net(t, "deny", box, "*:80")
+    t.check(attempt(t, box, "www.web.test 80") in (["ECONNREFUSED"], ["ECONNRESET"]), "deny wins over a rule that is closer")
+    text = net(t, "show", box).out
+    t.contains(text, "deny  *:80", "text")
+    t.contains(net(t, "show").out, box, "without a name all are shown")
+
+
+def test_before_the_first_use(t):
+    """Rules change before anything has used the network, when there is no gateway yet."""
+    world = World(t)
+    box, ws = start(t, world, ["web.test"])
+    t.equal(shown(t, box)["gateway"], "waiting", "nobody wanted anything")
+    net(t, "allow", box, "db.test:5432")
+    t.equal(attempt(t, box, "db.test 5432"), ["got hello"], "allowed")
+    t.equal(shown(t, box)["gateway"], "running", "then")
+
+
+def test_flows(t):
+    """Only connections that the new rules do not allow are closed, and at once; they are shown while they are open."""
+    world = World(t)
+    box, ws = start(t, world, ["db.test:5432", "web.test:5432", f"{OTHER}:7", "*.web.test:5432"])
+    hold(t, box, ws, "db.test", 5432, "named")
+    hold(t, box, ws, "web.test", 5432, "other")
+    hold(t, box, ws, OTHER, 7, "literal")
+    hold(t, box, ws, "www.web.test", 5432, "wild")
+    flows = {(f["host"], f["port"]): f for f in shown(t, box)["connections"]}
+    t.equal(sorted(flows), [(OTHER, 7), ("db.test", 5432), ("web.test", 5432), ("www.web.test", 5432)], "open connections")
+    t.equal((flows["db.test", 5432]["bytes_in"], flows["db.test", 5432]["rule"]), (1, 0), "what is known of one")
+    r = json.loads(net(t, "deny", box, "db.test", "www.web.test:5432", "--json").out)
+    t.equal(r["closed"], 2, "closed connections")
+    t.equal((was(t, ws, "named"), was(t, ws, "wild")), ("ConnectionResetError", "ConnectionResetError"), "what is no longer allowed")
+    t.equal(sorted(f["host"] for f in shown(t, box)["connections"]), [OTHER, "web.test"], "left")
+    net(t, "allow", box, "web.test:5432")	# now another rule is the one that allows it
+    t.write(ws, {"other.go": "", "literal.go": ""})
+    t.equal((was(t, ws, "other"), was(t, ws, "literal")), ("alive", "alive"), "what is still allowed")
+    t.wait_until(lambda: not shown(t, box)["connections"], 10, "ended connections are still shown")
+
+
+def test_download(t):
+    """A download that runs ends at once when its name is denied."""
+    world = World(t)
+    box, ws = start(t, world, [{"host": "db.test", "ports": [5432], "bandwidth_limit": "1Mi"}])
+    script = "import socket; s = socket.create_connection(('db.test', 5432), 20); s.sendall(b'SIZE 1000000000'); n = 0\n" \
+             "try:\n while d := s.recv(65536):\n  n += len(d)\n  if n > 200000: open('much', 'w')\n" \
+             "except OSError as e: open('how.new', 'w').write(type(e).__name__); import os; os.rename('how.new', 'how')\n"
+    t.write(ws, {"load.py": script})
+    t.popen(t.ward_argv("exec", box, "/usr/bin/python3", "load.py"), cwd=ws)
+    t.wait_until(lambda: os.path.exists(os.path.join(ws, "much")), 20, "nothing comes")
+    limits = shown(t, box)["rules"][0]
+    t.equal(limits["limits"], {"bandwidth": 1 << 20}, "limits of the rule")
+    t.check(limits["bytes_in"] > 100000, f"bytes of a rule with limits: {limits}")
+    net(t, "deny", box, "*.test:5432")
+    t.wait_until(lambda: os.path.exists(os.path.join(ws, "how")), 10, "the download goes on")
+    t.equal(t.read(ws, "how"), "ConnectionResetError", "what the program saw")
+
+
+def test_temporary(t):
+    """A temporary rule ends by itself, and takes its connections along."""
+    world = World(t)
+    box, ws = start(t, world, ["web.test"])
+    net(t, "allow", "--temporary", "3", box, "db.test:5432")
+    hold(t, box, ws, "db.test", 5432, "short")
+    t.check(shown(t, box)["rules"][1]["lasts_ms"] <= 3000, "how long it lasts is shown")
+    t.equal(was(t, ws, "short"), "ConnectionResetError", "its end")
+    t.equal(attempt(t, box, "db.test 5432"), ["EAI_NONAME"], "after that")
+    net(t, "deny", box, "evil.test")
+    r = net(t, "allow", "--temporary", "60", box, "evil.test", rc=125)
+    t.contains(r.err, "take back the rule for evil.test", "a denial is not taken back for a while")
+
+
+def test_many_at_once(t):
+    """Changes from several sides at one time all come into force, none is lost."""
+    world = World(t)
+    box, ws = start(t, world, ["web.test"])
+    attempt(t, box, "web.test 443")
+    threads = [threading.Thread(target=lambda i=i: t.ward("net", "allow", box, f"n{i}.test:{7000 + i}")) for i in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    now = shown(t, box)
+    t.equal(sorted(r["rule"] for r in now["rules"] if r["live"]), sorted(f"n{i}.test:{7000 + i}" for i in range(12)), "rules")
+    t.equal(now["generation"], 13, "generation")
+
+
+def gateway(t, box):
+    """pids of front and dial."""
+    pid = json.loads(t.ward("ps", "--json").out)["sandboxes"][0]["pid"]
+    front = look(t, f"/proc/{pid}/task/{pid}/children").split()
+    front = [p for p in front if look(t, f"/proc/{p}/comm").strip() == "ward-gateway"][0]
+    return int(front), int(look(t, f"/proc/{front}/task/{front}/children").split()[0])
+
+
+@timeout(60)
+def test_gateway_stuck(t):
+    """Rules that the gateway does not take end it: the old ones are not in force any more, and nothing else is."""
+    world = World(t)
+    for which in (0, 1):
+        box, ws = start(t, world, ["db.test:5432"])
+        hold(t, box, ws, "db.test", 5432, "held")
+        with t.root():
+            os.kill(gateway(t, box)[which], signal.SIGSTOP)
+        r = net(t, "deny", box, "db.test", rc=125)
+        t.contains(r.err, "no network any more", "the answer")
+        with t.root():
+            t.check(was(t, ws, "held") != "alive", "the connection lives")
+        t.equal(shown(t, box)["gateway"], "ended", "shown")
+        r = net(t, "allow", box, "web.test", rc=125)
+        t.contains(r.err, "has ended", "a later change")
+        t.equal(t.ward("rm", "--force", box).rc, 0, "rm")
+
+
+def test_gateway_killed(t):
+    """The gateway is killed while changes come in: each is answered, and afterwards there is no network."""
+    world = World(t)
+    box, ws = start(t, world, ["db.test:5432"])
+    attempt(t, box, "db.test 5432")
+    answers = []
+
+    def change():
+        for i in range(20):
+            answers.append(t.ward("net", "allow", box, f"n{i}.test:{7000 + i}").rc)
+    thread = threading.Thread(target=change)
+    thread.start()
+    t.wait_until(lambda: len(answers) >= 3, 20)
+    with t.root():
+        os.kill(gateway(t, box)[1], signal.SIGKILL)
+    thread.join()
+    t.equal(len(answers), 20, "answers")
+    t.check(answers[0] == 0 and answers[-1] == 125, f"answers {answers}")
+    t.check(attempt(t, box, "db.test 5432")[0] in ("EAI_AGAIN", "EAI_NONAME"), "no network")
+
+
+def test_bad_words(t):
+    """Wrong words are refused with place and remedy, and change nothing."""
+    world = World(t)
+    box, ws = start(t, world, ["web.test"])
+    cases = [
+        (("frob",), 2, "neither show, allow nor deny"),
+        ((), 2, "net"),
+        (("show", box, "x"), 2, "one sandbox"),
+        (("allow", box), 2, "needs a sandbox and at least one"),
+        (("deny",), 2, "needs a sandbox"),
+        (("allow", "--temporary", "soon", box, "a.test"), 2, "--temporary soon"),
+        (("allow", "--temporary", "0", box, "a.test"), 2, "--temporary 0"),
+        (("show", "--temporary", "5", box), 2, "for allow and deny"),
+        (("allow", "nosuchbox", "a.test"), 125, "no sandbox nosuchbox"),
+        (("allow", box, "a.test:70000"), 125, "70000"),
+        (("allow", box, "fine.test", "bad..name"), 125, "bad..name"),
+        (("deny", box, "0x7f.1"), 125, "0x7f.1"),
+        (("allow", box, "{host: a.test, colour: red}"), 125, "colour"),
+        (("allow", box, *[f"n{i}.test" for i in range(65)]), 125, "64"),
+    ]
+    for words, rc, text in cases:
+        r = net(t, *words, rc=rc)
+        t.contains(r.err, text, f"net {words}")
+        if rc == 125:
+            t.equal(sorted(json.loads(net(t, *words, "--json", rc=rc).err)["refused"]), ["remedy", "what", "why"], "as JSON")
+    t.equal(shown(t, box)["generation"], 1, "nothing has changed")
+    none = t.ward("run", "-d", cwd=ws).out.strip()
+    t.contains(net(t, "show", none, rc=125).err, "has no network", "one without a network")
+    t.contains(net(t, "allow", none, "a.test", rc=125).err, "--allow", "the remedy")
+
+
+def test_not_from_inside(t):
+    """Nothing inside can change the rules, whatever it sees."""
+    world = World(t)
+    box, ws = start(t, world, ["web.test"])
+    t.write(ws, {"inside.py": "import subprocess, sys\nr = subprocess.run([sys.argv[1], 'net', 'allow', sys.argv[2], 'evil.test'])\n"
+                              "print('rc', r.returncode)\n"})
+    r = t.ward("exec", box, "/usr/bin/python3", "inside.py", t.ward_path, box)
+    t.check("rc 0" not in r.out, f"from inside: {r.out} {r.err}")
+    t.equal(shown(t, box)["generation"], 1, "generation")
