@@ -28,6 +28,7 @@ struct box_start {
 	bool keep_stdio;	/* ward-box has 0-2 of this process until the sandbox runs, and says there what it has to say */
 	unsigned rows, columns;
 	const char *name;	/* NULL: none */
+	int *ret_code;		/* NULL, or when it fails: the exit code that says how; unchanged where the box gave none */
 };
 must_check int box_start(const struct box_start *how, struct ward_box **ret_box, struct ward_err *e);
 

@@ -81,7 +81,7 @@ static int make_handle(const struct box_start *how, const char *id, const int *f
 
 int box_start(const struct box_start *how, struct ward_box **ret_box, struct ward_err *e)
 {
-	struct detach_answer answer;
+	struct detach_answer answer = { 0 };
 	auto_fd sock_fd = -1;
 	int fds[3];
 	size_t count;
@@ -89,6 +89,8 @@ int box_start(const struct box_start *how, struct ward_box **ret_box, struct war
 
 	if (r == 0)
 		r = launch_answer(sock_fd, DETACH_READY, &answer, fds, 3, &count, e);
+	if (r < 0 && how->ret_code && answer.code)
+		*how->ret_code = answer.code;
 	if (r == 0 && count != (size_t)answer.code) {
 		while (count)
 			close(fds[--count]);

@@ -23,7 +23,7 @@
 
 /* Nothing was started: says why, in every form that was asked for. ward-box leaves the speaking to the process that
  * waits for it. */
-static int refuse(const struct options *o, const struct report *report, struct detached *d, const struct ward_err *why)
+static int refuse(const struct options *o, const struct report *report, struct detached *d, const struct ward_err *why, int code)
 {
 	auto_buf json = { 0 };
 	struct ward_err e = { 0 };
@@ -32,10 +32,10 @@ static int refuse(const struct options *o, const struct report *report, struct d
 	if (report_write(report, &json, &e) < 0)
 		say_error(&e, false, EXIT_REFUSED);
 	if (d && !d->started) {
-		detach_refuse(d, why);
-		return EXIT_REFUSED;
+		detach_refuse(d, why, code);
+		return code;
 	}
-	return say_error(why, o->json, EXIT_REFUSED);
+	return say_error(why, o->json, code);
 }
 
 /* The summary is for a person who watches; the line about a limit is for everybody. */
@@ -64,7 +64,7 @@ static int finish(const struct options *o, const struct report *report, struct d
 	int code = r->exit_code;
 
 	if (r->refused)
-		return refuse(o, report, d, &r->error);
+		return refuse(o, report, d, &r->error, code);
 	if (r->error.code)
 		say_error(&r->error, false, 0);
 	if (o->json || report->dir_fd >= 0)
@@ -223,13 +223,13 @@ int run_sandbox(struct options *o, struct detached *d)
 	int code;
 
 	if (report_open(&report, o->report_file, &e) < 0)
-		return refuse(o, &report, d, &e);
+		return refuse(o, &report, d, &e, EXIT_REFUSED);
 	box_begin(&early, &engine_native, &timing);
 	early.detached = d;
 	began = timing_now(&timing);
 	finish_killed_runs();
 	if (make_plan(o, &early, &continued, &spec, &plan, progress, &e) < 0 || open_journal(plan, &journal, &e) < 0) {
-		code = refuse(o, &report, d, &e);
+		code = refuse(o, &report, d, &e, EXIT_REFUSED);
 	} else {
 		timing_end(&timing, "policy and plan", began);
 		result.timing = &timing;

@@ -28,8 +28,9 @@ static int tell(const struct options *o, const struct ward_box *b)
 int run_detached(const struct options *o)
 {
 	auto_strv words = { 0 };
+	int refused = EXIT_REFUSED;
 	const struct box_start how = { .program = "/proc/self/exe", .words = &words, .detached = true, .keep_stdio = true,
-				       .name = o->name };
+				       .name = o->name, .ret_code = &refused };
 	struct ward_err e = { 0 };
 	struct ward_box *b;
 	int code;
@@ -37,7 +38,7 @@ int run_detached(const struct options *o)
 	for (char **word = o->line; *word; word++)
 		strv_add(&words, *word);
 	if (box_start(&how, &b, &e) < 0)
-		return say_error(&e, o->json, EXIT_REFUSED);
+		return say_error(&e, o->json, refused);
 	code = tell(o, b);
 	ward_box_free(b);
 	return code;

@@ -223,6 +223,8 @@ static bool obey(struct guest *g)
 		raw_call(SYS_kill, -1, SIGSTOP);
 	else if (m->op == GUEST_CONTINUE)
 		raw_call(SYS_kill, -1, SIGCONT);
+	else if (m->op == GUEST_ASK)
+		guest_say(GUEST_READY, (int32_t)g->command, 0, 0);
 	else if (m->op == GUEST_EXEC || m->op == GUEST_COPY)
 		start_another(g, m, (size_t)n, fds);
 	for (int i = 0; i < 3; i++)

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 enum guest_op {
-	GUEST_READY = 1,	/* init -> supervisor: one more command was started; a = its pid inside. Of the first nobody asks */
+	GUEST_READY = 1,	/* init -> supervisor: one more command was started; a = its pid inside. Of the first only if GUEST_ASK */
 	GUEST_FAILED,		/* a = errno, b = 126 or 127: exec; 125: the directory to start in */
 	GUEST_EXITED,		/* a = wait status of the command */
 	GUEST_STOPPED,		/* the command on a terminal was stopped; a = the signal */
@@ -13,6 +13,7 @@ enum guest_op {
 	GUEST_STOP,		/* stop every process */
 	GUEST_CONTINUE,		/* let them go on */
 	GUEST_END,		/* kill every process and end */
+	GUEST_ASK,		/* whether the sandbox's own command was started: answered when it was, or could not be */
 	GUEST_COPY,		/* as GUEST_EXEC, but ward-init's own code copies files: words "get" PATH, or "put" PATH NAME */
 	GUEST_EXEC		/* one more command: a = count of its words, b = of its variables; behind the message
 				 * its directory ("": init's own), words and variables, each ended by NUL; 0-2 by SCM_RIGHTS */

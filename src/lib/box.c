@@ -205,6 +205,21 @@ static void change_engine(struct box_early *early, const struct engine *engine)
 	early->engine = NULL;
 }
 
+/* Who leaves a sandbox running shall not learn from its log that there is no such command. On a terminal the answer comes too early
+ * to tell. */
+static bool is_running(struct box *b)
+{
+	detach_leave();
+	if (b->detached->attached || b->run.control_fd < 0)
+		return true;
+	box_tell_init(b, GUEST_ASK, 0);
+	while (!b->dead && !b->answered && !b->failed)
+		box_watch_once(b);
+	while (b->dead && !b->failed && box_on_control(b))
+		;	/* it ended at once: its last words say why */
+	return !b->failed;
+}
+
 void box_run(const struct engine *engine, const struct plan *p, struct box_early *early, struct result *r)
 {
 	struct box b = { .engine = engine, .plan = p, .result = r, .signal_fd = take_fd(&early->signal_fd),
@@ -226,7 +241,7 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 		r->exit_code = 125;
 	} else {
 		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-		if (b.detached) {
+		if (b.detached && is_running(&b)) {
 			detach_ready(b.detached);
 			idmap_collect();
 			b.slim_at_ms = io_now_ms() + 100;
@@ -244,6 +259,8 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 	}
 	if (!r->refused)
 		box_judge(&b);
+	if (b.detached && !b.detached->started)	/* nobody has its id */
+		r->refused = true;
 	box_finish(&b);
 	timing_end(timing, "end, sweep, record", began);
 	timing_sort(timing);

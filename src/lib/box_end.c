@@ -34,15 +34,8 @@ void box_bury(struct box *b)
 	b->run.init_pid = 0;	/* the number may be somebody else's from now on */
 	if (b->watch && watch_tick(b->watch, u) && !b->limited)
 		watch_confirm(b->watch, u);	/* it may have ended by itself, or by SIGXFSZ, within a tick */
-	while (b->run.control_fd >= 0 && !b->exited) {
-		bool dead = b->dead;
-
-		b->dead = false;
-		box_on_control(b);
-		if (b->dead || dead)
-			break;
-		b->dead = dead;
-	}
+	while (b->run.control_fd >= 0 && box_on_control(b))
+		;	/* its last words, however many */
 	if (b->run.cgroup)
 		cgroup_usage(b->run.cgroup, u);
 	cpu_ms = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 +

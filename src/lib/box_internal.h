@@ -31,6 +31,7 @@ struct box {
 	size_t disk_count;
 	uint64_t started_ms, deadline_ms, kill_at_ms, tick_at_ms, notify_at_ms, slim_at_ms;
 	bool tried_guardian, dead, exited, failed;
+	bool answered;		/* ward-init was asked whether the command was started: it has dealt with it */
 	bool paused;			/* by the cpu limit */
 	bool stopped_by_init;		/* box_stop_all() had to ask ward-init */
 	bool stopped;			/* the command was, on its terminal */
@@ -59,8 +60,8 @@ void box_kill(struct box *b);
 void box_stop_all(struct box *b, bool stop);
 /* Whether the signal asks for the end of the run. */
 bool box_ends_run(uint32_t signal);
-/* Takes what ward-init said; b->dead when there is nothing more to come. */
-void box_on_control(struct box *b);
+/* Takes one word of what ward-init said; false: none was there, b->dead when there is nothing more to come. */
+bool box_on_control(struct box *b);
 /* Waits for something to happen, and sees to it. */
 void box_watch_once(struct box *b);
 

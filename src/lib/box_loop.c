@@ -62,20 +62,22 @@ static void end_by_limit(struct box *b, enum limit l)
 	box_kill(b);
 }
 
-void box_on_control(struct box *b)
+bool box_on_control(struct box *b)
 {
 	struct guest_message m;
 	ssize_t n = recv(b->run.control_fd, &m, sizeof(m), MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
+		return false;
 	if (n != (ssize_t)sizeof(m)) {
 		b->dead = true;
-		return;
+		return false;
 	}
 	if (m.tag) {
 		if (b->serve)
 			serve_guest(b->serve, &m);
+	} else if (m.op == GUEST_READY) {
+		b->answered = true;
 	} else if (m.op == GUEST_EXITED) {
 		b->exited = true;
 		b->status = m.a;
@@ -86,6 +88,7 @@ void box_on_control(struct box *b)
 		b->failed_errno = m.a;
 		b->failed_code = m.b;
 	}
+	return true;
 }
 
 bool box_ends_run(uint32_t signal)

@@ -38,27 +38,40 @@ int detach_text_fd(const struct buf *text, struct ward_err *e)
 	return take_fd(&fd);
 }
 
-void detach_refuse(struct detached *d, const struct ward_err *why)
+static void discard(struct detached *d)
 {
-	struct detach_answer a = { .error = *why };
+	serve_destroy(d->serve);
+	d->serve = NULL;
+	boxes_discard(&d->entry);
+}
 
+void detach_refuse(struct detached *d, const struct ward_err *why, int code)
+{
+	struct detach_answer a = { .error = *why, .code = code };
+
+	discard(d);	/* first: whoever hears of it finds nothing */
 	detach_tell(d->asker_fd, DETACH_REFUSED, &a, NULL, 0);
 }
 
-void detach_ready(struct detached *d)
+void detach_leave(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	struct detach_answer a = { 0 };
-	size_t count = 0;
 
 	for (int i = 0; i < 3 && null >= 0; i++)
 		dup2(null, i);
 	own_close_fd(&null);
+	(void)!chdir("/");
+}
+
+void detach_ready(struct detached *d)
+{
+	struct detach_answer a = { 0 };
+	size_t count = 0;
+
 	memcpy(a.id, d->entry.id, sizeof(a.id));
 	while (count < 3 && d->outer_fds[count] >= 0)
 		count++;
 	a.code = (int32_t)count;
-	(void)!chdir("/");
 	d->started = true;
 	detach_tell(d->asker_fd, DETACH_READY, &a, d->outer_fds, count);
 	for (size_t i = 0; i < 3; i++) {
@@ -91,8 +104,7 @@ int detach_end(struct detached *d, const struct plan *p, const struct result *r,
 	int status = 0;
 
 	if (!d->started) {
-		serve_destroy(d->serve);
-		boxes_discard(&d->entry);
+		discard(d);
 	} else {
 		result_json(r, p, &report);
 		if (d->attached) {

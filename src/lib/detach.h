@@ -20,7 +20,7 @@ struct detached {
 
 /* What that process is told, each in one message. */
 enum detach_kind {
-	DETACH_REFUSED = 1,	/* nothing was started: error */
+	DETACH_REFUSED = 1,	/* nothing was started: error, and the exit code for it */
 	DETACH_PLAN,		/* with a descriptor: the plan's JSON */
 	DETACH_READY,		/* the sandbox runs: id; attached: with its ends of 0-2, or of the terminal; code: how many */
 	DETACH_ENDED		/* attached: code; with a descriptor: the report */
@@ -40,10 +40,12 @@ void detach_tell(int asker_fd, enum detach_kind kind, const struct detach_answer
 /* A text as a descriptor to read it from. */
 must_check int detach_text_fd(const struct buf *text, struct ward_err *e);
 
-/* The sandbox runs: tells it, and leaves its terminal, directory and descriptors 0-2. */
+/* The sandbox is there: leaves the asker's terminal, directory and descriptors 0-2, which no child of ours shall have either. */
+void detach_leave(void);
+/* The sandbox runs: tells it. */
 void detach_ready(struct detached *d);
-/* Nothing was started. */
-void detach_refuse(struct detached *d, const struct ward_err *why);
+/* Nothing was started, which makes this exit code. */
+void detach_refuse(struct detached *d, const struct ward_err *why, int code);
 /* The run is over: keeps its result, or hands it over, then lets go of those who wait for it. */
 must_check int detach_end(struct detached *d, const struct plan *p, const struct result *r, struct ward_err *e);
 

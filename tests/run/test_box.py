@@ -43,9 +43,42 @@ def test_command(t):
 
 
 def test_not_found(t):
-    b = box(t, "--", "no-such-program", cwd=t.workspace())
-    r = t.ward("wait", b)
-    t.equal(r.rc, 127, "wait for a command that is not there")
+    """Who leaves a sandbox running learns at once that there is no such command; nothing of it is left."""
+    ws = t.workspace({"script": "#!/no/such/shell\n", "text": "no program\n"})
+    os.chmod(os.path.join(ws, "script"), 0o755)
+    for command, code in (("no-such-program", 127), ("./script", 127), ("./text", 126)):
+        r = t.ward("run", "-d", "--name", "none", "--", command, cwd=ws)
+        t.equal((r.rc, r.out), (code, ""), f"run -d of {command}")
+        t.contains(r.err, f"running {command} inside", command)
+    t.contains(t.ward("run", "-d", "--", "no-such-program", cwd=ws).err, "--ro DIR")
+    t.equal(json.loads(t.ward("run", "-d", "--json", "--", "no-such-program", cwd=ws).err)["refused"]["what"], "running no-such-program inside")
+    t.equal(listed(t, "-a"), {}, "ps -a")
+    for code in (0, 3):
+        b = box(t, "--", "sh", "-c", f"exit {code}", cwd=ws)
+        t.equal(t.ward("wait", b).rc, code, "one that ends at once")
+
+
+def test_all_last_words_are_heard(t):
+    """Ends of several commands that its supervisor reads all at once, the sandbox's own behind them."""
+    ws = t.workspace()
+    wait = "touch ready.$1; until [ -e go ]; do sleep 0.02; done; "
+    b = box(t, "--", "sh", "-c", wait + "sleep 0.5; exit 7", "sh", "0", cwd=ws)
+    others = [t.ward_start("exec", b, "--", "sh", "-c", wait, "sh", str(i)) for i in range(1, 5)]
+    t.wait_until(lambda: all(os.path.exists(f"{ws}/ready.{i}") for i in range(5)), 20, "all of them run")
+    pid = supervisor(t, b)
+    inside = int(look(t, f"/proc/{pid}/task/{pid}/children").split()[0])
+    with t.root():
+        os.kill(pid, signal.SIGSTOP)
+    t.write(ws, {"go": ""})
+
+    def is_over():
+        return not os.path.exists(f"/proc/{inside}") or look(t, f"/proc/{inside}/stat").rpartition(")")[2].split()[0] == "Z"
+    t.wait_until(is_over, 20, "the sandbox ends")
+    with t.root():
+        os.kill(pid, signal.SIGCONT)
+    t.equal(t.ward("wait", b).rc, 7, "its exit code")
+    for p in others:
+        t.equal(p.wait(), 0, "an exec's exit code")
 
 
 def test_exec_exit_and_streams(t):
