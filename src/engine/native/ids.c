@@ -11,7 +11,8 @@
 #include "engine/native/native.h"
 
 /* Writing itself into the cgroup costs the child microseconds, where the supervisor would wait for every processor. The
- * cgroup namespace comes after, so that its root is the sandbox's own cgroup. */
+ * cgroup namespace comes after, so that its root is the sandbox's own cgroup. The ipc namespace could have come with the
+ * others, but then the supervisor would have waited for it, too. */
 long native_join_cgroup(struct native_child *c)
 {
 	long r;
@@ -24,12 +25,17 @@ long native_join_cgroup(struct native_child *c)
 	}
 	if (c->cgroup_count)
 		c->layers[LAYER_CGROUP] = LAYER_IN_FORCE;
-	r = raw_call(SYS_unshare, CLONE_NEWCGROUP);
-	if (r == 0)
+	c->failed_path = NULL;
+	r = raw_call(SYS_unshare, CLONE_NEWCGROUP | CLONE_NEWIPC);
+	if (r == 0) {
 		c->layers[LAYER_CGROUPNS] = LAYER_IN_FORCE;
-	else
+	} else {
 		c->layer_notes[LAYER_CGROUPNS] = "this kernel has no cgroup namespaces";
-	return 0;
+		r = raw_call(SYS_unshare, CLONE_NEWIPC);
+	}
+	if (r == 0)
+		c->layers[LAYER_IPC] = LAYER_IN_FORCE;
+	return r;
 }
 
 static long write_file(const char *path, const char *text)

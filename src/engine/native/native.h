@@ -18,6 +18,8 @@ extern const struct engine engine_native;
 #define NATIVE_PTYS_MAX 256	/* of the host's 4096 */
 #define NATIVE_STAGES_MAX 32
 
+enum old_root { OLD_ROOT_OWN = 1, OLD_ROOT_HELPER };
+
 struct native_bytes {
 	const char *data;
 	size_t len;
@@ -83,6 +85,8 @@ struct native_child {
 	uint32_t net_go;		/* a futex: the supervisor has done its part, its processor is free */
 	bool net_taken;			/* somebody makes it */
 	bool net_own;			/* the child itself, in its own place */
+	uint32_t old_root;		/* a futex: the child is in the new root, and who takes the old one away */
+	long old_root_left;		/* by the helper, with this error */
 	int base_fd;
 	int proc_fd;			/* the sandbox's /proc, for the supervisor */
 	int master_fd, slave_fd;	/* of the terminal inside, for the supervisor; -1: none */
@@ -152,7 +156,9 @@ long native_guards(struct native_child *c);
 long native_pivot(struct native_child *c);
 long native_net_begin(struct native_child *c);
 long native_net_enter(struct native_child *c);
-long native_net_open(struct native_child *c);
+long native_end_helper(struct native_child *c);
+/* In the child, right behind pivot_root(".", "."): nothing but the new root stays, when native_end_helper() has come back. */
+long native_leave_old_root(struct native_child *c);
 /* In the child, when it has nothing else to do: makes the network namespace if nobody does yet. */
 void native_net_meanwhile(struct native_child *c);
 /* Lets the helper begin: from now on it has a processor for itself. */

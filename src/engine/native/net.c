@@ -6,13 +6,18 @@
  * its part and waits. If the child has to wait first (a large workspace is being looked through), it does it itself. The
  * helper shares memory and descriptors, leaves the new namespace behind as a descriptor, and is gone before anything of
  * the sandbox's runs. Both have the capabilities of the sandbox's own user namespace, which owns the new one.
+ *
+ * A helper that is done before the child enters the new root takes the old one away, too: the kernel lets whoever does
+ * that wait for every processor.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -21,29 +26,47 @@
 #include "base/raw.h"
 #include "engine/native/native.h"
 
-static long bring_loopback_up(void)
+static void wait_for(uint32_t *futex)
+{
+	while (!__atomic_load_n(futex, __ATOMIC_ACQUIRE))
+		raw_call(SYS_futex, futex, FUTEX_WAIT, 0, 0, 0, 0);
+}
+
+static void set(uint32_t *futex, uint32_t value)
+{
+	__atomic_store_n(futex, value, __ATOMIC_RELEASE);
+	raw_call(SYS_futex, futex, FUTEX_WAKE, 1, 0, 0, 0);
+}
+
+static long bring_loopback_up(long socket_fd)
 {
 	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
-	long fd = raw_call(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), r;
 
-	if (fd < 0)
-		return fd;
-	r = raw_call(SYS_ioctl, fd, SIOCSIFFLAGS, &request);
-	raw_call(SYS_close, fd);
-	return r;
+	return raw_call(SYS_ioctl, socket_fd, SIOCSIFFLAGS, &request);
+}
+
+/* A descriptor of the namespace that we are in. The socket leads to it faster than a path, if kernel and outer filter let it. */
+static long open_net(long socket_fd)
+{
+	long r = raw_call(SYS_ioctl, socket_fd, SIOCGSKNS, 0);	/* close-on-exec */
+
+	return r >= 0 ? r : raw_call(SYS_openat, AT_FDCWD, "/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
 }
 
 static void make_net(struct native_child *c)
 {
-	long r = raw_call(SYS_unshare, CLONE_NEWNET);
+	long r = raw_call(SYS_unshare, CLONE_NEWNET), fd = -1;
 
 	if (r == 0)
-		r = bring_loopback_up();
-	if (r == 0)
-		r = raw_call(SYS_openat, AT_FDCWD, "/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+		r = fd = raw_call(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (r >= 0)
+		r = bring_loopback_up(fd);
+	if (r >= 0)
+		r = open_net(fd);
+	if (fd >= 0)
+		raw_call(SYS_close, fd);
 	c->net_fd = (int)r;
-	__atomic_store_n(&c->net_done, 1, __ATOMIC_RELEASE);
-	raw_call(SYS_futex, &c->net_done, FUTEX_WAKE, 1, 0, 0, 0);
+	set(&c->net_done, 1);
 }
 
 static bool take_net(struct native_child *c)
@@ -55,11 +78,26 @@ static int help(void *argument)
 {
 	struct native_child *c = argument;
 
-	while (!__atomic_load_n(&c->net_go, __ATOMIC_ACQUIRE))
-		raw_call(SYS_futex, &c->net_go, FUTEX_WAIT, 0, 0, 0, 0);
+	wait_for(&c->net_go);
 	if (take_net(c))
 		make_net(c);
+	wait_for(&c->old_root);
+	/* the child has moved our root, too; what lies over it is the old one */
+	if (c->old_root == OLD_ROOT_HELPER)
+		c->old_root_left = raw_call(SYS_umount2, "/", MNT_DETACH);
 	return 0;
+}
+
+long native_leave_old_root(struct native_child *c)
+{
+	if (c->net_pid > 0 && __atomic_load_n(&c->net_done, __ATOMIC_ACQUIRE)) {
+		c->old_root_left = -ECHILD;	/* what a helper that is killed leaves behind */
+		native_net_go(c);
+		set(&c->old_root, OLD_ROOT_HELPER);
+		return 0;
+	}
+	set(&c->old_root, OLD_ROOT_OWN);
+	return raw_call(SYS_umount2, ".", MNT_DETACH);
 }
 
 void native_net_meanwhile(struct native_child *c)
@@ -89,8 +127,7 @@ long native_net_begin(struct native_child *c)
 
 void native_net_go(struct native_child *c)
 {
-	__atomic_store_n(&c->net_go, 1, __ATOMIC_RELEASE);
-	raw_call(SYS_futex, &c->net_go, FUTEX_WAKE, 1, 0, 0, 0);
+	set(&c->net_go, 1);
 }
 
 /* Until the namespace is there. A helper that was killed makes none, and says nothing: then it is ours to make. */
@@ -127,9 +164,17 @@ long native_net_enter(struct native_child *c)
 	}
 	if (c->net_own && c->net_pid)
 		native_net_go(c);	/* the helper finds nothing to do */
-	do
-		r = c->net_pid ? raw_call(SYS_wait4, c->net_pid, 0, __WALL, 0) : 0;
-	while (r == -EINTR);
 	c->layers[LAYER_NET] = LAYER_IN_FORCE;
 	return 0;
+}
+
+/* As late as can be: its own end takes the helper a while. */
+long native_end_helper(struct native_child *c)
+{
+	long r;
+
+	do
+		r = c->net_pid > 0 ? raw_call(SYS_wait4, c->net_pid, 0, __WALL, 0) : 0;
+	while (r == -EINTR);
+	return c->old_root_left;
 }

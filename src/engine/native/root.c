@@ -305,7 +305,7 @@ long native_pivot(struct native_child *c)
 	if (r == 0)
 		r = raw_call(SYS_pivot_root, ".", ".");
 	if (r == 0)
-		r = raw_call(SYS_umount2, ".", MNT_DETACH);
+		r = native_leave_old_root(c);
 	if (r == 0)
 		r = raw_call(SYS_chdir, "/");
 	if (r < 0)

@@ -166,7 +166,7 @@ static int native_release(const struct plan *p, struct running *run, struct resu
 	for (size_t i = 0; i < c->net.count && next < count; i++)
 		run->net_fds[run->net_count++] = (struct net_fd){ .fd = fds[next++], .kind = c->net.fds[i].kind };
 	run->net_ports = c->net.by_port;
-	c->layers[LAYER_PID] = c->layers[LAYER_IPC] = LAYER_IN_FORCE;
+	c->layers[LAYER_PID] = LAYER_IN_FORCE;
 	c->layers[LAYER_CGROUP] = run->cgroup ? LAYER_IN_FORCE : LAYER_ABSENT;
 	c->layers[LAYER_IDMAP] = p->ids.mode == IDS_MAPPED ? LAYER_IN_FORCE : LAYER_ABSENT;
 	native_stage_times(c, run->timing);
