@@ -1,11 +1,28 @@
 /*
- * What glibc has and musl does not, as far as ward and the libyaml of the distribution, which was built for glibc, call it.
+ * What glibc has and musl does not, as far as ward and the libyaml of the distribution, which was built for glibc, call it, and what musl does slowly.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* musl's own makes each descriptor close-on-exec a second time, for kernels that are too old for everything else here. */
+int open(const char *path, int flags, ...)
+{
+	unsigned mode = 0;
+	va_list args;
+
+	if (flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE) {
+		va_start(args, flags);
+		mode = va_arg(args, unsigned);
+		va_end(args);
+	}
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_LARGEFILE, mode);
+}
 
 int __sprintf_chk(char *out, int flag, size_t size, const char *format, ...);
 

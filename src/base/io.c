@@ -58,7 +58,7 @@ ssize_t io_write_some(int fd, unsigned type, const char *bytes, size_t n)
 
 int io_read_all(int fd, size_t max, struct buf *b)
 {
-	char chunk[16384];
+	char chunk[4096];	/* what is read on the start path is short, and each page of a stack costs a microsecond */
 	size_t total = 0;
 
 	for (;;) {

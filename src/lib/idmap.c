@@ -10,6 +10,7 @@
 #include <linux/openat2.h>
 #include <sched.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -20,6 +21,8 @@
 #include "base/path.h"
 #include "base/raw.h"
 #include "lib/probe.h"
+
+#define GET_USER_NAMESPACE _IO(0xff, 9)	/* PIDFD_GET_USER_NAMESPACE, which headers do not have yet */
 
 int idmap_clone_tree(const char *path, dev_t dev, ino_t ino, struct ward_err *e)
 {
@@ -61,22 +64,26 @@ static int write_map(long pid, const char *file, unsigned inside, unsigned outsi
 static int make_user_ns(uid_t owner_uid, gid_t owner_gid, uid_t host_uid, gid_t host_gid)
 {
 	static char stack[1024] __attribute__((aligned(16)));
-	struct clone_child child = { .flags = CLONE_NEWUSER | CLONE_VM, .stack = stack,
-				     .stack_bytes = sizeof(stack), .main = do_nothing, .quiet = true };
-	char path[64];
-	int r, ns_fd;
+	struct clone_child child = { .flags = CLONE_NEWUSER | CLONE_VM | CLONE_PIDFD, .stack = stack,
+				     .stack_bytes = sizeof(stack), .main = do_nothing, .quiet = true, .pid_fd = -1 };
 	long pid = clone_start(&child);
+	auto_fd pid_fd = child.pid_fd, ns_fd = -1;
+	char path[64];
+	int r;
 
 	if (pid < 0)
 		return (int)pid;
+	ns_fd = ioctl(pid_fd, GET_USER_NAMESPACE);	/* faster than a path, from Linux 6.11 on and while the process lives */
 	r = write_map(pid, "uid_map", owner_uid, host_uid);
 	if (r == 0)
 		r = write_map(pid, "gid_map", owner_gid, host_gid);
 	if (r < 0)
 		return r;
+	if (ns_fd >= 0)
+		return take_fd(&ns_fd);
 	snprintf(path, sizeof(path), "/proc/%ld/ns/user", pid);
 	ns_fd = open(path, O_RDONLY | O_CLOEXEC);
-	return ns_fd < 0 ? -errno : ns_fd;
+	return ns_fd < 0 ? -errno : take_fd(&ns_fd);
 }
 
 int idmap_apply(int tree_fd, uid_t owner_uid, gid_t owner_gid, uid_t host_uid, gid_t host_gid)

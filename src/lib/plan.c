@@ -208,7 +208,10 @@ int plan_compile(const struct spec *s, const struct plan_system *system, struct 
 	p->spec = s;
 	p->workspace = strdup(s->workspace);
 	store_new_id(p->run_id, sizeof(p->run_id));
-	facts_read(&p->facts);
+	if (system)
+		p->facts = system->facts;
+	else
+		facts_read(&p->facts);
 	if (any_limit(&s->policy))
 		p->facts.cgroup = cgroup_probe();
 	for (size_t i = 0; i < s->notes.len; i++)
@@ -216,7 +219,7 @@ int plan_compile(const struct spec *s, const struct plan_system *system, struct 
 	choose_rung(p);
 	r = p->workspace ? 0 : ward_fail(e, ENOMEM, "out of memory");
 	if (r == 0 && !system)
-		r = plan_system_read(&p->own_system, e);
+		r = plan_system_read(&p->facts, &p->own_system, e);
 	p->system = system ? system : p->own_system;
 	if (r == 0 && p->rung == RUNG_LANDLOCK)
 		r = rung_check(p, e);

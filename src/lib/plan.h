@@ -73,10 +73,11 @@ struct plan_system {
 	struct plan_mount *mounts;
 	size_t mount_count, mount_cap;
 	struct strv strings;
+	struct facts facts;
 };
 
-/* Reads tables/root.def against the host. The caller frees with plan_system_free(). */
-must_check int plan_system_read(struct plan_system **ret_system, struct ward_err *e);
+/* Reads tables/root.def against the host, and keeps the facts with it. The caller frees with plan_system_free(). */
+must_check int plan_system_read(const struct facts *facts, struct plan_system **ret_system, struct ward_err *e);
 void plan_system_free(struct plan_system *system);
 
 enum rung { RUNG_LANDLOCK, RUNG_NAMESPACES };

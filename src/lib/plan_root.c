@@ -57,32 +57,40 @@ struct mount_list {
 	struct strv *strings;
 };
 
-/* Appends a mount; texts are copied. Returns it (valid until the next one) or NULL: out of memory. */
-static struct plan_mount *add_mount(const struct mount_list *list, enum mount_kind kind, const char *source,
-				    const char *target)
+/* Appends a mount of texts that outlive the list. Returns it (valid until the next one) or NULL: out of memory. */
+static struct plan_mount *add_lasting(const struct mount_list *list, enum mount_kind kind, const char *source,
+				      const char *target)
 {
 	size_t n = *list->count;
 	struct plan_mount *m = *list->mounts;
 
 	if (n == *list->cap) {
-		m = reallocarray(*list->mounts, n ? 2 * n : 8, sizeof(*m));
+		m = reallocarray(*list->mounts, n ? 2 * n : 32, sizeof(*m));
 		if (!m)
 			return NULL;
 		*list->mounts = m;
-		*list->cap = n ? 2 * n : 8;
+		*list->cap = n ? 2 * n : 32;
 	}
 	m += n;
-	*m = (struct plan_mount){ .kind = kind, .tree_fd = -1 };
-	if (source)
-		strv_add(list->strings, source);
-	strv_add(list->strings, target);
-	if (list->strings->failed)
-		return NULL;
-	m->target = list->strings->items[list->strings->len - 1];
-	if (source)
-		m->source = list->strings->items[list->strings->len - 2];
+	*m = (struct plan_mount){ .kind = kind, .tree_fd = -1, .source = source, .target = target };
 	++*list->count;
 	return m;
+}
+
+static const char *copy_text(const struct mount_list *list, const char *text)
+{
+	strv_add(list->strings, text);
+	return list->strings->failed ? NULL : list->strings->items[list->strings->len - 1];
+}
+
+/* The same of texts that are copied. */
+static struct plan_mount *add_mount(const struct mount_list *list, enum mount_kind kind, const char *source,
+				    const char *target)
+{
+	const char *to = copy_text(list, target);
+	const char *from = source == target ? to : source ? copy_text(list, source) : NULL;
+
+	return to && (from || !source) ? add_lasting(list, kind, from, to) : NULL;
 }
 
 static struct mount_list plan_list(struct plan *p)
@@ -149,15 +157,25 @@ static int add_host_entry(const struct mount_list *list, int dir_fd, const char 
 static bool etc_wants(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(etc_rows); i++) {
-		size_t n = strlen(etc_rows[i]);
+		size_t n;
 
 		if (etc_rows[i][0] != name[0])
 			continue;
+		n = strlen(etc_rows[i]);
 		if (etc_rows[i][n - 1] == '*' ? strncmp(etc_rows[i], name, n - 1) == 0
 					      : strcmp(etc_rows[i], name) == 0)
 			return true;
 	}
 	return false;
+}
+
+#define ETC_PATH_BYTES 512	/* a directory's entry has at most 255, a row of the table fewer */
+
+/* A formatted one would cost more than all else that is done for an entry. */
+static const char *in_etc(char path[ETC_PATH_BYTES], const char *name)
+{
+	stpcpy(stpcpy(path, "/etc/"), name);
+	return path;
 }
 
 /* Adds what the table names of these entries of /etc. */
@@ -167,13 +185,12 @@ static int add_entries(const struct mount_list *list, int etc_fd, const char *en
 
 	for (size_t at = 0; at < n && r == 0;) {
 		const struct dirent64 *entry = (const void *)(entries + at);
-		char path[512];
+		char path[ETC_PATH_BYTES];
 
 		at += entry->d_reclen;
 		if (entry->d_name[0] == '.' || !etc_wants(entry->d_name))
 			continue;
-		snprintf(path, sizeof(path), "/etc/%s", entry->d_name);
-		r = add_host_entry(list, etc_fd, entry->d_name, path);
+		r = add_host_entry(list, etc_fd, entry->d_name, in_etc(path, entry->d_name));
 	}
 	return r;
 }
@@ -181,8 +198,8 @@ static int add_entries(const struct mount_list *list, int etc_fd, const char *en
 static int add_etc(const struct mount_list *list)
 {
 	auto_fd etc = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	char entries[16384] __attribute__((aligned(8)));	/* enough for most in one call */
-	char path[512];
+	char entries[8192] __attribute__((aligned(8)));	/* enough for most in one call */
+	char path[ETC_PATH_BYTES];
 	ssize_t n;
 	int r = 0;
 
@@ -193,8 +210,7 @@ static int add_etc(const struct mount_list *list)
 	for (size_t i = 0; i < ARRAY_LEN(etc_rows) && r == 0; i++) {
 		if (!strchr(etc_rows[i], '/'))
 			continue;
-		snprintf(path, sizeof(path), "/etc/%s", etc_rows[i]);
-		r = add_host_entry(list, etc, etc_rows[i], path);
+		r = add_host_entry(list, etc, etc_rows[i], in_etc(path, etc_rows[i]));
 	}
 	return r;
 }
@@ -208,7 +224,7 @@ static void size_tmpfs(const struct plan *p, struct plan_mount *m)
 	m->inodes = inodes->value != POLICY_NONE ? inodes->value : 0;
 }
 
-int plan_system_read(struct plan_system **ret_system, struct ward_err *e)
+int plan_system_read(const struct facts *facts, struct plan_system **ret_system, struct ward_err *e)
 {
 	struct plan_system *system = calloc(1, sizeof(*system));
 	struct mount_list list;
@@ -217,6 +233,7 @@ int plan_system_read(struct plan_system **ret_system, struct ward_err *e)
 
 	if (!system)
 		return ward_fail(e, ENOMEM, "out of memory");
+	system->facts = *facts;
 	list = (struct mount_list){ &system->mounts, &system->mount_count, &system->mount_cap, &system->strings };
 	for (size_t i = 0; i < ARRAY_LEN(root_rows) && r == 0; i++) {
 		const struct root_row *row = &root_rows[i];
@@ -224,7 +241,7 @@ int plan_system_read(struct plan_system **ret_system, struct ward_err *e)
 		if (row->kind == ROOT_TREE) {
 			r = add_host_entry(&list, AT_FDCWD, row->path, row->path);
 		} else if (row->kind == ROOT_FILE) {
-			m = add_mount(&list, MOUNT_FILE, row->text, row->path);
+			m = add_lasting(&list, MOUNT_FILE, row->text, row->path);
 			r = m ? 0 : -ENOMEM;
 			if (m)
 				m->mode = row->mode;
@@ -232,7 +249,7 @@ int plan_system_read(struct plan_system **ret_system, struct ward_err *e)
 	}
 	if (r == 0)
 		r = add_etc(&list);
-	if (r == 0 && (!add_mount(&list, MOUNT_PROC, NULL, "/proc") || !add_mount(&list, MOUNT_DEV, NULL, "/dev")))
+	if (r == 0 && (!add_lasting(&list, MOUNT_PROC, NULL, "/proc") || !add_lasting(&list, MOUNT_DEV, NULL, "/dev")))
 		r = -ENOMEM;
 	if (r < 0) {
 		plan_system_free(system);
@@ -265,7 +282,7 @@ int plan_add_private(struct plan *p, struct ward_err *e)
 			continue;
 		if (plan_keeps_home(p) && strcmp(row->path, PLAN_HOME) == 0)
 			continue;
-		m = add_mount(&list, row->kind == ROOT_LINK ? MOUNT_LINK : MOUNT_TMPFS, row->text, row->path);
+		m = add_lasting(&list, row->kind == ROOT_LINK ? MOUNT_LINK : MOUNT_TMPFS, row->text, row->path);
 		if (!m)
 			return ward_fail(e, ENOMEM, "out of memory");
 		if (m->kind != MOUNT_TMPFS)

@@ -17,6 +17,7 @@
 #include "base/clone.h"
 #include "base/io.h"
 #include "base/path.h"
+#include "base/raw.h"
 #include "engine/native/native.h"
 #include "lib/probe.h"
 
@@ -51,14 +52,6 @@ int native_explain_child(const struct native_child *c, struct ward_err *e)
 		  c->failed_error < 0 ? strerror(code) : "the sandbox's first process was killed");
 	ward_wrap(e, "building the sandbox (stage %s)", c->failed_stage ? c->failed_stage : "clone");
 	return ward_remedy(e, "%s", probe_step_remedy(code));
-}
-
-void native_expected_ids(struct plan_ids *ids)
-{
-	struct facts f;
-
-	facts_read(&f);
-	plan_expected_ids(&f, ids);
 }
 
 /* The kernel's own directory first: nothing that a policy gives lies there. */
@@ -120,14 +113,14 @@ static bool host_is_idle(int cpu_count)
 /* Where the child and its helper work: beside us if there are idle processors, else in turn. */
 static void choose_cpus(struct native_child *c)
 {
-	int here = sched_getcpu();
+	unsigned here = 0;
 
-	if (sched_getaffinity(0, sizeof(c->cpus), &c->cpus) < 0 || CPU_COUNT(&c->cpus) < 2 || here < 0 ||
-	    !host_is_idle(CPU_COUNT(&c->cpus)))
+	if (sched_getaffinity(0, sizeof(c->cpus), &c->cpus) < 0 || CPU_COUNT(&c->cpus) < 2 ||
+	    raw_call(SYS_getcpu, &here, 0, 0) < 0 || !host_is_idle(CPU_COUNT(&c->cpus)))
 		return;
 	c->apart = true;
 	c->here = c->others = c->cpus;
-	CPU_CLR((size_t)here, &c->others);
+	CPU_CLR(here, &c->others);
 	CPU_XOR(&c->here, &c->cpus, &c->others);
 	if (CPU_COUNT(&c->cpus) > 2) {
 		c->here = c->others;	/* a third one for the helper, which need not wait for us */

@@ -132,8 +132,7 @@ void native_give_system(struct running *run, const struct plan_system *system);
 long native_wait_byte(struct native_child *c);
 /* Ends a child that was launched and is not wanted. */
 void native_discard(struct running *run);
-/* Whom the agent would be, and what the root would be built over, if the policy has no say. */
-void native_expected_ids(struct plan_ids *ids);
+/* What the root would be built over, if the policy has no say. */
 const char *native_choose_base(const struct plan *p);
 /* Why the child ended before it said hello: its last words are in its memory. */
 int native_explain_child(const struct native_child *c, struct ward_err *e);
@@ -156,6 +155,7 @@ long native_guards(struct native_child *c);
 long native_pivot(struct native_child *c);
 long native_net_begin(struct native_child *c);
 long native_net_enter(struct native_child *c);
+long native_net_open(struct native_child *c);
 long native_end_helper(struct native_child *c);
 /* In the child, right behind pivot_root(".", "."): nothing but the new root stays, when native_end_helper() has come back. */
 long native_leave_old_root(struct native_child *c);

@@ -28,12 +28,14 @@ static void native_prelaunch(struct running *run, struct plan_system **ret_syste
 {
 	struct ward_err later = { 0 };	/* whatever is wrong is found and said again by native_start() */
 	struct plan_ids ids;
+	struct facts facts;
 
 	if (is_born_in_cgroup())
 		return;
-	native_expected_ids(&ids);
+	facts_read(&facts);
+	plan_expected_ids(&facts, &ids);
 	if (native_launch(run, &ids, native_choose_base(NULL), -1, &later) < 0 ||
-	    plan_system_read(ret_system, &later) < 0)
+	    plan_system_read(&facts, ret_system, &later) < 0)
 		native_discard(run);
 	else
 		native_give_system(run, *ret_system);
