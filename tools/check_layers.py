@@ -17,6 +17,8 @@ MAY = {
     'policy': {'base'},
     'lib': {'base', 'policy'},
     **{part: {'base', 'policy', 'lib'} for part in PARTS},
+    'creds': {'base', 'policy', 'lib'},
+    'gateway': {'base', 'policy', 'lib', 'creds'},
     'daemon': {'base', 'policy', 'lib'} | PARTS,
     'api': {'base', 'policy', 'lib'},
     'cli': {'base', 'policy', 'lib', 'api'} | PARTS,
@@ -28,6 +30,7 @@ SHARED = {
     'guest/image.h': {'lib', 'engine'},     # the bytes of ward-init, which ward carries
     'gateway/rules.h': {'lib'},             # pure: the plan compiles the rules that the gateway decides by
     'gateway/upstream.h': {'lib'},          # pure: the plan reads the proxy's URL
+    'creds/protocol.h': {'lib', 'cli'},     # what supervisor and ward-secrets say to each other
     'gateway/protocol.h': {'lib'},          # what supervisor and gateway say to each other
 }
 

@@ -22,7 +22,7 @@
 #define MEMORY_BYTES (256UL << 20)	/* what programs inside make it hold; then their connections break */
 #define VALUES_MAX 4
 
-enum { FRONT = 1 << PROC_FRONT, DIAL = 1 << PROC_DIAL };
+enum { FRONT = 1 << PROC_FRONT, DIAL = 1 << PROC_DIAL, KEYS = 1 << PROC_KEYS };
 
 struct row {
 	unsigned procs;
@@ -129,7 +129,7 @@ static int landlock(enum proc p, struct ward_err *e)
 	if (version < 1)
 		return 0;
 	rules.files = file_rights(version);
-	rules.net = version >= 4 ? NET_BIND | (p == PROC_FRONT ? NET_CONNECT : 0) : 0;
+	rules.net = version >= 4 ? NET_BIND | (p == PROC_DIAL ? 0 : NET_CONNECT) : 0;
 	rules.scoped = version >= 6 ? SCOPE_ABSTRACT | SCOPE_SIGNAL : 0;
 	fd = (int)syscall(SYS_landlock_create_ruleset, &rules, size, 0);
 	if (fd < 0 || syscall(SYS_landlock_restrict_self, fd, 0) < 0)

@@ -22,10 +22,11 @@
 #include "lib/guard_internal.h"
 #include "lib/idmap.h"
 #include "lib/limits.h"
-#include "lib/plan_creds.h"
 #include "lib/plan_root.h"
 #include "lib/profile.h"
+#include "lib/program.h"
 #include "lib/rung.h"
+#include "lib/secrets.h"
 #include "lib/store.h"
 
 static int do_nothing(void *unused)
@@ -94,13 +95,16 @@ static int protect_programs(struct guard_root *g, struct ward_err *e)
 	if (n <= 0)
 		return ward_fail_errno(e, "cannot find ward's own file");
 	self[n] = '\0';
-	for (size_t i = 0; r == 0 && i <= EGRESS_PLACES; i++) {
+	for (size_t i = 0; r == 0; i++) {
+		const char *place = i < EGRESS_PLACES ? egress_places[i] : program_place(i - EGRESS_PLACES);
 		auto_free char *dir = path_join(self, "..");
-		auto_free char *file = i == EGRESS_PLACES ? strdup(self) : dir ? path_join(dir, egress_places[i]) : NULL;
+		auto_free char *file = !place ? strdup(self) : dir ? path_join(dir, place) : NULL;
 
 		if (!file)
 			return ward_fail(e, ENOMEM, "out of memory");
 		r = guard_protect_place(g, file, false, e);
+		if (!place)
+			break;
 	}
 	return r;
 }
@@ -179,16 +183,11 @@ static int fill_net(struct plan *p, struct ward_err *e)
 	return plan_net_fill(&p->spec->policy, &p->net, e);
 }
 
-static int check_creds(struct plan *p, struct ward_err *e)
-{
-	return plan_creds_check(&p->spec->policy, e);
-}
-
 static int fill_plan(struct plan *p, struct ward_err *e)
 {
 	static int (*const steps[])(struct plan *, struct ward_err *) = {
 		plan_add_policy_mounts, plan_add_programs, plan_choose_ids, plan_add_volumes, limits_assign, plan_add_private,
-		plan_order_mounts, plan_make_points, check_cwd, add_guards, plan_add_git, plan_make_env, fill_net, check_creds,
+		plan_order_mounts, plan_make_points, check_cwd, add_guards, plan_add_git, plan_make_env, fill_net, plan_add_creds,
 	};
 	int r = 0;
 
@@ -248,6 +247,7 @@ void plan_free(struct plan *p)
 		close(p->lock_fds[i]);
 	free(p->lock_fds);
 	plan_system_free(p->own_system);
+	secrets_end(p->secrets);
 	plan_net_clear(&p->net);
 	free(p->mounts);
 	free(p->roots);

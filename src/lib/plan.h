@@ -97,6 +97,7 @@ struct plan {
 	struct guard_root *roots;	/* writable trees: the workspace first */
 	size_t root_count;
 	struct plan_net net;
+	struct secrets *secrets;	/* that fetches and renews them; owned; NULL: there are no grants, or nothing starts */
 	struct strv env;		/* NAME=VALUE, complete */
 	char *cwd;			/* inside */
 	char *workspace;		/* absolute, cleaned, resolved */

@@ -1,13 +1,16 @@
 /*
- * Credentials in a plan. In: the policy's grants. Out: what they need of the rest of the policy is there, or a refusal: a network
- * that lets the gateway see requests, names that are not taken twice.
+ * Credentials in a plan. In: the policy's grants. Out: placeholders in the environment inside, and ward-secrets running with the secrets;
+ * or a refusal: what a grant needs of the rest of the policy is not there, a name is taken twice, a secret cannot be had. Runs in the
+ * supervisor; nothing is fetched for a plan that is only looked at.
  */
-#include "lib/plan_creds.h"
-
 #include <errno.h>
 #include <string.h>
 
+#include "lib/plan_root.h"
+#include "lib/secrets.h"
 #include "policy/policy_grant.h"
+
+#define PLACEHOLDER_TEXT "(a placeholder)"
 
 static int check_names(const struct policy_grant *grants, size_t count, struct ward_err *e)
 {
@@ -26,30 +29,112 @@ static int check_names(const struct policy_grant *grants, size_t count, struct w
 	return 0;
 }
 
-int plan_creds_check(const struct policy *p, struct ward_err *e)
+/* A rule that says how it is to be passed keeps the gateway from seeing requests. */
+static int check_host(struct plan *p, size_t grant, const char *text, struct ward_err *e)
 {
-	struct policy_grant grants[GRANTS_MAX];
+	const struct rule *rule;
+	struct rules_match m;
+	struct host host;
+
+	if (strncmp(text, "*.", 2) == 0 || host_read(text, strlen(text), &host) != HOST_FINE)
+		return 0;
+	m = rules_match(p->net.rules, &host, 443);
+	if (m.rule < 0 || m.denied) {
+		if (p->net.rules->network != RULES_OPEN)
+			strv_addf(&p->notes, "credentials.grants[%zu]: %s:443 is not in network.egress_allowlist, so its secret is never used there",
+				  grant, text);
+		return 0;
+	}
+	rule = &p->net.rules->items[m.rule];
+	if (rule->moded && (rule->mode == RULE_SPLICE || rule->mode == RULE_TCP || rule->mode == RULE_HTTP)) {
+		ward_fail(e, EINVAL, "credentials.grants[%zu]: the rule for %s lets TLS pass unread, so no secret can be put in", grant, text);
+		return ward_remedy(e, "write mode: inspect in that rule of network.egress_allowlist, or leave its mode away");
+	}
+	return 0;
+}
+
+static int check_grants(struct plan *p, const struct policy_grant *grants, size_t count, struct ward_err *e)
+{
+	int r = check_names(grants, count, e);
+
+	for (size_t i = 0; r == 0 && i < count; i++)
+		for (size_t k = 0; r == 0 && k < grants[i].hosts.len; k++)
+			r = check_host(p, i, grants[i].hosts.items[k], e);
+	return r;
+}
+
+static void show_words(struct plan *p, const struct policy_grant *grants, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < grants[i].variables.len; k++)
+			plan_set_env(p, grants[i].variables.items[k], strlen(grants[i].variables.items[k]), PLACEHOLDER_TEXT);
+}
+
+/* The variables of the grants hold nothing but placeholders, whatever process.env says. */
+static int start(struct plan *p, const struct policy_grant *grants, size_t count, struct ward_err *e)
+{
+	auto_strv seen = { 0 }, words = { 0 }, shown = { 0 };
+	int r;
+
+	show_words(p, grants, count);
+	for (size_t i = 0; i < p->mount_count; i++)
+		if (p->mounts[i].kind == MOUNT_BIND && p->mounts[i].from_policy)
+			strv_add(&seen, p->mounts[i].source);
+	strv_add(&seen, p->workspace);
+	for (size_t i = 0; i < p->env.len; i++)
+		strv_add(&words, p->env.items[i]);
+	for (char *const *word = p->spec->argv; word && *word; word++)
+		strv_add(&words, *word);
+	if (seen.failed || words.failed)
+		return ward_fail(e, ENOMEM, "out of memory");
+	r = secrets_start(&p->spec->policy, &seen, &words, &p->secrets, &shown, e);
+	for (size_t i = 0; r == 0 && i < shown.len; i++)
+		plan_set_env(p, shown.items[i], strcspn(shown.items[i], "="), shown.items[i] + strcspn(shown.items[i], "=") + 1);
+	return r < 0 ? r : p->env.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
+}
+
+static int add_grants(struct plan *p, const struct policy_grant *grants, size_t count, struct ward_err *e)
+{
+	int r = check_grants(p, grants, count, e);
+
+	if (r == 0 && p->spec->starts)
+		return ward_fail(e, ENOTSUP, "credentials.grants: not yet supported by this build");
+	if (r == 0 && !p->spec->starts)
+		show_words(p, grants, count);
+	return r < 0 || !p->spec->starts ? r : start(p, grants, count, e);
+}
+
+int plan_add_creds(struct plan *p, struct ward_err *e)
+{
+	const struct policy *policy = &p->spec->policy;
+	struct policy_grant *grants;
 	size_t count = 0;
 	int r = 0;
 
-	if (p->cred_mode == CRED_MODE_NONE || !p->cred_grants.len)
+	if (!policy->cred_grants.len)
 		return 0;
-	if (p->net_mode == NET_MODE_NONE) {
+	if (policy->cred_mode == CRED_MODE_NONE) {
+		strv_addf(&p->notes, "credentials.mode is none: %zu grants are not in force", policy->cred_grants.len);
+		return 0;
+	}
+	if (policy->net_mode == NET_MODE_NONE) {
 		ward_fail(e, EINVAL, "credentials.grants: a secret is put in by the gateway, and network.mode is none");
 		return ward_remedy(e, "network.mode: restricted, with the grants' hosts in network.egress_allowlist; or credentials.mode: none");
 	}
-	if (p->cred_grants.len > GRANTS_MAX)
+	if (policy->cred_grants.len > GRANTS_MAX)
 		return ward_fail(e, E2BIG, "credentials.grants: more than %d grants", GRANTS_MAX);
-	for (; r == 0 && count < p->cred_grants.len; count += r == 0) {
-		r = policy_grant_read(p->cred_grants.items[count], &grants[count], e);
+	grants = calloc(policy->cred_grants.len, sizeof(*grants));
+	if (!grants)
+		return ward_fail(e, ENOMEM, "out of memory");
+	for (; r == 0 && count < policy->cred_grants.len; count += r == 0) {
+		r = policy_grant_read(policy->cred_grants.items[count], &grants[count], e);
 		if (r < 0)
 			ward_wrap(e, "credentials.grants[%zu]", count);
 	}
 	if (r == 0)
-		r = check_names(grants, count, e);
+		r = add_grants(p, grants, count, e);
 	while (count)
 		policy_grant_clear(&grants[--count]);
-	if (r == 0)
-		r = ward_fail(e, ENOTSUP, "credentials.grants: not yet supported by this build");
+	free(grants);
 	return r;
 }

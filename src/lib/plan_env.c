@@ -48,8 +48,7 @@ static bool name_is(const char *line, const char *name, size_t n)
 	return strncmp(line, name, n) == 0 && line[n] == '=';
 }
 
-/* Sets NAME=VALUE, replacing what stands there. */
-static void set_env(struct plan *p, const char *name, size_t n, const char *value)
+void plan_set_env(struct plan *p, const char *name, size_t n, const char *value)
 {
 	for (size_t i = 0; i < p->env.len; i++)
 		if (name_is(p->env.items[i], name, n)) {
@@ -71,7 +70,7 @@ static void pass_prefix(struct plan *p, const char *prefix, size_t n)
 		size_t name = strcspn(*line, "=");
 
 		if (name >= n && (*line)[name] && strncmp(*line, prefix, n) == 0)
-			set_env(p, *line, name, *line + name + 1);
+			plan_set_env(p, *line, name, *line + name + 1);
 	}
 }
 
@@ -116,7 +115,7 @@ int plan_make_env(struct plan *p, struct ward_err *e)
 	if (p->spec->tty)
 		strv_add(&p->env, "TERM=xterm-256color");	/* unless the caller's says better */
 	for (const char *const *own = p->spec->own_env; own && *own; own++)
-		set_env(p, *own, strcspn(*own, "="), strchr(*own, '=') + 1);
+		plan_set_env(p, *own, strcspn(*own, "="), strchr(*own, '=') + 1);
 	for (size_t i = 0; i < wanted->len; i++) {
 		const char *item = wanted->items[i];
 		size_t n = strcspn(item, "=");
@@ -133,7 +132,7 @@ int plan_make_env(struct plan *p, struct ward_err *e)
 		if (value && strcmp(item, "TERM") == 0)
 			value = known_terminal(p, value);
 		if (value)
-			set_env(p, name, n, value);
+			plan_set_env(p, name, n, value);
 	}
 	return p->env.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }

@@ -37,5 +37,9 @@ must_check int plan_check_review(const struct plan *p, struct ward_err *e);
 char *plan_mount_beneath(const char *table, size_t n, const char *dir);
 /* The environment inside. */
 must_check int plan_make_env(struct plan *p, struct ward_err *e);
+/* Sets NAME (n characters) to a value, replacing what stands there. */
+void plan_set_env(struct plan *p, const char *name, size_t n, const char *value);
+/* Has the policy's secrets fetched and puts placeholders into the environment; for a plan that is only looked at, words that say so. */
+must_check int plan_add_creds(struct plan *p, struct ward_err *e);
 
 #endif

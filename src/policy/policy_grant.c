@@ -379,8 +379,6 @@ static void read_way(const struct node *map, struct policy_grant *g)
 	g->before = place ? strndup(header + strcspn(header, ":") + 2, (size_t)(place - header) - strcspn(header, ":") - 2) : NULL;
 	g->behind = copy(place ? place + 2 : NULL, failed);
 	failed->failed |= !g->header || !g->before;
-	for (char *c = g->header; c && *c; c++)
-		*c = (char)tolower((unsigned char)*c);
 }
 
 static void read_variables(const struct node *map, struct policy_grant *g)

@@ -17,7 +17,7 @@ struct policy_grant {
 	char *source;			/* behind the prefix: a variable, path, command line, key or URL */
 	struct strv hosts, methods, paths;	/* hosts canonical */
 	enum grant_way way;
-	char *header;			/* HEADER: the name, lower case; BASIC: "authorization" */
+	char *header;			/* HEADER: its name; else "Authorization" */
 	char *before, *behind;		/* HEADER: around the secret */
 	char *user;			/* BASIC */
 	char *parameter;		/* QUERY */

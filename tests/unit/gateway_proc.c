@@ -182,7 +182,7 @@ static const struct row {
 /* 0: as the row says; 1: not; 2: could not be confined. */
 static int in_child(enum proc p, const struct row *row)
 {
-	bool may = p == PROC_FRONT ? row->front : row->dial;
+	bool may = p == PROC_DIAL ? row->dial : row->front;	/* keys may what front may */
 	struct ward_err e = { 0 };
 	int status;
 	pid_t pid;

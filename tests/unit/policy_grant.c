@@ -75,7 +75,7 @@ static void test_ways(void **state)
 	parse(GRANT "source: 'env:KEY'}", &plain);
 	assert_int_equal(plain.from, GRANT_ENV);
 	assert_string_equal(plain.source, "KEY");
-	assert_string_equal(plain.header, "authorization");
+	assert_string_equal(plain.header, "Authorization");
 	assert_string_equal(plain.before, "Bearer ");
 	assert_string_equal(plain.behind, "");
 	assert_string_equal(plain.variables.items[0], "KEY");
@@ -84,7 +84,7 @@ static void test_ways(void **state)
 
 	parse(GRANT "source: 'file:/k', header: 'X-Api-Key: <{}>', as: K, ttl_seconds: 5, max_uses: 3}", &header);
 	assert_int_equal(header.from, GRANT_FILE);
-	assert_string_equal(header.header, "x-api-key");
+	assert_string_equal(header.header, "X-Api-Key");
 	assert_string_equal(header.before, "<");
 	assert_string_equal(header.behind, ">");
 	assert_string_equal(header.variables.items[0], "K");

@@ -1,0 +1,170 @@
+/*
+ * The scanner's database. In: every secret and every placeholder. Out: one serialised vectorscan database of all their forms. The compiler
+ * copies what it is given all over its heap, so it runs in a child of its own, which ends when it has written the result: no such
+ * copy outlives it. ward-keys needs the small part of vectorscan that only looks.
+ */
+#include "creds/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <hs/hs_compile.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "base/io.h"
+#include "creds/forms.h"
+
+#define PATTERNS_MAX (GRANTS_MAX * GRANT_VALUES * 2 * FORMS)
+
+struct pattern {
+	uint32_t id, bytes;
+};
+
+/* Hands out (id, length, bytes) of each form. */
+static bool emit_forms(scanner_emit *emit, void *to, uint32_t id, const uint8_t *bytes, size_t n, uint8_t *room)
+{
+	bool fine = true;
+
+	for (unsigned f = 0; fine && f < FORMS; f++) {
+		struct pattern p = { .id = id | f, .bytes = (uint32_t)form_write((enum form)f, bytes, n, room) };
+
+		if (p.bytes)
+			fine = emit(to, &p, sizeof(p)) && emit(to, room, p.bytes);
+	}
+	explicit_bzero(room, FORM_ROOM(n));
+	return fine;
+}
+
+bool scanner_texts(struct keeper *k, scanner_emit *emit, void *to)
+{
+	uint8_t *room = safe_take(&k->safe, FORM_ROOM(SECRET_MOST));
+	bool fine = room;
+
+	for (size_t i = 0; fine && i < k->count; i++) {
+		struct kept *g = k->kept[i];
+
+		for (size_t v = 0; fine && v < g->secret.count; v++)
+			fine = emit_forms(emit, to, PATTERN_ID(i, v, 0, 0), g->secret.values[v], g->secret.bytes[v], room);
+		for (size_t v = 0; fine && v < GRANT_VALUES && g->shown[v]; v++)
+			fine = emit_forms(emit, to, PATTERN_ID(i, v, 1, 0), g->shown[v], g->shown_bytes[v], room);
+	}
+	safe_give(&k->safe, room);
+	return fine;
+}
+
+static bool write_to(void *fd, const void *bytes, size_t n)
+{
+	return io_write_all(*(int *)fd, bytes, n) == 0;
+}
+
+/* -- the child */
+
+static int read_patterns(int fd, const char **texts, size_t *bytes, unsigned *ids, unsigned *flags)
+{
+	unsigned count = 0;
+	struct pattern p;
+	auto_buf all = { 0 };
+	size_t at = 0;
+
+	if (io_read_all(fd, 64 * 1024 * 1024, &all) < 0)
+		return -1;
+	while (at + sizeof(p) <= all.len && count < PATTERNS_MAX) {
+		memcpy(&p, all.data + at, sizeof(p));
+		at += sizeof(p);
+		if (p.bytes > all.len - at)
+			return -1;
+		texts[count] = all.data + at;
+		bytes[count] = p.bytes;
+		ids[count] = p.id;
+		flags[count++] = 0;
+		at += p.bytes;
+	}
+	all = (struct buf){ 0 };	/* lives until the end of this process */
+	return (int)count;
+}
+
+static int compile_child(int in_fd, int out_fd)
+{
+	const char **texts = calloc(PATTERNS_MAX, sizeof(*texts));
+	size_t *bytes = calloc(PATTERNS_MAX, sizeof(*bytes)), n = 0;
+	unsigned *ids = calloc(PATTERNS_MAX, sizeof(*ids)), *flags = calloc(PATTERNS_MAX, sizeof(*flags));
+	hs_compile_error_t *error = NULL;
+	hs_database_t *db = NULL;
+	char *serial = NULL;
+	int count = texts && bytes && ids && flags ? read_patterns(in_fd, texts, bytes, ids, flags) : -1;
+
+	if (count <= 0 || hs_compile_lit_multi(texts, flags, ids, bytes, (unsigned)count, HS_MODE_BLOCK, NULL, &db, &error) != HS_SUCCESS ||
+	    hs_serialize_database(db, &serial, &n) != HS_SUCCESS)
+		return 1;
+	return io_write_all(out_fd, serial, n) < 0;
+}
+
+static int read_result(struct keeper *k, int fd, uint8_t **ret, size_t *ret_n)
+{
+	uint8_t *all = safe_take(&k->safe, KEYS_FRAME_MAX);
+	size_t n = 0, room = KEYS_FRAME_MAX;
+
+	while (!all && room > 16384) {
+		room /= 2;
+		all = safe_take(&k->safe, room);
+	}
+	while (all && n < room) {
+		ssize_t got = read(fd, all + n, room - n);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		n += (size_t)got;
+	}
+	if (!all || !n || n == room) {
+		safe_give(&k->safe, all);
+		return -ENOMEM;
+	}
+	*ret = all;
+	*ret_n = n;
+	return 0;
+}
+
+int scanner_compile(struct keeper *k, uint8_t **ret, size_t *ret_n, struct ward_err *e)
+{
+	int in[2], out[2], r, status = 1;
+	struct rlimit no_core = { 0 };
+	pid_t pid;
+
+	if (pipe2(in, O_CLOEXEC) < 0)
+		return ward_fail_errno(e, "cannot make a pipe");
+	if (pipe2(out, O_CLOEXEC) < 0) {
+		close(in[0]);
+		close(in[1]);
+		return ward_fail_errno(e, "cannot make a pipe");
+	}
+	pid = fork();
+	if (pid == 0) {
+		setrlimit(RLIMIT_CORE, &no_core);
+		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+		close(in[1]);
+		close(out[0]);
+		_exit(compile_child(in[0], out[1]));
+	}
+	close(in[0]);
+	close(out[1]);
+	r = pid < 0 ? -errno : scanner_texts(k, write_to, &in[1]) ? 0 : -ENOMEM;
+	close(in[1]);
+	if (r == 0)
+		r = read_result(k, out[0], ret, ret_n);
+	close(out[0]);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (r == 0 && status) {
+		safe_give(&k->safe, *ret);
+		r = -EIO;
+	}
+	if (r < 0) {
+		ward_fail(e, -r, "the patterns of the secrets could not be made");
+		return ward_remedy(e, "ulimit -l 2048 if there are many or long secrets");
+	}
+	return 0;
+}

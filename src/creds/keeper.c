@@ -1,0 +1,220 @@
+/*
+ * The secrets of one sandbox, from the first fetch to the last use. In: grants. Out: values in locked memory, placeholders, and the order to
+ * ward-keys what it may use until when. A value lives for its ttl or its lease, whichever is shorter; before that its source is
+ * asked again. One that cannot be renewed runs out and is not used any more. Runs in ward-secrets.
+ */
+#include "creds/keeper.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/io.h"
+#include "creds/placeholder.h"
+
+#define RETRY_MS 10000
+
+static void drop(struct keeper *k, struct kept *g)
+{
+	if (!g)
+		return;
+	secret_forget(&k->safe, &g->secret);
+	for (size_t i = 0; i < GRANT_VALUES; i++)
+		free(g->shown[i]);
+	policy_grant_clear(&g->grant);
+	free(g->line);
+	free(g);
+}
+
+static struct source_place place_of(struct keeper *k)
+{
+	return (struct source_place){ .safe = &k->safe, .seen = &k->seen, .program_dir_fd = k->program_dir_fd };
+}
+
+static int make_placeholder(struct kept *g, size_t i, struct ward_err *e)
+{
+	size_t n = g->secret.bytes[i], same = 0;
+	auto_free uint8_t *random = malloc(n);
+	uint8_t *shown = malloc(n + 1);
+
+	g->shown[i] = shown;
+	g->shown_bytes[i] = n;
+	if (!shown || !random || getrandom(random, n, 0) != (ssize_t)n)
+		return ward_fail(e, ENOMEM, "cannot make a placeholder");
+	placeholder_write(g->secret.values[i], n, random, shown);
+	shown[n] = '\0';
+	for (size_t k = 0; k < n; k++)
+		same += shown[k] == g->secret.values[i][k];
+	if (n - same < 6)
+		return ward_fail(e, EINVAL, "the secret has too few letters and digits to be told from other text");
+	return 0;
+}
+
+/* How long the value counts, and when its source is asked again: a fifth of the time before, a minute at most. */
+static void set_times(struct kept *g, uint64_t now)
+{
+	uint64_t ttl = g->grant.ttl_ms, early;
+
+	if (g->secret.lease_ms && g->secret.lease_ms < ttl)
+		ttl = g->secret.lease_ms;
+	early = ttl / 5 < 60000 ? ttl / 5 : 60000;
+	g->expires_at_ms = now + ttl;
+	g->renew_at_ms = g->grant.from == GRANT_HANDED ? 0 : now + ttl - early;
+	g->told = false;
+}
+
+int keeper_add(struct keeper *k, const char *line, int fd, struct ward_err *e)
+{
+	struct source_place place = place_of(k);
+	struct kept *g = calloc(1, sizeof(*g));
+	int r = g ? policy_grant_read(line, &g->grant, e) : ward_fail(e, ENOMEM, "out of memory");
+
+	if (r == 0 && !(g->line = strdup(line)))
+		r = ward_fail(e, ENOMEM, "out of memory");
+	for (size_t i = 0; r == 0 && i < k->count; i++)
+		if (strcmp(k->kept[i]->grant.name, g->grant.name) == 0 && k->kept[i]->state != SECRET_REVOKED) {
+			r = ward_fail(e, EEXIST, "the sandbox has a grant %s already", g->grant.name);
+			ward_remedy(e, "take another name, or revoke that one first");
+		}
+	if (r == 0 && k->count == GRANTS_MAX)
+		r = ward_fail(e, E2BIG, "more than %d grants", GRANTS_MAX);
+	if (r == 0) {
+		if (fd >= 0)
+			g->grant.from = GRANT_HANDED;
+		r = fd >= 0 ? source_read(&place, &g->grant, fd, &g->secret, e) : source_fetch(&place, &g->grant, &g->secret, e);
+		if (r < 0)
+			ward_wrap(e, "the secret of grant %s", g->grant.name);
+	}
+	for (size_t i = 0; r == 0 && i < g->secret.count; i++)
+		r = make_placeholder(g, i, e);
+	if (r < 0) {
+		drop(k, g);
+		return r;
+	}
+	set_times(g, io_now_ms());
+	k->kept[k->count++] = g;
+	return 0;
+}
+
+int keeper_revoke(struct keeper *k, const char *name, struct ward_err *e)
+{
+	for (size_t i = 0; i < k->count; i++) {
+		struct kept *g = k->kept[i];
+
+		if (strcmp(g->grant.name, name) != 0 || g->state == SECRET_REVOKED)
+			continue;
+		g->state = SECRET_REVOKED;
+		g->renew_at_ms = 0;
+		keys_tell_revoked(k, i);
+		/* what was handed out must still not leak: it stays in the scanner, which was made already */
+		secret_forget(&k->safe, &g->secret);
+		return 0;
+	}
+	ward_fail(e, ENOENT, "the sandbox has no grant %.64s", name);
+	return ward_remedy(e, "ward secret ls shows those it has");
+}
+
+enum secret_state keeper_state(const struct kept *g, uint64_t now)
+{
+	if (g->state == SECRET_REVOKED)
+		return SECRET_REVOKED;
+	if (g->grant.max_uses != POLICY_NONE && g->uses >= g->grant.max_uses)
+		return SECRET_SPENT;
+	return now >= g->expires_at_ms ? SECRET_EXPIRED : SECRET_LIVE;
+}
+
+static void tell_failure(struct keeper *k, struct kept *g, const struct ward_err *why)
+{
+	struct keys_event event = { .kind = KEYS_EVENT_REFUSED };
+
+	if (g->told)
+		return;
+	g->told = true;
+	snprintf(event.grant, sizeof(event.grant), "%s", g->grant.name);
+	snprintf(event.detail, sizeof(event.detail), "could not be renewed: %.90s", why->why);
+	control_say(k, SECRETS_EVENT, 0, 0, &event, sizeof(event));
+}
+
+static void renew_one(struct keeper *k, size_t number, uint64_t now)
+{
+	struct source_place place = place_of(k);
+	struct kept *g = k->kept[number];
+	struct secret fresh;
+	struct ward_err e = { 0 };
+	bool changed;
+
+	if (source_fetch(&place, &g->grant, &fresh, &e) < 0) {
+		tell_failure(k, g, &e);
+		g->renew_at_ms = now + RETRY_MS;
+		return;
+	}
+	changed = !secret_equal(&fresh, &g->secret);
+	secret_forget(&k->safe, &g->secret);
+	g->secret = fresh;
+	set_times(g, io_now_ms());
+	if (changed)
+		keys_tell_scanner(k);
+	keys_tell_grant(k, number);
+}
+
+void keeper_renew(struct keeper *k, uint64_t now)
+{
+	for (size_t i = 0; i < k->count; i++)
+		if (k->kept[i]->renew_at_ms && now >= k->kept[i]->renew_at_ms)
+			renew_one(k, i, now);
+}
+
+uint64_t keeper_due(const struct keeper *k)
+{
+	uint64_t due = 0;
+
+	for (size_t i = 0; i < k->count; i++)
+		if (k->kept[i]->renew_at_ms && (!due || k->kept[i]->renew_at_ms < due))
+			due = k->kept[i]->renew_at_ms;
+	return due;
+}
+
+int keeper_check_words(const struct keeper *k, struct ward_err *e)
+{
+	for (size_t i = 0; i < k->count; i++)
+		for (size_t v = 0; v < k->kept[i]->secret.count; v++)
+			for (size_t w = 0; w < k->words.len; w++) {
+				const char *word = k->words.items[w];
+				size_t name = strcspn(word, "=");
+
+				if (!memmem(word, strlen(word), k->kept[i]->secret.values[v], k->kept[i]->secret.bytes[v]))
+					continue;
+				if (strv_has(&k->kept[i]->grant.variables, "") || name > 60 || !word[name])
+					ward_fail(e, EACCES, "the secret of grant %s stands in the command's own words", k->kept[i]->grant.name);
+				else
+					ward_fail(e, EACCES, "the secret of grant %s would be inside in the variable %.*s",
+						  k->kept[i]->grant.name, (int)name, word);
+				return ward_remedy(e, "take it out of process.env, --env and the command: the sandbox needs only the placeholder");
+			}
+	return 0;
+}
+
+void keeper_row(const struct kept *g, uint64_t now, struct secrets_row *ret)
+{
+	static const char *const from[] = { "env:", "file:", "cmd:", "keyring:", "", "handed over" };
+	auto_buf hosts = { 0 };
+
+	memset(ret, 0, sizeof(*ret));
+	snprintf(ret->name, sizeof(ret->name), "%s", g->grant.name);
+	snprintf(ret->source, sizeof(ret->source), "%s%.130s", from[g->grant.from], g->grant.from == GRANT_HANDED ? "" : g->grant.source);
+	if (g->grant.way == GRANT_QUERY)
+		snprintf(ret->place, sizeof(ret->place), "query %.60s", g->grant.parameter);
+	else if (g->grant.way == GRANT_SIGV4)
+		snprintf(ret->place, sizeof(ret->place), "sigv4 %.30s/%.30s", g->grant.region, g->grant.service);
+	else if (g->grant.way == GRANT_BASIC)
+		snprintf(ret->place, sizeof(ret->place), "basic %.60s", g->grant.user);
+	else
+		snprintf(ret->place, sizeof(ret->place), "header %.64s", g->grant.header);
+	for (size_t i = 0; i < g->grant.hosts.len; i++)
+		buf_printf(&hosts, "%s%s", i ? " " : "", g->grant.hosts.items[i]);
+	snprintf(ret->hosts, sizeof(ret->hosts), "%.255s", buf_text(&hosts));
+	ret->state = keeper_state(g, now);
+	ret->uses = g->uses;
+	ret->max_uses = g->grant.max_uses;
+	ret->expires_ms = ret->state == SECRET_LIVE ? g->expires_at_ms - now : 0;
+}

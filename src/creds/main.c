@@ -1,0 +1,223 @@
+/*
+ * ward-secrets: fetches the secrets of one sandbox, renews them, and hands them to ward-keys, which alone uses them. Started by the
+ * supervisor of a run whose policy has grants; found beside ward, never in PATH. It has the user's rights, because that is what
+ * reading a secret needs: files, programs, the keyring. It sees no byte from inside a sandbox. The supervisor itself never has a
+ * secret. When the supervisor's end of the socket is closed, it ends, and ward-keys with it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/io.h"
+#include "creds/keeper.h"
+
+#define SAFE_BYTES (2 * 1024 * 1024)
+
+void control_say(struct keeper *k, uint32_t op, int32_t code, uint64_t tag, const void *bytes, size_t n)
+{
+	struct secrets_message m = { .op = op, .code = code, .tag = tag };
+	union {
+		const void *in;
+		void *out;
+	} data = { .in = bytes };
+	struct iovec parts[] = { { .iov_base = &m, .iov_len = sizeof(m) }, { .iov_base = data.out, .iov_len = n } };
+	struct msghdr h = { .msg_iov = parts, .msg_iovlen = 2 };
+
+	(void)!sendmsg(k->control_fd, &h, MSG_NOSIGNAL | (op == SECRETS_EVENT ? MSG_DONTWAIT : 0));
+}
+
+static void say_error(struct keeper *k, uint64_t tag, const struct ward_err *e)
+{
+	auto_buf text = { 0 };
+
+	buf_add(&text, e->what, strlen(e->what) + 1);
+	buf_add(&text, e->why, strlen(e->why) + 1);
+	buf_add(&text, e->remedy, strlen(e->remedy) + 1);
+	control_say(k, SECRETS_ERROR, e->code, tag, text.data, text.failed ? 0 : text.len);
+}
+
+static void say_shown(struct keeper *k, const struct kept *g, uint64_t tag)
+{
+	for (size_t i = 0; i < g->secret.count && i < g->grant.variables.len; i++) {
+		auto_buf line = { 0 };
+
+		buf_printf(&line, "%s=%s", g->grant.variables.items[i], (const char *)g->shown[i]);
+		control_say(k, SECRETS_SHOWN, 0, tag, buf_text(&line), line.len + 1);
+	}
+}
+
+/* The policy's grants are all there: what was asked for at the start. */
+static void finish_start(struct keeper *k, uint64_t tag)
+{
+	struct ward_err e = { 0 };
+
+	if (keeper_check_words(k, &e) < 0) {
+		say_error(k, tag, &e);
+		return;
+	}
+	for (size_t i = 0; i < k->count; i++)
+		say_shown(k, k->kept[i], tag);
+	control_say(k, SECRETS_READY, 0, tag, NULL, 0);
+}
+
+static void list(struct keeper *k, uint64_t tag)
+{
+	struct secrets_row rows[GRANTS_MAX];
+	uint64_t now = io_now_ms();
+
+	while (k->keys_fd >= 0) {	/* its last counts */
+		struct pollfd ready = { .fd = k->keys_fd, .events = POLLIN };
+
+		if (poll(&ready, 1, 0) <= 0 || !keys_hear(k))
+			break;
+	}
+	for (size_t i = 0; i < k->count; i++)
+		keeper_row(k->kept[i], now, &rows[i]);
+	control_say(k, SECRETS_ROWS, 0, tag, rows, k->count * sizeof(*rows));
+}
+
+/* A grant of the policy (tag 0), or one more while the sandbox runs. */
+static void grant(struct keeper *k, const char *line, int fd, uint64_t tag)
+{
+	struct ward_err e = { 0 };
+
+	if (keeper_add(k, line, fd, &e) < 0) {
+		say_error(k, tag, &e);
+		return;
+	}
+	if (!tag)
+		return;
+	keys_tell_scanner(k);
+	keys_tell_grant(k, k->count - 1);
+	control_say(k, SECRETS_OK, 0, tag, k->kept[k->count - 1]->shown[0], k->kept[k->count - 1]->shown_bytes[0]);
+}
+
+static void obey(struct keeper *k, const struct secrets_message *m, const char *text, size_t n, const int *fds, size_t fd_count)
+{
+	struct ward_err e = { 0 };
+
+	switch ((enum secrets_op)m->op) {
+	case SECRETS_SEEN:
+		strv_add(&k->seen, text);
+		break;
+	case SECRETS_GRANT:
+		k->leaks = m->tag ? k->leaks : (uint32_t)m->code;
+		grant(k, text, fd_count ? fds[0] : -1, m->tag);
+		break;
+	case SECRETS_WORDS:
+		for (size_t at = 0; at < n; at += strlen(text + at) + 1)
+			strv_add(&k->words, text + at);
+		break;
+	case SECRETS_FETCH:
+		finish_start(k, m->tag);
+		break;
+	case SECRETS_KEYS:
+		if (fd_count == 2 && keys_start(k, fds[0], fds[1], &e) < 0)
+			control_say(k, SECRETS_EVENT, 0, 0,
+				    &(struct keys_event){ .kind = KEYS_EVENT_REFUSED, .detail = "ward-keys could not be started: no secret is used" },
+				    sizeof(struct keys_event));
+		break;
+	case SECRETS_LIST:
+		list(k, m->tag);
+		break;
+	case SECRETS_REVOKE:
+		if (keeper_revoke(k, text, &e) < 0)
+			say_error(k, m->tag, &e);
+		else
+			control_say(k, SECRETS_OK, 0, m->tag, NULL, 0);
+		break;
+	case SECRETS_OPS:
+	case SECRETS_SHOWN:
+	case SECRETS_READY:
+	case SECRETS_OK:
+	case SECRETS_ERROR:
+	case SECRETS_ROWS:
+	case SECRETS_EVENT:
+		break;
+	}
+}
+
+/* One message. False: the supervisor is gone. */
+static bool hear(struct keeper *k)
+{
+	static char bytes[SECRETS_MESSAGE_MAX + 1];
+	struct secrets_message m;
+	int fds[4];
+	size_t fd_count = 0;
+	ssize_t n = io_recv_fds(k->control_fd, bytes, SECRETS_MESSAGE_MAX, fds, 4, &fd_count);
+
+	if (n < (ssize_t)sizeof(m))
+		return n == -EINTR;
+	bytes[n] = '\0';
+	memcpy(&m, bytes, sizeof(m));
+	obey(k, &m, bytes + sizeof(m), (size_t)n - sizeof(m), fds, fd_count);
+	for (size_t i = 0; i < fd_count; i++)
+		close(fds[i]);
+	return true;
+}
+
+static int timeout(const struct keeper *k, uint64_t now)
+{
+	uint64_t due = keeper_due(k);
+
+	return !due ? -1 : due <= now ? 0 : due - now > 3600000 ? 3600000 : (int)(due - now);
+}
+
+static int prepare(struct keeper *k, struct ward_err *e)
+{
+	struct rlimit no_core = { 0 };
+	char self[4096];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n <= 0)
+		return ward_fail_errno(e, "cannot find ward-secrets' own file");
+	self[n] = '\0';
+	*strrchr(self, '/') = '\0';
+	k->program_dir_fd = open(self, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (k->program_dir_fd < 0 || setrlimit(RLIMIT_CORE, &no_core) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0) > 0)
+		return ward_fail_errno(e, "cannot protect ward-secrets");
+	return safe_open(&k->safe, SAFE_BYTES, e);
+}
+
+int main(void)
+{
+	static struct keeper k = { .control_fd = SECRETS_FD_CONTROL, .keys_fd = -1, .program_dir_fd = -1 };
+	struct ward_err e = { 0 };
+
+	if (fcntl(SECRETS_FD_CONTROL, F_GETFD) < 0) {
+		fprintf(stderr, "ward-secrets: started by ward run where the policy has grants; it does nothing alone\n");
+		return 2;
+	}
+	fcntl(SECRETS_FD_CONTROL, F_SETFD, FD_CLOEXEC);
+	signal(SIGPIPE, SIG_IGN);
+	if (prepare(&k, &e) < 0) {
+		say_error(&k, 0, &e);
+		return 125;
+	}
+	for (;;) {
+		struct pollfd polled[] = { { .fd = k.control_fd, .events = POLLIN }, { .fd = k.keys_fd, .events = POLLIN } };
+
+		if (poll(polled, 2, timeout(&k, io_now_ms())) < 0)
+			continue;
+		if (polled[1].revents && k.keys_fd >= 0)
+			keys_hear(&k);
+		if (polled[0].revents && !hear(&k))
+			break;
+		keeper_renew(&k, io_now_ms());
+	}
+	own_close_fd(&k.keys_fd);
+	safe_close(&k.safe);
+	if (k.keys_pid > 0) {
+		kill(k.keys_pid, SIGKILL);
+		while (waitpid(k.keys_pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	return 0;
+}

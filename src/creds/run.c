@@ -1,0 +1,186 @@
+/*
+ * Programs that give secrets. In: words. Out: what the program writes, into locked memory. Runs in ward-secrets with the user's rights and
+ * environment, outside of every sandbox. A program that a sandbox could have written is never taken, whatever PATH says; one that
+ * takes too long or writes too much is killed with everything it started in its session.
+ */
+#include "creds/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/io.h"
+#include "base/path.h"
+
+static bool is_program(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+static bool is_seen(const char *path, const struct strv *seen)
+{
+	for (size_t i = 0; i < seen->len; i++)
+		if (path_is_beneath(path, seen->items[i]))
+			return true;
+	return false;
+}
+
+/* The word's file; *shadowed: there was one that the sandbox can see. */
+static char *resolve(const char *candidate, const struct strv *seen, bool *shadowed)
+{
+	char *real = is_program(candidate) ? realpath(candidate, NULL) : NULL;
+
+	if (real && is_seen(real, seen)) {
+		*shadowed = true;
+		free(real);
+		return NULL;
+	}
+	return real;
+}
+
+int run_find(const char *word, const struct strv *seen, char **ret_path, struct ward_err *e)
+{
+	const char *path = getenv("PATH");
+	bool shadowed = false;
+
+	*ret_path = NULL;
+	if (*word == '/')
+		*ret_path = resolve(word, seen, &shadowed);
+	while (*word != '/' && !strchr(word, '/') && path && *path && !*ret_path) {
+		size_t n = strcspn(path, ":");
+		auto_free char *candidate = NULL;
+
+		if (*path == '/' && asprintf(&candidate, "%.*s/%s", (int)n, path, word) > 0)
+			*ret_path = resolve(candidate, seen, &shadowed);
+		path += n + (path[n] == ':');
+	}
+	if (*ret_path)
+		return 0;
+	if (shadowed) {
+		ward_fail(e, EACCES, "%.200s lies where the sandbox can see or change it", word);
+		return ward_remedy(e, "name a program outside of the workspace by its absolute path");
+	}
+	ward_fail(e, ENOENT, "there is no program %.200s", word);
+	return ward_remedy(e, "write its absolute path: PATH may be another one where ward runs");
+}
+
+static void child(const char *path, char *const *argv, int in_fd, int out_fd)
+{
+	sigset_t none;
+	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	setsid();
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (nothing < 0 || dup2(in_fd, 0) < 0 || dup2(out_fd, 1) < 0 || dup2(nothing, 2) < 0 || close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ||
+	    chdir("/") < 0)
+		_exit(125);
+	execv(path, argv);
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
+/* Everything that it writes, until the end; -ETIMEDOUT, -EFBIG. */
+static int take_output(int fd, uint64_t until, uint8_t *out, size_t room, size_t *ret_n)
+{
+	size_t n = 0;
+
+	for (;;) {
+		uint64_t now = io_now_ms();
+		struct pollfd ready = { .fd = fd, .events = POLLIN };
+		uint8_t more;
+		ssize_t got;
+
+		if (now >= until || (poll(&ready, 1, (int)(until - now)) == 0))
+			return -ETIMEDOUT;
+		got = n < room ? read(fd, out + n, room - n) : read(fd, &more, 1);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0) {
+			*ret_n = n;
+			return got < 0 ? -errno : 0;
+		}
+		if (n == room)
+			return -EFBIG;
+		n += (size_t)got;
+	}
+}
+
+static int wait_for(pid_t pid, uint64_t until)
+{
+	int status = 0;
+
+	for (;;) {
+		pid_t r = waitpid(pid, &status, WNOHANG);
+
+		if (r == pid)
+			return status;
+		if (r < 0 && errno != EINTR)
+			return 0;
+		if (io_now_ms() >= until)
+			return -1;
+		poll(NULL, 0, 5);
+	}
+}
+
+static int explain(int r, int status, const char *path, unsigned timeout_ms, struct ward_err *e)
+{
+	const char *name = strrchr(path, '/') + 1;
+
+	if (r == -ETIMEDOUT || (r == 0 && status == -1))
+		return ward_fail(e, ETIMEDOUT, "%.100s gave no secret within %u seconds", name, timeout_ms / 1000);
+	if (r == -EFBIG)
+		return ward_fail(e, EFBIG, "%.100s wrote more than a secret has", name);
+	if (r < 0)
+		return ward_fail(e, -r, "cannot read what %.100s writes: %s", name, strerror(-r));
+	if (WIFSIGNALED(status))
+		return ward_fail(e, EIO, "%.100s was killed by signal %d", name, WTERMSIG(status));
+	ward_fail(e, EIO, "%.100s failed with exit status %d", name, WEXITSTATUS(status));
+	return ward_remedy(e, "run it by hand to see why; what it writes to standard error is not shown here, it may hold the secret");
+}
+
+int run_program(const char *path, char *const *argv, const void *in, size_t in_bytes, unsigned timeout_ms, uint8_t *out, size_t room, size_t *ret_n,
+		struct ward_err *e)
+{
+	uint64_t until = io_now_ms() + timeout_ms;
+	int in_pipe[2], out_pipe[2], r, status = -1;
+	pid_t pid;
+
+	if (pipe2(in_pipe, O_CLOEXEC) < 0)
+		return ward_fail_errno(e, "cannot make a pipe");
+	if (pipe2(out_pipe, O_CLOEXEC) < 0) {
+		close(in_pipe[0]);
+		close(in_pipe[1]);
+		return ward_fail_errno(e, "cannot make a pipe");
+	}
+	pid = fork();
+	if (pid == 0)
+		child(path, argv, in_pipe[0], out_pipe[1]);
+	close(in_pipe[0]);
+	close(out_pipe[1]);
+	/* a pipe has room for a token; a program that reads none must not stop us */
+	if (pid > 0 && in_bytes && fcntl(in_pipe[1], F_SETFL, O_NONBLOCK) == 0)
+		(void)!write(in_pipe[1], in, in_bytes);
+	close(in_pipe[1]);
+	r = pid < 0 ? -errno : take_output(out_pipe[0], until, out, room, ret_n);
+	close(out_pipe[0]);
+	if (pid < 0)
+		return ward_fail(e, -r, "cannot start %.200s: %s", path, strerror(-r));
+	if (r == 0)
+		status = wait_for(pid, until);
+	if (r < 0 || status == -1) {
+		kill(-pid, SIGKILL);
+		kill(pid, SIGKILL);
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	return r < 0 || status ? explain(r, status, path, timeout_ms, e) : 0;
+}

@@ -1,0 +1,80 @@
+/*
+ * Locked memory. In: sizes. Out: pieces of one area that is locked (never in swap), left out of core dumps and empty in a forked
+ * child. First fit over granules of 64 bytes: there are few pieces, and they live long. Runs in ward-secrets and ward-keys, before
+ * they have a secret.
+ */
+#include "creds/safe.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define GRANULE 64
+#define LEAST (64 * 1024)
+
+int safe_open(struct safe *s, size_t at_most, struct ward_err *e)
+{
+	void *area = MAP_FAILED;
+	size_t n;
+
+	for (n = at_most; n >= LEAST; n /= 2) {
+		area = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (area == MAP_FAILED || mlock(area, n) == 0)
+			break;
+		munmap(area, n);
+		area = MAP_FAILED;
+	}
+	if (area == MAP_FAILED) {
+		ward_fail(e, ENOMEM, "no memory can be locked for secrets (%s)", strerror(errno));
+		return ward_remedy(e, "allow at least 64 KiB of locked memory: ulimit -l 64");
+	}
+	s->used = calloc(n / GRANULE, 1);
+	if (!s->used || madvise(area, n, MADV_DONTDUMP) < 0 || madvise(area, n, MADV_WIPEONFORK) < 0) {
+		free(s->used);
+		munmap(area, n);
+		return ward_fail_errno(e, "cannot protect the memory for secrets");
+	}
+	s->area = area;
+	s->bytes = n;
+	s->granules = n / GRANULE;
+	return 0;
+}
+
+void safe_close(struct safe *s)
+{
+	if (!s->area)
+		return;
+	explicit_bzero(s->area, s->bytes);
+	munmap(s->area, s->bytes);
+	free(s->used);
+	*s = (struct safe){ 0 };
+}
+
+void *safe_take(struct safe *s, size_t n)
+{
+	size_t need = n / GRANULE + 1, run = 0;
+
+	if (n > s->bytes)
+		return NULL;
+	for (size_t i = 0; i < s->granules; i++) {
+		run = s->used[i] ? 0 : run + 1;
+		if (run < need)
+			continue;
+		memset(s->used + i + 1 - need, 1, need);
+		s->used[i] = 2;
+		return s->area + (i + 1 - need) * GRANULE;
+	}
+	return NULL;
+}
+
+void safe_give(struct safe *s, void *p)
+{
+	size_t first = p ? (size_t)((unsigned char *)p - s->area) / GRANULE : 0, i = first;
+
+	if (!p)
+		return;
+	while (s->used[i] == 1)
+		i++;
+	explicit_bzero(p, (i + 1 - first) * GRANULE);
+	memset(s->used + first, 0, i + 1 - first);
+}

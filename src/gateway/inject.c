@@ -1,0 +1,216 @@
+/*
+ * Putting a secret in. In: a request's head and a grant. Out: the head without the grant's place, and the one that is sent. Whatever a
+ * program inside wrote into that place goes: it acts as whom the grant says, or not at all. Runs in ward-keys.
+ */
+#include "gateway/inject.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "creds/forms.h"
+
+bool inject_line(const uint8_t *head, const struct http_head *h, struct inject_line *ret)
+{
+	const char *at = (const char *)head, *end = memmem(at, h->len, "\r\n", 2), *query;
+
+	if (!end)
+		return false;
+	ret->line_len = (size_t)(end - at) + 2;
+	ret->method = at;
+	ret->method_len = h->method_len;
+	ret->target = at + h->method_len + 1;
+	if (ret->target >= end)
+		return false;
+	ret->target_len = (size_t)((const char *)memchr(ret->target, ' ', (size_t)(end - ret->target) + 1) - ret->target);
+	if (ret->target + ret->target_len > end || ret->target[0] != '/')
+		return false;
+	query = memchr(ret->target, '?', ret->target_len);
+	ret->path_len = query ? (size_t)(query - ret->target) : ret->target_len;
+	return true;
+}
+
+/* The target without the grant's parameter. */
+static void add_target(const struct policy_grant *g, const struct inject_line *l, struct buf *out)
+{
+	const char *at = l->target + l->path_len, *end = l->target + l->target_len;
+	size_t n = g && g->way == GRANT_QUERY ? strlen(g->parameter) : 0;
+	bool any = false;
+
+	if (!n) {
+		buf_add(out, l->target, l->target_len);
+		return;
+	}
+	buf_add(out, l->target, l->path_len);
+	for (at += at < end; at < end;) {
+		const char *next = memchr(at, '&', (size_t)(end - at));
+		size_t len = (size_t)((next ? next : end) - at);
+
+		if (len && !(len >= n && memcmp(at, g->parameter, n) == 0 && (len == n || at[n] == '='))) {
+			buf_puts(out, any ? "&" : "?");
+			buf_add(out, at, len);
+			any = true;
+		}
+		at += len + (next != NULL);
+	}
+}
+
+static bool is(const char *name, size_t n, const char *what)
+{
+	return n == strlen(what) && strncasecmp(name, what, n) == 0;
+}
+
+/* Whether a field is the grant's own place. */
+static bool is_place(const struct policy_grant *g, const char *name, size_t n)
+{
+	if (!g || g->way == GRANT_QUERY)
+		return false;
+	return is(name, n, g->header) || (g->way == GRANT_SIGV4 && is(name, n, "x-amz-security-token"));
+}
+
+static void read_sign(struct sigv4_request *sign, const char *name, size_t name_len, const char *value, size_t n)
+{
+	char lower[32];
+
+	while (n && (*value == ' ' || *value == '\t'))
+		value++, n--;
+	while (n && (value[n - 1] == ' ' || value[n - 1] == '\t'))
+		n--;
+	if (is(name, name_len, "authorization"))
+		sigv4_read(sign, value, n);
+	for (size_t i = 0; i < name_len && i < sizeof(lower); i++)
+		lower[i] = (char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] + 32 : name[i]);
+	if (name_len < sizeof(lower))
+		sigv4_read_field(sign, lower, name_len, value, n);
+}
+
+bool inject_base(const struct policy_grant *g, const uint8_t *head, const struct http_head *h, struct buf *ret, struct sigv4_request *sign)
+{
+	const char *at = (const char *)head, *end = at + h->len;
+	struct inject_line l;
+
+	if (sign)
+		*sign = (struct sigv4_request){ 0 };
+	if (!inject_line(head, h, &l))
+		return false;
+	buf_add(ret, l.method, l.method_len);
+	buf_puts(ret, " ");
+	add_target(g, &l, ret);
+	buf_puts(ret, " HTTP/1.1\r\n");
+	for (at += l.line_len; at < end;) {
+		const char *line_end = memmem(at, (size_t)(end - at), "\r\n", 2), *colon;
+
+		if (!line_end || line_end == at)
+			break;
+		colon = memchr(at, ':', (size_t)(line_end - at));
+		if (!colon)
+			return false;
+		if (sign)
+			read_sign(sign, at, (size_t)(colon - at), colon + 1, (size_t)(line_end - colon) - 1);
+		if (!is_place(g, at, (size_t)(colon - at)) && !is(at, (size_t)(colon - at), "accept-encoding"))
+			buf_add(ret, at, (size_t)(line_end - at) + 2);
+		at = line_end + 2;
+	}
+	buf_puts(ret, "Accept-Encoding: identity\r\n\r\n");
+	return !ret->failed;
+}
+
+/* What is put in, at the end of the target (QUERY) or of the fields. */
+static size_t write_place(const struct policy_grant *g, const uint8_t *const *values, const size_t *bytes, size_t count, const struct buf *base,
+			  const struct sigv4_request *sign, uint8_t *out, size_t room)
+{
+	size_t n = bytes[0], before = strlen(g->before), behind = strlen(g->behind), name = strlen(g->header), at = 0;
+	struct sigv4_key key = { .id = values[0], .id_len = bytes[0] };
+
+	if (room < 3 * n + name + before + behind + 512 + (g->user ? 2 * strlen(g->user) : 0) + (g->parameter ? strlen(g->parameter) : 0))
+		return 0;
+	switch (g->way) {
+	case GRANT_QUERY:
+		at = strlen(g->parameter);
+		memcpy(out, g->parameter, at);
+		out[at++] = '=';
+		return at + form_percent(values[0], n, out + at);
+	case GRANT_SIGV4:
+		if (count < 2)
+			return 0;
+		key.secret = values[1];
+		key.secret_len = bytes[1];
+		key.token = count > 2 ? values[2] : NULL;
+		key.token_len = count > 2 ? bytes[2] : 0;
+		return sigv4_sign(sign, &key, (const uint8_t *)base->data, base->len, (char *)out, room);
+	case GRANT_BASIC:
+		before = (size_t)snprintf((char *)out, room, "Authorization: Basic ");
+		name = strlen(g->user);
+		/* user:secret is put together behind where it is written encoded */
+		memcpy(out + room - (name + 1 + n), g->user, name);
+		out[room - (1 + n)] = ':';
+		memcpy(out + room - n, values[0], n);
+		at = before + form_base64(out + room - (name + 1 + n), name + 1 + n, out + before);
+		explicit_bzero(out + room - (name + 1 + n), name + 1 + n);
+		break;
+	case GRANT_HEADER:
+		memcpy(out, g->header, name);
+		memcpy(out + name, ": ", 2);
+		memcpy(out + name + 2, g->before, before);
+		at = name + 2 + before;
+		memcpy(out + at, values[0], n);
+		memcpy(out + at + n, g->behind, behind);
+		at += n + behind;
+		break;
+	}
+	memcpy(out + at, "\r\n", 2);
+	return at + 2;
+}
+
+size_t inject_write(const struct policy_grant *g, const uint8_t *const *values, const size_t *bytes, size_t count, const struct buf *base,
+		    const struct sigv4_request *sign, uint8_t *out, size_t room)
+{
+	const char *line_end = memmem(base->data, base->len, "\r\n", 2);
+	size_t at, put;
+
+	if (base->len > room)
+		return 0;
+	if (!g) {
+		memcpy(out, base->data, base->len);
+		return base->len;
+	}
+	if (!count || !line_end)
+		return 0;
+	/* behind the target, in front of " HTTP/1.1"; or in front of the empty line */
+	at = g->way == GRANT_QUERY ? (size_t)(line_end - base->data) - 9 : base->len - 2;
+	memcpy(out, base->data, at);
+	if (g->way == GRANT_QUERY) {
+		if (at + 1 >= room)
+			return 0;
+		out[at] = memchr(base->data, '?', at) ? '&' : '?';
+	}
+	put = write_place(g, values, bytes, count, base, sign, out + at + (g->way == GRANT_QUERY), room - at - (g->way == GRANT_QUERY));
+	if (!put)
+		return 0;
+	put += g->way == GRANT_QUERY;
+	if (at + put + (base->len - at) > room)
+		return 0;
+	memcpy(out + at + put, base->data + at, base->len - at);
+	return base->len + put;
+}
+
+const char *inject_field_at(const struct buf *base, size_t at, size_t *ret_len)
+{
+	const char *line = base->data, *end = base->data + base->len;
+	bool first = true;
+
+	*ret_len = 0;
+	while (line < end) {
+		const char *line_end = memmem(line, (size_t)(end - line), "\r\n", 2), *colon;
+
+		if (!line_end || line_end == line)
+			return NULL;
+		if (at < (size_t)(line_end - base->data)) {
+			colon = first ? NULL : memchr(line, ':', (size_t)(line_end - line));
+			*ret_len = colon ? (size_t)(colon - line) : 0;
+			return colon ? line : NULL;
+		}
+		first = false;
+		line = line_end + 2;
+	}
+	return NULL;
+}

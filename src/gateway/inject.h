@@ -1,0 +1,33 @@
+/*
+ * Putting a secret into a request's head. Two steps, so that the secret is only ever in locked memory: inject_base() makes the head without
+ * anything that the grant is about, which is then looked through for secrets; inject_write() makes the head that is sent, and can be
+ * called again. Pure functions over (pointer, length), fuzzed (fuzz/inject.c); heads were accepted by http1_head() before.
+ */
+#ifndef WARD_GATEWAY_INJECT_H
+#define WARD_GATEWAY_INJECT_H
+
+#include "base/buf.h"
+#include "gateway/http1.h"
+#include "gateway/sigv4.h"
+#include "policy/policy_grant.h"
+
+/* The request line of a head that http1_head() has accepted; pointers into it. */
+struct inject_line {
+	const char *method, *target;
+	size_t method_len, target_len, path_len;	/* path: the target up to "?" */
+	size_t line_len;				/* with its line break */
+};
+must_check bool inject_line(const uint8_t *head, const struct http_head *h, struct inject_line *ret);
+
+/* The head without what the grant puts in (g NULL: nothing is put in), with Accept-Encoding: identity, so that what comes back can be
+ * looked through. sign gets what SigV4 has to know (NULL where it is not that). False: out of memory. */
+must_check bool inject_base(const struct policy_grant *g, const uint8_t *head, const struct http_head *h, struct buf *ret, struct sigv4_request *sign);
+
+/* Writes the head with the secret into out. values: as the grant's source gave them. Returns its length; 0: it does not fit into room. */
+size_t inject_write(const struct policy_grant *g, const uint8_t *const *values, const size_t *bytes, size_t count, const struct buf *base,
+		    const struct sigv4_request *sign, uint8_t *out, size_t room);
+
+/* The first header in which one of the texts stands, for messages; NULL: none, or it is in the request line (*ret_len 0). */
+const char *inject_field_at(const struct buf *base, size_t at, size_t *ret_len);
+
+#endif

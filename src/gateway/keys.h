@@ -1,0 +1,62 @@
+/* ward-keys' own types: the secrets that it holds, and the connections that it puts them into. */
+#ifndef WARD_GATEWAY_KEYS_H
+#define WARD_GATEWAY_KEYS_H
+
+#include "creds/protocol.h"
+#include "creds/safe.h"
+#include "gateway/http_body.h"
+#include "gateway/inject.h"
+#include "gateway/scan.h"
+#include "gateway/tls_up.h"
+#include "gateway/unzip.h"
+
+#define KEYS_COMPOSE (HTTP1_HEAD_MAX + 4 * SECRET_MOST)	/* a head with its secret */
+#define KEYS_CONNS_MAX 1000
+
+struct key_grant {
+	bool there, revoked;
+	struct policy_grant grant;
+	uint8_t *values[GRANT_VALUES];		/* in the safe */
+	uint8_t *shown[GRANT_VALUES];		/* placeholders; in the safe, too: one kind of memory */
+	size_t bytes[GRANT_VALUES], count;
+	uint64_t expires_at_ms, uses_left, uses;
+};
+
+struct conn;
+
+struct keys {
+	int epoll_fd, secrets_fd, link_fd;
+	struct safe safe;
+	struct tls_trust *trust;
+	uint32_t leaks;				/* of the policy */
+	struct key_grant grants[GRANTS_MAX];
+	struct scan *scan;			/* NULL: none yet, nothing passes */
+	uint8_t *db, *text_bytes;		/* of the scanner; in the safe */
+	struct scan_text *texts;
+	uint8_t *compose;			/* KEYS_COMPOSE bytes of the safe: where heads are put together */
+	struct buf said;			/* for ward-secrets, not yet sent */
+	struct conn *conns, *dead;
+	unsigned conn_count;
+	bool begun, ready;			/* front is heard; the first grants are there */
+	bool ending;
+};
+
+/* keys_store.c: what ward-secrets hands over. False: it is gone, or speaks nonsense. */
+must_check bool store_hear(struct keys *k);
+void store_say(struct keys *k, enum keys_op op, uint64_t number, const void *bytes, size_t n);
+void store_flush(struct keys *k);
+void store_event(struct keys *k, const struct keys_event *event);
+/* The grant for a request, NULL: none; *ret_why is set where there is one that may not be used now. Counts nothing. */
+struct key_grant *store_find(struct keys *k, const char *host, const struct inject_line *line, uint64_t now, const char **ret_why,
+			     const char **ret_name);
+void store_used(struct keys *k, struct key_grant *g, const char *host);
+/* One more text was found: told once a request. */
+void store_found(struct keys *k, enum keys_event_kind kind, const struct scan_for *f, const char *host, const char *where);
+
+/* keys_conn.c: one connection to a server. Takes both descriptors. */
+void conn_open(struct keys *k, const struct keys_open *open, int server_fd, int client_fd);
+void conn_ready(struct keys *k, struct conn *c);
+void conn_expire(struct keys *k, uint64_t now);
+void conn_free_dead(struct keys *k);
+
+#endif

@@ -1,0 +1,78 @@
+/* One connection of ward-keys; shared by its own files: keys_conn.c (life), keys_up.c (requests), keys_down.c (answers). */
+#ifndef WARD_GATEWAY_KEYS_CONN_H
+#define WARD_GATEWAY_KEYS_CONN_H
+
+#include "gateway/keys.h"
+
+#define CONN_PIECE 16384
+#define CONN_PENDING_MAX (128 * 1024)	/* bytes that wait to be written; then nothing more is read */
+#define CONN_COLLECT_MAX (4 * 1024 * 1024)	/* of a body that has to be signed */
+
+#define CONN_WHOLE_MAX (64 * 1024)	/* a body that is all looked through before a byte of its request leaves */
+
+enum up_state { UP_HEAD, UP_COLLECT, UP_SEND, UP_BODY, UP_DONE, UP_TUNNEL };
+
+/* Bytes in order; what was taken from the front is dropped when it is worth it. */
+struct queue {
+	struct buf bytes;
+	size_t at;
+};
+
+struct conn {
+	struct conn *prev, *next, *dead_next;
+	int client_fd, server_fd;
+	uint32_t client_events, server_events;	/* as epoll knows them */
+	struct tls_up *tls;
+	bool open;			/* the handshake is done */
+	bool server_write;		/* TLS waits for room */
+	bool client_ended, server_ended;
+	bool finishing;			/* what is said already still goes out, then it ends */
+	bool dead;
+	uint64_t moved_ms;
+	struct host host;
+	uint16_t port;
+
+	/* the request */
+	enum up_state up;
+	struct queue in;		/* of front, not yet looked at */
+	size_t scanned;
+	struct http_head head;
+	struct key_grant *grant;	/* NULL: none is put in */
+	struct sigv4_request sign;
+	struct buf base;		/* its head, without a secret */
+	size_t head_sent;
+	struct http_body up_body;
+	bool up_chunked, up_ended;
+	struct buf up_data;		/* of its body: held back, or collected */
+	struct unzip *unzip;
+	struct scan_for up_found;
+	bool up_told;			/* that something was found */
+	struct queue out;		/* for the server, without a secret */
+
+	/* the answer */
+	bool asked;			/* one is due */
+	bool down_begun, down_done;
+	struct http_answer answer;
+	struct buf down_head, down_data;
+	struct http_body down_body;
+	bool down_chunked;
+	struct scan_for down_found;
+	struct queue back;		/* for front */
+};
+
+static inline size_t queue_len(const struct queue *q)
+{
+	return q->bytes.len - q->at;
+}
+void queue_drop(struct queue *q, size_t n);
+
+/* Answers the request with words of ours and ends the connection, or cuts it where an answer is under way. */
+void conn_refuse(struct conn *c, unsigned status, const char *why);
+void conn_kill(struct conn *c);
+/* Each does what can be done now; true: something happened. */
+bool up_step(struct keys *k, struct conn *c);
+bool down_step(struct keys *k, struct conn *c);
+/* Bytes of a body: takes what is data of (bytes, n) into *data and returns how much was used. */
+size_t body_data(struct http_body *b, const uint8_t *bytes, size_t n, bool strict, struct buf *data);
+
+#endif

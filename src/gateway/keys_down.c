@@ -1,0 +1,173 @@
+/*
+ * Answers in ward-keys. In: what a server says over TLS. Out: the same for front, with every secret that it sends back overwritten, in the
+ * head and in the body, whatever the pieces that it comes in: a chunked body is taken apart and framed anew. A body in a coding that
+ * was not asked for cannot be looked through and is not passed on.
+ */
+#include "gateway/keys_conn.h"
+
+#include <string.h>
+#include <strings.h>
+
+static bool has_coding(const struct buf *head)
+{
+	const char *at = head->data, *end = head->data + head->len;
+
+	while (at < end) {
+		const char *line_end = memchr(at, '\n', (size_t)(end - at));
+		size_t n = (size_t)((line_end ? line_end : end) - at);
+
+		if (n > 17 && strncasecmp(at, "content-encoding:", 17) == 0) {
+			const char *value = at + 17;
+
+			n -= 17;
+			while (n && (value[n - 1] == '\r' || value[n - 1] == ' '))
+				n--;
+			while (n && *value == ' ')
+				value++, n--;
+			return n && !(n == 8 && strncasecmp(value, "identity", 8) == 0) && !(n == 11 && strncasecmp(value, "aws-chunked", 11) == 0);
+		}
+		at = line_end ? line_end + 1 : end;
+	}
+	return false;
+}
+
+static void clean_head(struct keys *k, struct conn *c)
+{
+	c->down_found = (struct scan_for){ .secrets = true, .replace = true };
+	(void)scan_run(k->scan, (uint8_t *)c->down_head.data, c->down_head.len, true, &c->down_found);
+	buf_add(&c->back.bytes, c->down_head.data, c->down_head.len);
+	c->down_head.len = 0;
+}
+
+/* A whole head is in down_head. */
+static void begin_answer(struct keys *k, struct conn *c)
+{
+	const struct http_answer *a = &c->answer;
+	bool none = c->head.head || a->status == 204 || a->status == 304;
+
+	if (!c->asked || a->bad || (a->coded && !a->chunked)) {
+		conn_refuse(c, 502, "the server's answer cannot be understood");
+		return;
+	}
+	if (a->status < 200 && a->status != 101) {	/* another one follows */
+		clean_head(k, c);
+		answer_init(&c->answer);
+		return;
+	}
+	if (has_coding(&c->down_head) && !none) {
+		conn_refuse(c, 502, "the server compresses its answer unasked, so it cannot be looked through for the secret");
+		return;
+	}
+	if (a->status == 101 && !c->head.websocket) {
+		conn_refuse(c, 502, "the server changes the protocol unasked");
+		return;
+	}
+	c->down_chunked = a->chunked && !none;
+	if (a->status == 101)
+		c->up = UP_TUNNEL;
+	if (none)
+		body_length(&c->down_body, 0);
+	else if (a->chunked)
+		body_chunked(&c->down_body);
+	else if (a->has_length && a->status != 101)
+		body_length(&c->down_body, a->length);
+	else
+		body_until_close(&c->down_body);
+	clean_head(k, c);
+	c->down_begun = true;
+}
+
+/* What was held back goes, too. */
+static void pass_data(struct keys *k, struct conn *c, bool final)
+{
+	size_t clean = scan_run(k->scan, (uint8_t *)c->down_data.data, c->down_data.len, final, &c->down_found);
+
+	if (clean && c->down_chunked)
+		buf_printf(&c->back.bytes, "%zx\r\n", clean);
+	buf_add(&c->back.bytes, c->down_data.data, clean);
+	if (clean && c->down_chunked)
+		buf_puts(&c->back.bytes, "\r\n");
+	if (c->down_data.len)
+		memmove(c->down_data.data, c->down_data.data + clean, c->down_data.len - clean);
+	c->down_data.len -= clean;
+}
+
+static void end_answer(struct keys *k, struct conn *c)
+{
+	pass_data(k, c, true);
+	if (c->down_chunked)
+		buf_puts(&c->back.bytes, "0\r\n\r\n");
+	if (c->down_found.count)
+		store_found(k, KEYS_EVENT_SCRUB, &c->down_found, c->host.name, "the answer");
+	answer_init(&c->answer);
+	c->down_begun = false;
+	c->down_done = true;
+	/* an answer before the request was all there: nobody knows where the next one would begin */
+	if (c->up != UP_DONE && c->up != UP_TUNNEL)
+		c->finishing = true;
+}
+
+/* Takes bytes of the server's; false: it is over. */
+static void take(struct keys *k, struct conn *c, const uint8_t *bytes, size_t n)
+{
+	while (n && !c->dead && !c->finishing) {
+		size_t used;
+
+		if (!c->down_begun) {
+			used = answer_take(&c->answer, bytes, n);
+			buf_add(&c->down_head, bytes, used);
+			if (c->answer.state == ANSWER_DONE || c->answer.bad)
+				begin_answer(k, c);
+		} else {
+			used = body_data(&c->down_body, bytes, n, false, &c->down_data);
+			if (c->down_body.state == BODY_BAD)
+				conn_kill(c);
+			if (!c->dead && c->down_body.state != BODY_NONE)
+				pass_data(k, c, false);
+		}
+		if (!c->dead && !c->finishing && c->down_begun && c->down_body.state == BODY_NONE)
+			end_answer(k, c);
+		bytes += used;
+		n -= used;
+		if (!used && n && (c->down_done || !c->asked)) {
+			conn_kill(c);	/* more than was asked for */
+			return;
+		}
+	}
+}
+
+/* The server has ended: what has no length is complete now, if it said so. */
+static void on_end(struct keys *k, struct conn *c, bool said)
+{
+	c->server_ended = true;
+	if (c->down_begun && c->down_body.state == BODY_CLOSE && (said || c->up == UP_TUNNEL)) {
+		pass_data(k, c, true);
+		end_answer(k, c);
+		c->finishing = true;
+	} else if (c->down_begun) {
+		conn_kill(c);		/* cut off: front must see that */
+	} else if (c->asked && !c->down_done) {
+		conn_refuse(c, 502, "the server ended the connection without an answer");
+	}
+}
+
+bool down_step(struct keys *k, struct conn *c)
+{
+	uint8_t bytes[CONN_PIECE];
+	enum tls_say say;
+	size_t n = 0;
+
+	if (!c->open || c->dead || c->finishing || c->server_ended || queue_len(&c->back) >= CONN_PENDING_MAX)
+		return false;
+	say = tls_up_read(c->tls, bytes, sizeof(bytes), &n);
+	if (say == TLS_READ || say == TLS_WRITE) {
+		c->server_write |= say == TLS_WRITE;
+		return false;
+	}
+	if (say == TLS_DONE)
+		take(k, c, bytes, n);
+	else
+		on_end(k, c, say == TLS_END);
+	explicit_bzero(bytes, n);	/* it may have sent the secret back */
+	return true;
+}

@@ -1,0 +1,149 @@
+/*
+ * The scanner of ward-keys. In: bytes on their way. Out: how many are clean. A match can only cross the border of two pieces if the first
+ * piece ends with a beginning of a text; such an end is held back, so each call can look at its bytes alone: there is no state but
+ * what the caller holds. Only the part of vectorscan that looks is linked here; the database was compiled by ward-secrets.
+ */
+#include "gateway/scan.h"
+
+#include <errno.h>
+#include <hs/hs_runtime.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "creds/protocol.h"
+
+struct scan {
+	hs_database_t *db;		/* at the caller's place */
+	hs_scratch_t *scratch;
+	const struct scan_text *texts;
+	uint32_t count, longest;
+	uint32_t first[257];		/* texts that begin with a byte: order[first[byte]] up to order[first[byte + 1]] */
+	uint32_t *order;
+};
+
+int scan_room(const uint8_t *serial, size_t n, size_t *ret_room, struct ward_err *e)
+{
+	if (hs_serialized_database_size((const char *)serial, n, ret_room) != HS_SUCCESS)
+		return ward_fail(e, EINVAL, "not a scanner's database");
+	return 0;
+}
+
+static void index_texts(struct scan *s)
+{
+	uint32_t at = 0;
+
+	for (unsigned byte = 0; byte < 256; byte++) {
+		s->first[byte] = at;
+		for (uint32_t i = 0; i < s->count; i++)
+			if (s->texts[i].bytes[0] == byte)
+				s->order[at++] = i;
+	}
+	s->first[256] = at;
+}
+
+int scan_new(const uint8_t *serial, size_t n, void *place, const struct scan_text *texts, size_t text_count, struct scan **ret, struct ward_err *e)
+{
+	struct scan *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return ward_fail(e, ENOMEM, "out of memory");
+	s->order = calloc(text_count + 1, sizeof(*s->order));
+	s->texts = texts;
+	s->count = (uint32_t)text_count;
+	for (size_t i = 0; i < text_count; i++)
+		s->longest = texts[i].len > s->longest ? texts[i].len : s->longest;
+	if (!s->order || hs_deserialize_database_at((const char *)serial, n, place) != HS_SUCCESS) {
+		scan_free(s);
+		return ward_fail(e, EINVAL, "the scanner's database cannot be used");
+	}
+	s->db = place;
+	if (hs_alloc_scratch(s->db, &s->scratch) != HS_SUCCESS) {
+		scan_free(s);
+		return ward_fail(e, ENOMEM, "out of memory");
+	}
+	index_texts(s);
+	*ret = s;
+	return 0;
+}
+
+void scan_free(struct scan *s)
+{
+	if (!s)
+		return;
+	hs_free_scratch(s->scratch);
+	free(s->order);
+	free(s);
+}
+
+#define SPANS_MAX 64
+
+struct looking {
+	const struct scan *scan;
+	struct scan_for *f;
+	uint32_t span_count;
+	struct {
+		size_t from, to;
+	} spans[SPANS_MAX];		/* to be overwritten */
+};
+
+static uint32_t length_of(const struct scan *s, uint32_t id)
+{
+	for (uint32_t i = 0; i < s->count; i++)
+		if (s->texts[i].id == id)
+			return s->texts[i].len;
+	return 0;
+}
+
+static int found(unsigned id, unsigned long long from, unsigned long long to, unsigned flags, void *context)
+{
+	struct looking *l = context;
+	uint32_t len = length_of(l->scan, id);
+
+	(void)from;
+	(void)flags;
+	if (!(PATTERN_SHOWN(id) ? l->f->shown : l->f->secrets))
+		return 0;
+	if (!l->f->count++) {
+		l->f->first = id;
+		l->f->at = (size_t)to;
+	}
+	if (!l->f->replace || len > to)
+		return 0;
+	l->spans[l->span_count].from = (size_t)to - len;
+	l->spans[l->span_count++].to = (size_t)to;
+	return l->span_count == SPANS_MAX;	/* the rest in another round */
+}
+
+/* How long the longest end of the bytes is that a text begins with. */
+static size_t open_end(const struct scan *s, const uint8_t *bytes, size_t n)
+{
+	for (size_t at = n > s->longest - 1 ? n - (s->longest - 1) : 0; at < n; at++)
+		for (uint32_t i = s->first[bytes[at]]; i < s->first[bytes[at] + 1]; i++) {
+			const struct scan_text *t = &s->texts[s->order[i]];
+
+			if (t->len > n - at && memcmp(t->bytes, bytes + at, n - at) == 0)
+				return n - at;
+		}
+	return 0;
+}
+
+size_t scan_run(const struct scan *s, uint8_t *bytes, size_t n, bool final, struct scan_for *f)
+{
+	struct looking l = { .scan = s, .f = f };
+	hs_error_t error;
+	size_t held;
+
+	if (!s || !s->count || !n)
+		return n;
+	/* an end that is held back is looked at again with what follows: matches in it are whole only then, or were told before */
+	held = final ? 0 : open_end(s, bytes, n);
+	do {
+		l.span_count = 0;
+		error = hs_scan(s->db, (const char *)bytes, (unsigned)n, 0, s->scratch, found, &l);
+		for (uint32_t i = 0; i < l.span_count; i++)
+			memset(bytes + l.spans[i].from, 'x', l.spans[i].to - l.spans[i].from);
+	} while (error == HS_SCAN_TERMINATED && l.span_count == SPANS_MAX);
+	if (error != HS_SUCCESS)
+		f->count++;	/* what cannot be looked through does not pass as clean */
+	return n - held;
+}

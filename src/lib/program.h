@@ -1,0 +1,27 @@
+/* ward's own programs: found beside ward, never in PATH, and started away from everything that the caller has open. */
+#ifndef WARD_LIB_PROGRAM_H
+#define WARD_LIB_PROGRAM_H
+
+#include <sys/types.h>
+
+#include "base/err.h"
+
+#define PROGRAM_FDS 8
+
+/* Where ward's programs may lie, from the directory of ward's own: relative paths, NULL behind the last. */
+const char *program_place(size_t i);
+
+/* Opens one by its name (O_PATH, above the descriptors that a child gets). -ENOENT says how to get it. */
+must_check int program_open(const char *name, struct ward_err *e);
+
+struct program {
+	int fd;				/* borrowed */
+	char *const *argv, *const *envp;
+	int fds[PROGRAM_FDS];		/* become 3, 4, ...; borrowed; 0-2 are /dev/null */
+	size_t fd_count;
+};
+
+/* Starts it in a session of its own, no signal blocked. */
+must_check int program_start(const struct program *p, pid_t *ret_pid, struct ward_err *e);
+
+#endif

@@ -1,0 +1,220 @@
+/* Forms, placeholders, answers, heads with a secret, and the scanner's pure neighbours. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "creds/answer.h"
+#include "creds/forms.h"
+#include "creds/placeholder.h"
+#include "creds/safe.h"
+#include "gateway/inject.h"
+#include "gateway/unzip.h"
+
+static void expect_form(enum form f, const char *value, const char *wanted)
+{
+	uint8_t out[FORM_ROOM(64)];
+	size_t n = form_write(f, (const uint8_t *)value, strlen(value), out);
+
+	assert_int_equal(n, strlen(wanted));
+	assert_memory_equal(out, wanted, n);
+}
+
+static void test_forms(void **state)
+{
+	uint8_t out[128];
+
+	(void)state;
+	expect_form(FORM_PLAIN, "secret42", "secret42");
+	expect_form(FORM_BASE64_0, "secret42", "c2VjcmV0ND");	/* c2VjcmV0NDI=: the last character depends on what follows */
+	expect_form(FORM_BASE64_1, "secret42", "NlY3JldDQy");	/* of "xsecret42": eHNlY3JldDQy, without "eH" */
+	expect_form(FORM_BASE64_2, "secret42", "zZWNyZXQ0M");	/* of "xxsecret42": eHhzZWNyZXQ0Mg==, without "eHh" */
+	expect_form(FORM_BASE64URL_0, "secret42", "");
+	expect_form(FORM_BASE64URL_0, "\xfb\xff\xfe?\?>", "-__-Pz8-");
+	expect_form(FORM_HEX, "secret42", "7365637265743432");
+	expect_form(FORM_HEX_UPPER, "secret42", "");
+	expect_form(FORM_HEX_UPPER, "secret/-", "7365637265742F2D");
+	expect_form(FORM_URL, "secret42", "");
+	expect_form(FORM_URL, "a/b+c d=", "a%2Fb%2Bc%20d%3D");
+	expect_form(FORM_URL_LOWER, "a/b+c d=", "a%2fb%2bc%20d%3d");
+	expect_form(FORM_JSON, "a/b\"cdef", "a\\/b\\\"cdef");
+	expect_form(FORM_PLAIN, "short", "");
+	assert_int_equal(form_base64((const uint8_t *)"ab", 2, out), 4);
+	assert_memory_equal(out, "YWI=", 4);
+}
+
+static void test_placeholders(void **state)
+{
+	static const char *const values[] = { "sk-ant-api03-AbCdEfGhIjKlMnOp0123456789", "ghp_abcdefghijABCDEFGHIJ0123456789abcd", "AKIAIOSFODNN7EXAMPLE",
+					      "0123456789abcdef0123456789abcdef", "xoxb-123456789012-abcdefABCDEF", "12345678901234567890" };
+	uint8_t random[64], out[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(random); i++)
+		random[i] = (uint8_t)(i * 37 + 11);
+	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+		size_t n = strlen(values[i]), same = 0;
+
+		placeholder_write((const uint8_t *)values[i], n, random, out);
+		for (size_t k = 0; k < n; k++) {
+			same += out[k] == (uint8_t)values[i][k];
+			assert_true(out[k] > ' ' && out[k] < 127);
+		}
+		assert_true(n - same >= 8);
+	}
+	placeholder_write((const uint8_t *)values[0], strlen(values[0]), random, out);
+	assert_memory_equal(out, "sk-ant-api03-WARD", 17);
+	placeholder_write((const uint8_t *)values[1], strlen(values[1]), random, out);
+	assert_memory_equal(out, "ghp_WARD", 8);
+	placeholder_write((const uint8_t *)values[3], 32, random, out);
+	for (size_t k = 0; k < 32; k++)
+		assert_non_null(strchr("0123456789abcdef", out[k]));
+	placeholder_write((const uint8_t *)values[4], strlen(values[4]), random, out);
+	assert_memory_equal(out, "xoxb-", 5);
+	assert_int_equal(out[17], '-');
+}
+
+static void test_answers(void **state)
+{
+	static const struct {
+		const char *text, *field, *value, *why;
+		uint64_t lease;
+	} cases[] = {
+		{ "{\"data\":{\"data\":{\"key\":\"VALUE\"},\"metadata\":{\"created\":\"x\"}},\"lease_duration\":7}", NULL, "VALUE", NULL, 7 },
+		{ "{\"data\":{\"key\":\"VALUE\",\"n\":3}}", NULL, "VALUE", NULL, 0 },
+		{ "{\"data\":{\"a\":\"VALUE\",\"b\":\"OTHER\"}}", NULL, NULL, "the answer has 2 texts", 0 },
+		{ "{\"data\":{\"a\":\"VALUE\",\"b\":\"OTHER\"}}", "data.b", "OTHER", NULL, 0 },
+		{ "{\"data\":{\"a\":\"VALUE\"}}", "data.b", NULL, "the answer has no text at data.b", 0 },
+		{ "{\"data\":{\"a\":{\"x\":1}}}", "data.a", NULL, "the answer has no text at data.a", 0 },
+		{ "VALUE", NULL, NULL, "the answer is not JSON", 0 },
+	};
+	uint8_t out[64];
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct ward_err e = { 0 };
+		uint64_t lease = 99;
+		int r;
+
+		n = sizeof(out);
+		r = answer_read((const uint8_t *)cases[i].text, strlen(cases[i].text), cases[i].field, out, &n, &lease, &e);
+		assert_int_equal(r < 0, cases[i].why != NULL);
+		if (cases[i].why) {
+			assert_string_equal(e.why, cases[i].why);
+			assert_null(strstr(e.why, "VALUE"));
+		} else {
+			assert_int_equal(n, strlen(cases[i].value));
+			assert_memory_equal(out, cases[i].value, n);
+			assert_int_equal(lease, cases[i].lease);
+		}
+	}
+}
+
+static void test_heads(void **state)
+{
+	static const char text[] = "GET /a?key=old&x=1 HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer mine\r\nAccept-Encoding: br\r\nX: y\r\n\r\n";
+	const uint8_t *values[] = { (const uint8_t *)"REAL/VALUE" };
+	const size_t bytes[] = { 10 };
+	auto_grant header = { 0 }, basic = { 0 }, query = { 0 };
+	struct { struct policy_grant *g; const char *spec, *wanted; } cases[] = {
+		{ &header, "{name: n, source: 'env:K', hosts: [a.example]}",
+		  "GET /a?key=old&x=1 HTTP/1.1\r\nHost: a.example\r\nX: y\r\nAccept-Encoding: identity\r\nAuthorization: Bearer REAL/VALUE\r\n\r\n" },
+		{ &basic, "{name: n, source: 'env:K', hosts: [a.example], basic: joe}",
+		  "GET /a?key=old&x=1 HTTP/1.1\r\nHost: a.example\r\nX: y\r\nAccept-Encoding: identity\r\nAuthorization: Basic am9lOlJFQUwvVkFMVUU=\r\n\r\n" },
+		{ &query, "{name: n, source: 'env:K', hosts: [a.example], query: key}",
+		  "GET /a?x=1&key=REAL%2FVALUE HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer mine\r\nX: y\r\nAccept-Encoding: identity\r\n\r\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct ward_err e = { 0 };
+		struct http_head h;
+		enum http_wrong wrong;
+		size_t scanned = 0, n;
+		auto_buf base = { 0 };
+		uint8_t out[4096];
+
+		assert_int_equal(policy_grant_parse(cases[i].spec, cases[i].g, NULL, &e), 0);
+		assert_int_equal(http1_head((const uint8_t *)text, strlen(text), &scanned, &h, &wrong), 1);
+		assert_true(inject_base(cases[i].g, (const uint8_t *)text, &h, &base, NULL));
+		assert_null(strstr(base.data, "REAL"));
+		n = inject_write(cases[i].g, values, bytes, 1, &base, NULL, out, sizeof(out));
+		assert_int_equal(n, strlen(cases[i].wanted));
+		assert_memory_equal(out, cases[i].wanted, n);
+		for (size_t room = 0; room < n; room++)
+			assert_int_equal(inject_write(cases[i].g, values, bytes, 1, &base, NULL, out, room), 0);
+	}
+}
+
+/* The example of AWS's own documentation ("GET Object"). */
+static void test_sigv4(void **state)
+{
+	static const char head[] = "GET /test.txt HTTP/1.1\r\nHost: examplebucket.s3.amazonaws.com\r\nRange: bytes=0-9\r\n"
+				   "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\r\nx-amz-date: 20130524T000000Z\r\n\r\n";
+	static const char authorization[] = "AWS4-HMAC-SHA256 Credential=PLACEHOLDER/20130524/us-east-1/s3/aws4_request, "
+					    "SignedHeaders=host;range;x-amz-content-sha256;x-amz-date, Signature=00";
+	struct sigv4_key key = { .id = (const uint8_t *)"AKIAIOSFODNN7EXAMPLE", .id_len = 20,
+				 .secret = (const uint8_t *)"wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", .secret_len = 40 };
+	struct sigv4_request s = { 0 };
+	char out[2048];
+	size_t n;
+
+	(void)state;
+	sigv4_read(&s, authorization, strlen(authorization));
+	sigv4_read_field(&s, "x-amz-date", 10, "20130524T000000Z", 16);
+	sigv4_read_field(&s, "x-amz-content-sha256", 20, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", 64);
+	assert_int_equal(sigv4_check(&s, "us-east-1", "s3"), SIGV4_FINE);
+	assert_int_equal(sigv4_check(&s, "*", "*"), SIGV4_FINE);
+	assert_int_equal(sigv4_check(&s, "us-east-2", "s3"), SIGV4_SCOPE);
+	n = sigv4_sign(&s, &key, (const uint8_t *)head, strlen(head), out, sizeof(out));
+	assert_true(n > 0);
+	out[n] = '\0';
+	assert_non_null(strstr(out, "Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41\r\n"));
+	assert_null(strstr(out, "PLACEHOLDER"));
+	memcpy(s.hash, "STREAMING-AWS4-HMAC-SHA256-PAYLOAD", 35);
+	assert_int_equal(sigv4_check(&s, "*", "*"), SIGV4_STREAMED);
+}
+
+static void test_safe(void **state)
+{
+	struct safe s = { 0 };
+	struct ward_err e = { 0 };
+	uint8_t *a, *b, *c;
+
+	(void)state;
+	assert_int_equal(safe_open(&s, 64 * 1024, &e), 0);
+	a = safe_take(&s, 100);
+	b = safe_take(&s, 1);
+	assert_true(a && b && b >= a + 100);
+	memset(a, 'x', 100);
+	safe_give(&s, a);
+	c = safe_take(&s, 100);
+	assert_ptr_equal(c, a);
+	for (size_t i = 0; i < 100; i++)
+		assert_int_equal(c[i], 0);
+	assert_null(safe_take(&s, 64 * 1024));
+	assert_null(safe_take(&s, SIZE_MAX));
+	safe_close(&s);
+}
+
+static void test_codings(void **state)
+{
+	(void)state;
+	assert_int_equal(unzip_kind(" gzip ", 6), UNZIP_GZIP);
+	assert_int_equal(unzip_kind("identity", 8), UNZIP_NONE);
+	assert_int_equal(unzip_kind("gzip, br", 8), UNZIP_UNKNOWN);
+	assert_int_equal(unzip_kind("br", 2), UNZIP_UNKNOWN);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_forms),	cmocka_unit_test(test_placeholders), cmocka_unit_test(test_answers), cmocka_unit_test(test_heads),
+		cmocka_unit_test(test_sigv4),	cmocka_unit_test(test_safe),	     cmocka_unit_test(test_codings),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
