@@ -18,6 +18,9 @@ void flow_ask_dial(struct front *f, struct flow *w);
 
 /* flow_proxy.c */
 void flow_run_head(struct front *f, struct flow *w);
+/* A client that asks its HTTP proxy for one host after another over one connection: what is held is such a request for another host
+ * than the last, whose answers have all come. True: the flow is on its way there; false: it is not of that kind. */
+must_check bool flow_turn(struct front *f, struct flow *w, enum verdict_reason reason);
 void flow_tell(struct flow *w, const void *bytes, size_t n);
 /* A proxy's client gets an answer, others a reset. */
 void flow_refuse_by_verdict(struct front *f, struct flow *w, int error);

@@ -94,7 +94,10 @@ void flow_pass_gate(struct front *f, struct flow *w)
 	enum gate_say say = gate_client(w->gate, w->held, w->held_len, &release);
 
 	if (say == GATE_REFUSE) {
-		refuse(f, w, (enum verdict_reason)w->gate->reason);
+		enum verdict_reason reason = (enum verdict_reason)w->gate->reason;
+
+		if (!flow_turn(f, w, reason))
+			refuse(f, w, reason);
 		return;
 	}
 	if (say == GATE_BLIND)

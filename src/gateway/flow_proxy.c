@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "gateway/flow.h"
@@ -75,6 +76,18 @@ static void bad_head(struct front *f, struct flow *w)
 	flow_refuse_by_verdict(f, w, EINVAL);
 }
 
+/* What a proxy's client wants; who has looked a name up itself asks for its synthetic address. */
+static void want_proxied(struct front *f, struct flow *w, enum want_how how, const struct host *host, uint16_t port)
+{
+	struct host copy = *host;
+
+	if (copy.kind == HOST_ADDRESS)
+		want_destination(&w->want, f->names, &copy.ip, port);
+	else
+		want_host(&w->want, how, &copy, port);
+	w->want.how = (uint8_t)how;
+}
+
 static void read_socks(struct front *f, struct flow *w)
 {
 	uint8_t reply[SOCKS_REPLY_MAX];
@@ -99,10 +112,8 @@ static void read_socks(struct front *f, struct flow *w)
 		flow_tell(w, reply, socks_reply(code, reply));
 		flow_close(f, w, false);
 	} else if (n > 0) {
-		struct host host = w->want.host;
-
 		flow_drop_held(w, (size_t)n);
-		want_host(&w->want, WANT_SOCKS, &host, w->want.port);
+		want_proxied(f, w, WANT_SOCKS, &w->want.host, w->want.port);
 		flow_decide(f, w);
 	}
 }
@@ -119,9 +130,29 @@ static void read_proxy(struct front *f, struct flow *w)
 		w->tunnel = head.tunnel;
 		if (head.tunnel)
 			flow_drop_held(w, head.len);
-		want_host(&w->want, WANT_CONNECT, &head.host, head.port);
+		want_proxied(f, w, WANT_CONNECT, &head.host, head.port);
 		flow_decide(f, w);
 	}
+}
+
+bool flow_turn(struct front *f, struct flow *w, enum verdict_reason reason)
+{
+	if (w->want.how != WANT_CONNECT || w->tunnel || w->state != FLOW_OPEN || w->lanes[UP].ended || w->lanes[DOWN].ended ||
+	    (reason != REASON_WRONG_HOST && reason != REASON_HTTP_TUNNEL) || w->lanes[UP].kept_len || w->lanes[DOWN].kept_len ||
+	    w->gate->mode != RULE_HTTP || !http_gate_is_quiet(&w->gate->http))
+		return false;
+	flow_leave(f, w);
+	epoll_ctl(f->epoll_fd, EPOLL_CTL_DEL, w->fds[SERVER], NULL);
+	own_close_fd(&w->fds[SERVER]);
+	w->fds[SERVER] = -1;
+	w->has_ended[SERVER] = false;
+	w->lanes[UP].moved = w->lanes[DOWN].moved = 0;	/* have been counted for the last */
+	free(take_ptr(w->gate));
+	w->scanned = 0;
+	w->state = FLOW_HEAD;
+	flow_time_out(f, w, FLOW_WAIT_HEAD);
+	read_proxy(f, w);
+	return true;
 }
 
 void flow_run_head(struct front *f, struct flow *w)

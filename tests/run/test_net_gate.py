@@ -178,18 +178,26 @@ def test_proxies(t):
         f"echo evil-connect $({c} -x http://127.0.0.1:3128 https://evil.test/ 2>&1)",
         f"echo evil-get $({c} -o /dev/null -w '%{{http_code}}' -x http://127.0.0.1:3128 http://evil.test/ 2>&1)",
         f"echo evil-socks $({c} -x socks5h://127.0.0.1:1080 https://evil.test/ 2>&1)",
+        f"echo two $({c} -x http://127.0.0.1:3128 http://web.test/ http://www.web.test/ http://web.test/ 2>&1)",
+        f"echo two-evil $({c} -x http://127.0.0.1:3128 http://web.test/ http://evil.test/ 2>&1)",
+        f"echo resolved $({c} -x socks5://127.0.0.1:1080 http://web.test/ 2>&1)",
         f"echo literal $({c} -x socks5h://127.0.0.1:1080 http://{THIRD}/ 2>&1)",
         f"echo name-inside $({c} -k -x http://127.0.0.1:3128 --connect-to evil.test:443:web.test:443 https://evil.test/ 2>&1)",
     ])
-    r = world.ward("run", "-p", policy(t), "--", "/bin/sh", "-c", script, cwd=ws, report=True, timeout=60)
+    r = world.ward("run", "-p", policy(t, ["web.test", "web.test:80", "*.web.test:80"]), "--", "/bin/sh", "-c", script, cwd=ws, report=True,
+                   timeout=60)
     got = dict(line.split(" ", 1) for line in r.out.splitlines())
     for name in ("connect", "get", "socks"):
         t.contains(got[name], "hello from web.test", name)
+    t.equal(got["two"], "hello from web.test hello from www.web.test hello from web.test", "hosts one after another over one connection")
+    t.equal(got["two-evil"], "hello from web.test ward: the policy does not allow this destination", "the same with another host")
+    t.contains(got["resolved"], "hello from web.test", "SOCKS5 with an address that the resolver inside gave")
     t.contains(got["evil-connect"], "403", "CONNECT to another host")
     t.equal(got["evil-get"], "403", "GET of another host")
     t.check("hello" not in got["evil-socks"] and "hello" not in got["literal"] and "hello" not in got["name-inside"], r.out)
     t.check(not any("evil" in line or THIRD in line for line in world.log()), f"another host came out: {world.log()}")
     denial(t, r.report, "connection to evil.test:443")
+    denial(t, r.report, "connection to evil.test:80")
 
 
 def test_host_services(t):
