@@ -95,7 +95,9 @@ static void put_text(struct buf *out, const char *id, const struct client_net *n
 {
 	const struct control_net *now = &n->now;
 
-	buf_printf(out, "%s: mode %s, generation %" PRIu64 ", gateway %s%s\n", id, client_net_mode(now), now->generation,
+	buf_printf(out, "%s in ", id);
+	text_escape(out, now->workspace);
+	buf_printf(out, "\nmode %s, generation %" PRIu64 ", gateway %s%s\n", client_net_mode(now), now->generation,
 		   client_net_gateway(now), now->by_port ? ", without nf_tables: no other ports than at the start" : "");
 	buf_printf(out, "%" PRIu64 " connections, %" PRIu64 " names, %" PRIu64 " denied, ", now->connections, now->names, now->denied);
 	put_size(out, now->bytes_in);

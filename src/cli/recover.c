@@ -6,13 +6,16 @@
 #include "cli/ask.h"
 #include "lib/client.h"
 #include "lib/apply.h"
+#include "lib/runs.h"
 #include "lib/store.h"
 
 static void mark_boxes(void)
 {
 	struct ward_err ignored = { 0 };
-	struct boxes all;
+	struct boxes all, runs;
 
+	if (runs_list(&runs, &ignored) == 0)	/* which removes what dead ones left */
+		boxes_clear(&runs);
 	if (boxes_list(&all, &ignored) < 0)
 		return;
 	client_recover(&all);

@@ -223,7 +223,7 @@ static bool is_running(struct box *b)
 void box_run(const struct engine *engine, const struct plan *p, struct box_early *early, struct result *r)
 {
 	struct box b = { .engine = engine, .plan = p, .result = r, .signal_fd = take_fd(&early->signal_fd),
-			 .guardian = { .end_fd = -1 }, .detached = early->detached };
+			 .guardian = { .end_fd = -1 }, .detached = early->detached, .net_entry = NO_BOX_ENTRY };
 	struct timing *timing = early->run.timing;
 	struct ward_err e = { 0 };
 	uint64_t began;

@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "lib/box.h"
 #include "lib/detach.h"
+#include "lib/runs.h"
 #include "lib/serve.h"
 
 #define DRAIN_MS 2000
@@ -151,6 +152,8 @@ void box_finish(struct box *b)
 		serve_close(b->serve);
 		b->detached->serve = b->serve;	/* until the result is kept */
 	}
+	serve_destroy(b->net_serve);
+	runs_leave(&b->net_entry);
 	streams_finish(&b->streams);
 	egress_end(b->egress, b->result);
 	for (size_t i = 0; i < b->run.net_count; i++)	/* it never came to the gateway */

@@ -3,6 +3,7 @@
 #define WARD_LIB_BOX_INTERNAL_H
 
 #include "guest/protocol.h"
+#include "lib/boxes.h"
 #include "lib/egress.h"
 #include "lib/engine.h"
 #include "lib/guardian.h"
@@ -44,6 +45,8 @@ struct box {
 	uint64_t tick_ms;		/* of a detached run, between two looks */
 	struct usage seen;		/* at the last one */
 	struct serve *serve;		/* of a detached run; NULL: none */
+	struct serve *net_serve;	/* of one in the foreground that has a network; NULL: none */
+	struct box_entry net_entry;
 	int status;			/* of the command, when exited */
 	int failed_errno, failed_code;	/* when exec failed */
 	int forwarded;			/* last signal passed on */

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 
 #include "base/io.h"
+#include "lib/runs.h"
 #include "lib/serve.h"
 #include "lib/slim.h"
 
@@ -106,6 +107,17 @@ static void confine(struct box *b)
 		strv_add(&b->result->notes, "the supervisor could not give up rights that it does not need");
 }
 
+/* A run in the foreground with a network: its rules can be changed meanwhile. Not before it has lasted a little. */
+static void listen_for_net(struct box *b)
+{
+	struct ward_err e = { 0 };
+
+	if (b->detached || !b->egress)
+		return;
+	if (runs_enter(b->plan, &b->net_entry, &e) < 0 || serve_create_net(b, &b->net_entry, &b->net_serve, &e) < 0)
+		strv_addf(&b->result->notes, "ward net could not reach this run: %s", e.why);
+}
+
 static void start_guardian(struct box *b)
 {
 	if (b->tried_guardian)
@@ -114,6 +126,7 @@ static void start_guardian(struct box *b)
 	if (b->record && guardian_start(&b->guardian, b->run.pid_fd) < 0)
 		strv_add(&b->result->notes, "no guardian could be started: if ward is killed now, the next `ward run` "
 					    "cleans up");
+	listen_for_net(b);
 	confine(b);
 }
 
@@ -265,11 +278,16 @@ static void on_time(struct box *b, uint64_t now)
 	}
 }
 
+static struct serve *server_of(const struct box *b)
+{
+	return b->serve ? b->serve : b->net_serve;
+}
+
 static int next_timeout(const struct box *b, uint64_t now)
 {
 	const uint64_t times[] = { b->deadline_ms, b->kill_at_ms, b->tick_at_ms, b->notify_at_ms,
 				   b->tried_guardian ? 0 : b->started_ms + GUARDIAN_AFTER_MS,
-				   b->serve ? serve_due_ms(b->serve) : 0, b->slim_at_ms, egress_due_ms(b->egress) };
+				   server_of(b) ? serve_due_ms(server_of(b)) : 0, b->slim_at_ms, egress_due_ms(b->egress) };
 	int streams_ms = streams_wait_ms(&b->streams);
 	uint64_t first = streams_ms >= 0 ? now + (uint64_t)streams_ms : UINT64_MAX;
 
@@ -300,7 +318,8 @@ void box_watch_once(struct box *b)
 	};
 	size_t relays = streams_poll(&b->streams, polled + POLL_STDIO);
 	struct pollfd *clients = polled + POLL_STDIO + relays;
-	size_t client_count = b->serve ? serve_poll(b->serve, clients) : 0;
+	struct serve *server = server_of(b);	/* before anything may make one: its polls are counted here */
+	size_t client_count = server ? serve_poll(server, clients) : 0;
 	uint64_t now = io_now_ms();
 
 	size_t count = POLL_STDIO + relays + client_count;
@@ -324,8 +343,8 @@ void box_watch_once(struct box *b)
 		egress_handle(b->egress, b->result);
 	if (polled[POLL_ORDERS].revents && egress_orders_fd(b->egress) >= 0)
 		egress_handle_orders(b->egress);
-	if (b->serve && b->egress)
-		serve_net_look(b->serve);
+	if (server && b->egress)
+		serve_net_look(server);
 	confine(b);
 	if (polled[POLL_SIGNAL].revents)
 		on_signal(b, now);
@@ -336,7 +355,7 @@ void box_watch_once(struct box *b)
 		look_at_limits(b);
 	}
 	streams_move(&b->streams, polled + POLL_STDIO, relays);
-	if (b->serve && serve_handle(b->serve, clients, client_count, now))
+	if (server && serve_handle(server, clients, client_count, now) && b->serve)
 		b->slim_at_ms = now + SLIM_AFTER_MS;
 	look_at_output(b);
 	if (polled[POLL_CONTROL].revents)

@@ -98,7 +98,7 @@ static void write_info(const struct plan *p, const char *name, struct buf *text)
 }
 
 /* Who could see the sockets of other sandboxes could try to drive them. */
-static int check_unseen(int runtime_fd, const struct plan *p, struct ward_err *e)
+int boxes_check_unseen(int runtime_fd, const struct plan *p, struct ward_err *e)
 {
 	char link[32], path[4096];
 	ssize_t n;
@@ -204,7 +204,7 @@ int boxes_enter(const struct plan *p, const char *name, struct box_entry *ret_en
 	runtime = boxes_open_runtime(e);
 	if (runtime < 0)
 		return runtime;
-	r = check_unseen(runtime, p, e);
+	r = boxes_check_unseen(runtime, p, e);
 	if (r == 0)
 		r = clear_old(p->run_id, e);
 	if (r < 0)

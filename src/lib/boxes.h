@@ -19,6 +19,7 @@ struct box_info {
 	enum box_state state;		/* BOX_DEAD: its supervisor was killed */
 	bool alive;			/* its supervisor lives */
 	bool recovered;			/* BOX_DEAD: what it left was cleaned up */
+	bool foreground;		/* a ward run that somebody waits for (runs.h); only the id is known */
 	pid_t pid;			/* of ward-box */
 	uint64_t pid_start;		/* and when that was started, which no other process of this number has */
 	uint64_t started_ms, ended_ms;	/* of the wall clock; ended_ms 0: not known */
@@ -65,6 +66,8 @@ must_check int boxes_list(struct boxes *ret_boxes, struct ward_err *e);
 /* The one that word names: its name (the living one, else the last), its id, or an unambiguous beginning of the id or of its
  * last part. The caller clears with box_info_clear(). */
 must_check int boxes_find(const char *word, struct box_info *ret_info, struct ward_err *e);
+/* The same in a list. */
+must_check int boxes_find_in(struct boxes *all, const char *word, struct box_info *ret_info, struct ward_err *e);
 /* Looks again at one. */
 must_check int boxes_look(const char *id, struct box_info *ret_info, struct ward_err *e);
 /* Opens the entry's directory in the state. */

@@ -117,7 +117,7 @@ int boxes_parse(const char *text, size_t n, struct box_info *ret_info)
 	return 0;
 }
 
-static bool is_id(const char *name)
+bool boxes_is_id(const char *name)
 {
 	return strspn(name, "0123456789abcdefghijklmnopqrstuvwxyz-") == strlen(name) && strlen(name) > 6 &&
 	       strlen(name) < sizeof((struct box_info){ 0 }.id);
@@ -153,7 +153,7 @@ static int compare(const void *a, const void *b)
 	return strcmp(((const struct box_info *)a)->id, ((const struct box_info *)b)->id);
 }
 
-static int add(struct boxes *v, size_t *cap, struct box_info *i)
+int boxes_add(struct boxes *v, size_t *cap, struct box_info *i)
 {
 	if (v->len == *cap) {
 		size_t grown_cap = *cap ? *cap * 2 : 32;
@@ -185,9 +185,9 @@ int boxes_list(struct boxes *ret_boxes, struct ward_err *e)
 	for (struct dirent *entry = readdir(list); entry && r == 0; entry = readdir(list)) {
 		struct box_info i = { 0 };
 
-		if (!is_id(entry->d_name) || v.len >= BOX_LIST_MAX || look(dirfd(list), entry->d_name, &i) < 0)
+		if (!boxes_is_id(entry->d_name) || v.len >= BOX_LIST_MAX || look(dirfd(list), entry->d_name, &i) < 0)
 			continue;	/* one that is being made or removed just now */
-		r = add(&v, &cap, &i);
+		r = boxes_add(&v, &cap, &i);
 		if (r < 0)
 			box_info_clear(&i);
 	}
@@ -216,23 +216,20 @@ static int match(const struct box_info *i, const char *word)
 	return 0;
 }
 
-int boxes_find(const char *word, struct box_info *ret_info, struct ward_err *e)
+int boxes_find_in(struct boxes *all, const char *word, struct box_info *ret_info, struct ward_err *e)
 {
 	struct box_info *best = NULL;
-	struct boxes all;
 	size_t same = 0;
-	int score = 0, r = boxes_list(&all, e);
+	int score = 0, r = 0;
 
-	if (r < 0)
-		return r;
-	for (size_t i = 0; *word && i < all.len; i++) {
-		int m = match(&all.items[i], word);
+	for (size_t i = 0; *word && i < all->len; i++) {
+		int m = match(&all->items[i], word);
 
 		if (m < score || m == 0)
 			continue;
 		same = m == score ? same + 1 : 1;
 		score = m;
-		best = &all.items[i];	/* the last of a name */
+		best = &all->items[i];	/* the last of a name */
 	}
 	if (best && (score > 1 || same == 1)) {
 		*ret_info = *best;
@@ -244,6 +241,17 @@ int boxes_find(const char *word, struct box_info *ret_info, struct ward_err *e)
 		r = ward_fail(e, ENOENT, "there is no sandbox %.80s", word);
 		ward_remedy(e, "ward ps -a lists them");
 	}
+	return r;
+}
+
+int boxes_find(const char *word, struct box_info *ret_info, struct ward_err *e)
+{
+	struct boxes all;
+	int r = boxes_list(&all, e);
+
+	if (r < 0)
+		return r;
+	r = boxes_find_in(&all, word, ret_info, e);
 	boxes_clear(&all);
 	return r;
 }
@@ -336,7 +344,7 @@ static void drop_orphans(int dir_fd, int state_fd)
 		return;
 	}
 	for (struct dirent *entry = readdir(list); entry; entry = readdir(list))
-		if (is_id(entry->d_name) && was_never_made(state_fd, entry->d_name))
+		if (boxes_is_id(entry->d_name) && was_never_made(state_fd, entry->d_name))
 			(void)!boxes_remove(entry->d_name, &ignored);
 }
 
@@ -352,7 +360,7 @@ static void drop_runtime_orphans(int dir_fd, int state_fd)
 	for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
 		struct stat st;
 
-		if (!is_id(entry->d_name) || fstatat(dirfd(list), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		if (!boxes_is_id(entry->d_name) || fstatat(dirfd(list), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    st.st_ctim.tv_sec + MAKING_S > time(NULL))
 			continue;
 		if (fstatat(state_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)

@@ -14,6 +14,7 @@
 
 #include "base/io.h"
 #include "lib/boxes_internal.h"
+#include "lib/runs.h"
 
 #define CONNECT_MS 2000
 #define ENDING_MS 300000	/* the sweep of a huge workspace */
@@ -34,7 +35,9 @@ static int explain_connect(const struct box_info *i, int error, struct ward_err 
 	struct ward_err own = { 0 };
 	int r = 0;
 
-	if (boxes_look(i->id, &now, &own) == 0 && !now.alive)
+	if (i->foreground && (error == ECONNREFUSED || error == ENOENT))
+		return ward_fail(e, ESRCH, "the run %s has ended", i->id);
+	if (!i->foreground && boxes_look(i->id, &now, &own) == 0 && !now.alive)
 		r = client_fail_not_alive(&now, e);
 	box_info_clear(&now);
 	if (r < 0)
@@ -46,7 +49,7 @@ static int explain_connect(const struct box_info *i, int error, struct ward_err 
 int client_connect(const struct box_info *i, struct client *ret_client, struct ward_err *e)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	auto_fd runtime = boxes_open_runtime(e);
+	auto_fd runtime = i->foreground ? runs_open(e) : boxes_open_runtime(e);
 	auto_fd fd = -1;
 	uint64_t until = io_now_ms() + CONNECT_MS;
 

@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 
 #include "base/io.h"
+#include "lib/boxes_internal.h"
+#include "lib/runs.h"
 
 #define ROWS_MAX 100000
 #define ANSWER_BYTES (sizeof(struct control_message) + sizeof(struct control_net) + \
@@ -19,15 +21,35 @@
 
 int client_net_find(const char *word, struct box_info *ret_info, struct ward_err *e)
 {
-	return client_find_alive(word, ret_info, e);
+	struct ward_err none = { 0 };
+	struct boxes runs;
+	int r = runs_list(&runs, &none);
+
+	/* a run in the foreground, then a detached sandbox; what is wrong is said about the latter */
+	if (r == 0) {
+		r = boxes_find_in(&runs, word, ret_info, &none);
+		boxes_clear(&runs);
+	}
+	return r == 0 ? 0 : client_find_alive(word, ret_info, e);
 }
 
 int client_net_list(struct boxes *ret_boxes, struct ward_err *e)
 {
+	struct boxes runs = { 0 };
+	size_t cap = 0;
 	int r = boxes_list(ret_boxes, e);
 
-	if (r == 0)
-		client_recover(ret_boxes);
+	if (r < 0)
+		return r;
+	client_recover(ret_boxes);
+	cap = ret_boxes->len;
+	r = runs_list(&runs, e);
+	for (size_t i = 0; i < runs.len && r == 0; i++)	/* it owns nothing but its id */
+		if (boxes_add(ret_boxes, &cap, &runs.items[i]) < 0)
+			r = ward_fail(e, ENOMEM, "out of memory");
+	free(runs.items);
+	if (r < 0)
+		boxes_clear(ret_boxes);
 	return r;
 }
 
@@ -181,6 +203,7 @@ void client_net_json_now(struct json *j, const struct control_net *n)
 	json_string(j, "mode", client_net_mode(n));
 	json_string(j, "gateway", client_net_gateway(n));
 	json_uint(j, "generation", n->generation);
+	json_string(j, "workspace", n->workspace);
 }
 
 static void json_rule(struct json *j, const struct control_net_rule *r)

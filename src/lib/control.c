@@ -6,6 +6,7 @@
 #include "lib/control.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #define WORDS_MAX 65536
@@ -78,6 +79,8 @@ static int check_net(const struct control_message *m, const char *rest, size_t n
 								      sizeof(((struct control_net_flow *)0)->host);
 
 	if (m->a < 0 || m->a >= CONTROL_NET_WHATS || m->b < 0 || n < sizeof(struct control_net))
+		return -EINVAL;
+	if (!memchr(rest + offsetof(struct control_net, workspace), '\0', sizeof(((struct control_net *)0)->workspace)))
 		return -EINVAL;
 	rest += sizeof(struct control_net);
 	n -= sizeof(struct control_net);

@@ -76,6 +76,7 @@ struct control_net {
 	uint8_t mode, state;		/* enum rules_network, enum egress_state */
 	uint8_t by_port;		/* the kernel has no nf_tables */
 	uint8_t unused[5];
+	char workspace[256];		/* cut off when longer */
 };
 
 struct control_net_rule {

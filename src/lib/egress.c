@@ -428,6 +428,7 @@ void egress_end(struct egress *g, struct result *r)
 	if (!g)
 		return;
 	g->ending = true;
+	r->network.generation = g->rules->generation;
 	if (g->waiting_fd >= 0 && epoll_wait(g->waiting_fd, &event, 1, 0) > 0)
 		begin(g, r);	/* something was tried at the very end: it shall be told */
 	close_sockets(g);

@@ -132,6 +132,11 @@ static void obey(struct serve *s, struct serve_client *c, char *bytes, size_t n)
 	struct ward_err e = { 0 };
 
 	memcpy(&m, bytes, sizeof(m));
+	if (s->net_only && m.op != CONTROL_NET_SHOW && m.op != CONTROL_NET_ALLOW && m.op != CONTROL_NET_DENY) {
+		ward_fail(&e, ENOTSUP, "%s runs in the foreground: only its network can be changed", s->entry->id);
+		serve_refuse(c, &e);
+		return;
+	}
 	switch ((enum control_op)m.op) {
 	case CONTROL_STATS:
 		answer_usage(s, c);
@@ -495,6 +500,25 @@ int serve_create(struct box *b, struct box_entry *entry, bool terminal, struct s
 	if (r < 0) {
 		serve_destroy(s);
 		return r;
+	}
+	*ret_serve = s;
+	return 0;
+}
+
+int serve_create_net(struct box *b, struct box_entry *entry, struct serve **ret_serve, struct ward_err *e)
+{
+	struct serve *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return ward_fail(e, ENOMEM, "out of memory");
+	s->box = b;
+	s->entry = entry;
+	s->net_only = true;
+	s->output_fd = s->slave_fd = s->log.fd = s->life_fd = -1;
+	s->listen_fd = listen_in(entry->run_fd, e);
+	if (s->listen_fd < 0) {
+		serve_destroy(s);
+		return -e->code;
 	}
 	*ret_serve = s;
 	return 0;

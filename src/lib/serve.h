@@ -18,6 +18,8 @@ struct serve;
  * serve_open_terminal() follows. */
 must_check int serve_create(struct box *b, struct box_entry *entry, bool terminal, struct serve **ret_serve,
 			    int inside_fds[3], struct ward_err *e);
+/* The same for a run in the foreground: only its network can be spoken about. */
+must_check int serve_create_net(struct box *b, struct box_entry *entry, struct serve **ret_serve, struct ward_err *e);
 /* The command's terminal is there: takes both ends. */
 void serve_open_terminal(struct serve *s, int master_fd, int slave_fd);
 /* Fills poll entries (at most SERVE_POLL_MAX), then sees to what poll said; true when there was something. */

@@ -16,12 +16,14 @@ static struct control_net_limits limits_of(const struct rule_limits *l)
 }
 
 /* What is known without the gateway. */
-static struct control_net summary(const struct egress *g, const struct gate_shown *shown)
+static struct control_net summary(const struct box *b, const struct gate_shown *shown)
 {
+	const struct egress *g = b->egress;
 	const struct rules *rules = egress_rules(g);
 	struct control_net n = { .generation = egress_generation(g), .limits = limits_of(&rules->limits), .closed = egress_closed(g),
 				 .mode = rules->network, .state = (uint8_t)egress_state(g), .by_port = egress_by_port(g) };
 
+	snprintf(n.workspace, sizeof(n.workspace), "%.*s", (int)sizeof(n.workspace) - 1, b->plan->workspace);
 	for (uint32_t i = 0; i < rules->n_items; i++)
 		n.rules += !rules->items[i].dead;
 	if (shown) {
@@ -86,7 +88,7 @@ static void put_flows(const struct gate_shown *shown, struct buf *out)
 static void answer(struct serve *s, struct serve_client *c, const struct gate_shown *shown)
 {
 	struct control_message m = { .magic = CONTROL_MAGIC, .op = CONTROL_NET, .a = (int32_t)c->net_what };
-	struct control_net n = summary(s->box->egress, shown);
+	struct control_net n = summary(s->box, shown);
 	auto_buf out = { 0 };
 	uint32_t next = 0;
 

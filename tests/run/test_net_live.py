@@ -2,10 +2,9 @@
 import json
 import os
 import signal
-import subprocess
 import threading
 
-from harness import timeout
+from harness import timeout, users
 from harness.boxes import clean, look
 from harness.world import OTHER, TRY, World, policy
 
@@ -266,3 +265,47 @@ def test_not_from_inside(t):
     r = t.ward("exec", box, "/usr/bin/python3", "inside.py", t.ward_path, box)
     t.check("rc 0" not in r.out, f"from inside: {r.out} {r.err}")
     t.equal(shown(t, box)["generation"], 1, "generation")
+
+
+WAITS = r"""
+import os, socket, time
+while not os.path.exists("go"):
+    time.sleep(0.02)
+print(socket.create_connection(("db.test", 5432), 10).getpeername()[1], flush=True)
+"""
+
+
+def test_foreground(t):
+    """A ward run that somebody waits for is changed from elsewhere; nothing of it is left."""
+    world = World(t)
+    ws = t.workspace({"waits.py": WAITS})
+    argv = [*world.wrap(ws), *users.setpriv(t.person), t.ward_path, "run", "-p", policy(t, ["web.test"]), "--report",
+            os.path.join(ws, "report.json"), "--", "/usr/bin/python3", "waits.py"]
+    process = t.popen(argv, root=True)
+    t.wait_until(lambda: json.loads(net(t, "show", "--json").out)["sandboxes"], 10, "it is not shown")
+    run = json.loads(net(t, "show", "--json").out)["sandboxes"][0]
+    t.equal((run["workspace"], run["gateway"], run["generation"]), (ws, "waiting", 1), "what is shown")
+    t.contains(net(t, "show", run["id"][-6:]).out, ws, "by a part of its id")
+    net(t, "allow", run["id"], "db.test:5432")
+    t.check(t.ward("stop", run["id"]).rc == 125, "other verbs know detached sandboxes only")
+    t.write(ws, {"go": ""})
+    out, err = process.communicate(timeout=30)
+    t.equal((out, process.returncode), (b"5432\n", 0), f"the command ({err})")
+    report = json.loads(t.read(ws, "report.json"))
+    t.equal((report["network"]["connections"], report["network"]["generation"]), (1, 2), "in the report")
+    t.contains(net(t, "show").out, "no sandbox with a network runs", "afterwards")
+    t.contains(net(t, "allow", run["id"], "a.test", rc=125).err, "no sandbox", "afterwards")
+    t.equal(os.listdir(os.path.join(t.runtime_dir, "runs")), [], "left")
+
+
+def test_foreground_killed(t):
+    """What a killed ward leaves of its socket goes away."""
+    world = World(t)
+    ws = t.workspace({"waits.py": WAITS})
+    argv = [*world.wrap(ws), *users.setpriv(t.person), t.ward_path, "run", "-p", policy(t, ["web.test"]), "--", "/usr/bin/python3", "waits.py"]
+    process = t.popen(argv, root=True)
+    t.wait_until(lambda: json.loads(net(t, "show", "--json").out)["sandboxes"], 10, "it is not shown")
+    with t.root():
+        os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    t.wait_until(lambda: (net(t, "show"), os.listdir(os.path.join(t.runtime_dir, "runs")))[1] == [], 15, "left")
