@@ -11,6 +11,7 @@
 
 #include "base/io.h"
 #include "lib/egress_internal.h"
+#include "lib/event.h"
 
 #define TAKE_MS 3000
 
@@ -269,8 +270,21 @@ uint64_t egress_due_ms(const struct egress *g)
 	return due;
 }
 
+static void report_end(const struct egress *g, uint32_t rule, struct result *r)
+{
+	auto_buf text = { 0 };
+	struct ward_event v;
+
+	rules_text(g->rules, (int32_t)rule, &text);
+	v = event_make(EVENT_POLICY_CHANGE, ACTION_LOG, buf_text(&text));
+	event_text(&v, FIELD_CHANGE, "end");
+	event_text(&v, FIELD_WHY, "its time was up");
+	event_number(&v, FIELD_GENERATION, g->rules->generation + 1);
+	event_emit(r->events, &v);
+}
+
 /* Rules whose time is up. The kernel may go on to bring them: the gateway refuses. */
-static void end_temporary(struct egress *g, uint64_t now)
+static void end_temporary(struct egress *g, uint64_t now, struct result *r)
 {
 	uint32_t over[EGRESS_TEMPORARY_MAX];
 	struct rules *new = NULL;
@@ -283,6 +297,8 @@ static void end_temporary(struct egress *g, uint64_t now)
 			over[count++] = g->until[i].rule;
 	if (!count)
 		return;
+	for (size_t i = 0; i < count; i++)
+		report_end(g, over[i], r);
 	if (rules_retire(g->rules, over, count, &new, &e) < 0 || bring(g, new, &bring_now, &e) < 0 ||
 	    put_in_force(g, new, &bring_now, 0, &e) < 0) {
 		g->until_count = 0;
@@ -297,7 +313,7 @@ void egress_on_time(struct egress *g, uint64_t now_ms, struct result *r)
 	if (!g)
 		return;
 	ran = egress_state(g) == EGRESS_RUNNING;
-	end_temporary(g, now_ms);
+	end_temporary(g, now_ms, r);
 	if (g->taken_by_ms && g->fd >= 0 && now_ms >= g->taken_by_ms)
 		egress_cut(g);
 	if (ran && g->fd < 0)

@@ -5,9 +5,11 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "gateway/protocol.h"
 #include "lib/box_internal.h"
+#include "lib/event.h"
 #include "lib/serve_internal.h"
 
 static struct control_net_limits limits_of(const struct rule_limits *l)
@@ -130,6 +132,30 @@ static void ask(struct serve *s, struct serve_client *c)
 		answer(s, c, NULL);
 }
 
+/* Each rule is an event: who reads the journal sees what was in force when. */
+static void report(const struct serve *s, const struct serve_client *c, const struct control_message *m, char *const *lines,
+		   size_t count)
+{
+	struct ucred peer = { .uid = (uid_t)-1 };
+	socklen_t len = sizeof(peer);
+
+	(void)!getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+	for (size_t i = 0; i < count; i++) {
+		struct ward_event v = event_make(EVENT_POLICY_CHANGE, m->op == CONTROL_NET_DENY ? ACTION_DENY : ACTION_ALLOW, lines[i]);
+
+		event_text(&v, FIELD_CHANGE, m->op == CONTROL_NET_DENY ? "deny" : "allow");
+		event_text(&v, FIELD_VIA, "control");
+		event_number(&v, FIELD_UID, peer.uid);
+		event_number(&v, FIELD_PID, (uint64_t)peer.pid);
+		event_number(&v, FIELD_GENERATION, c->net_generation);
+		if (m->b) {
+			event_number(&v, FIELD_VALUE, (uint64_t)m->b);
+			event_text(&v, FIELD_UNIT, "seconds");
+		}
+		event_emit(s->box->result->events, &v);
+	}
+}
+
 static void change(struct serve *s, struct serve_client *c, const struct control_message *m, char *text)
 {
 	char *lines[CONTROL_NET_LINES];
@@ -142,6 +168,7 @@ static void change(struct serve *s, struct serve_client *c, const struct control
 		serve_refuse(c, &e);
 		return;
 	}
+	report(s, c, m, lines, count);
 	c->net_op = m->op;
 	c->net_what = CONTROL_NET_SUMMARY;
 	serve_net_look(s);
