@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "base/text.h"
+#include "cli/image.h"
 #include "cli/progress.h"
 
 void ask_print_errors(const struct policy_errors *errors)
@@ -48,6 +49,7 @@ int ask_plan(const struct options *o, const struct plan_system *system, struct s
 		.starts = o->verb != VERB_PLAN,
 		.own_env = o->own_env,
 		.tty = o->tty,
+		.image_command = o->image_command,
 		.argv = o->word_count || o->verb != VERB_PLAN ? o->words : NULL,
 	};
 	struct policy_errors errors = { 0 };
@@ -58,7 +60,9 @@ int ask_plan(const struct options *o, const struct plan_system *system, struct s
 	strv_free(&errors.lines);
 	if (r < 0)
 		return r;
-	r = plan_compile(ret_spec, system, ret_plan, e);
+	r = image_prepare(ret_spec, e);
+	if (r == 0)
+		r = plan_compile(ret_spec, system, ret_plan, e);
 	if (r < 0)
 		spec_clear(ret_spec);
 	progress_end(progress);

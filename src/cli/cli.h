@@ -30,6 +30,7 @@ enum verb_set {
 struct options {
 	enum verb verb;
 	const char *profile, *policy_file, *workspace, *cwd, *report_file, *to, *name, *signal, *grace, *tail, *max_size, *max_files, *temporary;
+	bool image_command;	/* a run without CMD: the image's own */
 	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, quiet, exclusive, read_only;
 	const char *continue_run;
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit;
@@ -47,6 +48,9 @@ must_check int options_read(enum verb verb, char **argv, struct options *o, stru
 void options_clear(struct options *o);
 /* Whose options a verb takes, as a set: shell is run with a command of its own. */
 uint64_t options_of(enum verb verb);
+
+/* Whether the root may be an image, which has a command and a shell of its own. */
+bool options_name_image(const struct options *o);
 
 /* Each verb: a word of main()'s table. Returns the exit code. */
 #define VERB(id, name, min, max, words, args, help, about, example, example_help) \

@@ -226,6 +226,14 @@ static int read_one(struct options *o, char ***at, struct ward_err *e)
 	return apply(o, row, row->name, value ? value : "", e);
 }
 
+bool options_name_image(const struct options *o)
+{
+	for (size_t i = 0; i < o->field_count; i++)
+		if (strcmp(o->fields[i].field, "image") == 0)
+			return true;
+	return o->policy_file != NULL;	/* it may */
+}
+
 static int count_words(const struct options *o, struct ward_err *e)
 {
 	static const struct {
@@ -240,7 +248,7 @@ static int count_words(const struct options *o, struct ward_err *e)
 
 	if (o->help)
 		return 0;
-	if (o->word_count < bounds[o->verb].min && !(o->verb == VERB_RUN && o->detach)) {
+	if (o->word_count < bounds[o->verb].min && !(o->verb == VERB_RUN && (o->detach || options_name_image(o)))) {
 		ward_fail(e, EINVAL, "%s", o->verb == VERB_RUN ? "no command was given" : "a word is missing");
 		return ward_remedy(e, "see ward %s --help", verb_name(o->verb));
 	}

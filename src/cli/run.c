@@ -261,6 +261,7 @@ int verb_run(struct options *o)
 
 	if (o->detach)
 		return run_detached(o);
+	o->image_command = !o->word_count;
 	if (!o->name)
 		return run_sandbox(o, NULL);
 	ward_fail(&e, EINVAL, "--name names a sandbox that is left running");

@@ -1,6 +1,6 @@
 /*
  * ward shell: an interactive shell in a sandbox. In: the options of run, arguments for the shell. Out: the shell's exit code. It is `ward run` of bash,
- * or of sh where the system has no bash; /usr is the same inside and outside, so a look here tells. Its prompt says where one is.
+ * or of sh where the system has no bash; /usr is the same inside and outside, so a look here tells; an image has sh, if any. Its prompt says where one is.
  */
 #include "cli/cli.h"
 
@@ -14,7 +14,7 @@ int verb_shell(struct options *o)
 	static const char *const bash_env[] = { "SHELL=" BASH, "PS1=(ward) \\w\\$ ", NULL };
 	static const char *const sh_env[] = { "SHELL=" SH, "PS1=(ward) $ ", NULL };
 	static char bash[] = BASH, sh[] = SH;
-	bool has_bash = access(BASH, X_OK) == 0;
+	bool has_bash = !options_name_image(o) && access(BASH, X_OK) == 0;
 	auto_free char **words = calloc(o->word_count + 2, sizeof(*words));
 	struct ward_err e = { 0 };
 

@@ -16,7 +16,7 @@
 
 bool box_is_idle(const struct box *b)
 {
-	return !b->plan->spec->argv || !b->plan->spec->argv[0];
+	return !b->plan->argv || !b->plan->argv[0];
 }
 
 void box_signal(struct box *b, int signal, uint32_t tag)

@@ -50,7 +50,7 @@ void box_bury(struct box *b)
 static void explain_failed_exec(struct box *b)
 {
 	struct result *r = b->result;
-	const char *name = b->plan->spec->argv[0];
+	const char *name = b->plan->argv[0];
 
 	r->exit_code = b->failed_code;
 	ward_fail(&r->error, b->failed_errno, "%s", strerror(b->failed_errno));

@@ -29,7 +29,10 @@ void box_suggest_mount(const struct plan *p, const char *name, struct ward_err *
 {
 	const char *path = getenv("PATH");
 
-	(void)p;
+	if (p->image.root) {
+		ward_remedy(e, "the image has no such program; another image, or --ro DIR, may show one");
+		return;
+	}
 	ward_remedy(e, "install it below /usr, or show the directory that has it with --ro DIR");
 	if (strchr(name, '/')) {
 		if (access(name, X_OK) == 0)

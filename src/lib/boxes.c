@@ -85,7 +85,7 @@ static void write_info(const struct plan *p, const char *name, struct buf *text)
 		put_line(text, "name", name);
 	put_line(text, "workspace", p->workspace);
 	put_writable(p, text);
-	for (char *const *word = p->spec->argv; word && *word; word++) {
+	for (char *const *word = p->argv; word && *word; word++) {
 		size_t n = strlen(*word);
 
 		if (n >= room) {

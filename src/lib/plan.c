@@ -165,7 +165,9 @@ static int add_guards(struct plan *p, struct ward_err *e)
 
 static int check_cwd(struct plan *p, struct ward_err *e)
 {
-	if (!path_is_beneath(p->spec->cwd, p->workspace)) {
+	if (p->cwd)
+		return 0;
+	if (!path_is_beneath(p->spec->cwd, p->workspace) && !plan_image_has(p, p->spec->cwd)) {
 		for (size_t i = 0; i < p->mount_count; i++)
 			if (path_is_beneath(p->spec->cwd, p->mounts[i].target) &&
 			    p->mounts[i].kind == MOUNT_BIND)
@@ -186,8 +188,8 @@ static int fill_net(struct plan *p, struct ward_err *e)
 static int fill_plan(struct plan *p, struct ward_err *e)
 {
 	static int (*const steps[])(struct plan *, struct ward_err *) = {
-		plan_add_policy_mounts, plan_add_programs, plan_choose_ids, plan_add_volumes, limits_assign, plan_add_private,
-		plan_order_mounts, plan_make_points, check_cwd, add_guards, plan_add_git, plan_make_env, fill_net, plan_add_creds,
+		plan_add_policy_mounts, plan_add_programs, plan_choose_ids, plan_place_image, plan_add_volumes, limits_assign, plan_add_private,
+		plan_order_mounts, plan_make_points, plan_choose_command, check_cwd, add_guards, plan_add_git, plan_make_env, fill_net, plan_add_creds,
 	};
 	int r = 0;
 
@@ -205,6 +207,7 @@ int plan_compile(const struct spec *s, const struct plan_system *system, struct 
 	if (!p)
 		return ward_fail(e, ENOMEM, "out of memory");
 	p->spec = s;
+	p->image.lock_fd = -1;
 	p->workspace = strdup(s->workspace);
 	store_new_id(p->run_id, sizeof(p->run_id));
 	if (system)
@@ -217,9 +220,11 @@ int plan_compile(const struct spec *s, const struct plan_system *system, struct 
 		strv_add(&p->notes, s->notes.items[i]);
 	choose_rung(p);
 	r = p->workspace ? 0 : ward_fail(e, ENOMEM, "out of memory");
-	if (r == 0 && !system)
+	if (r == 0)
+		r = plan_open_image(p, e);
+	if (r == 0 && !system && !p->own_system)
 		r = plan_system_read(&p->facts, &p->own_system, e);
-	p->system = system ? system : p->own_system;
+	p->system = p->own_system ? p->own_system : system;
 	if (r == 0 && p->rung == RUNG_LANDLOCK)
 		r = rung_check(p, e);
 	if (r == 0)
@@ -228,6 +233,7 @@ int plan_compile(const struct spec *s, const struct plan_system *system, struct 
 		plan_free(p);
 		return r;
 	}
+	plan_seal_image(p);
 	*ret_plan = p;
 	return 0;
 }
@@ -249,6 +255,7 @@ void plan_free(struct plan *p)
 	plan_system_free(p->own_system);
 	secrets_end(p->secrets);
 	plan_net_clear(&p->net);
+	image_clear(&p->image);
 	free(p->mounts);
 	free(p->roots);
 	free(p->cwd);

@@ -4,6 +4,7 @@
 
 #include "lib/facts.h"
 #include "lib/guard.h"
+#include "lib/images.h"
 #include "lib/plan_net.h"
 #include "lib/spec.h"
 
@@ -68,16 +69,31 @@ struct plan_mount {
 	bool review;		/* BIND: the lower layer of an overlay, what is written goes to the run's review */
 };
 
+/* An image as the root: the tree under everything that ward itself makes. */
+struct plan_image {
+	const char *root;	/* absolute, resolved */
+	dev_t dev;		/* what the plan saw */
+	ino_t ino;
+	int tree_fd;		/* as root: a detached copy, id-mapped where that was possible; owned; -1: none */
+	bool mapped;
+	const char *workdir;	/* a directory to make that the image lacks, NULL: none */
+	const struct plan_mount *points;	/* every mount of the plan: what they are mounted on is made first */
+	size_t point_count;
+};
+
 /* What every sandbox on this host sees, whatever its policy: read while the policy still is. */
 struct plan_system {
 	struct plan_mount *mounts;
 	size_t mount_count, mount_cap;
 	struct strv strings;
 	struct facts facts;
+	struct plan_image *image;	/* NULL: the host's own directories; owned */
 };
 
 /* Reads tables/root.def against the host, and keeps the facts with it. The caller frees with plan_system_free(). */
 must_check int plan_system_read(const struct facts *facts, struct plan_system **ret_system, struct ward_err *e);
+/* The same without anything of the host's: for an image. */
+must_check int plan_system_bare(const struct facts *facts, struct plan_system **ret_system, struct ward_err *e);
 void plan_system_free(struct plan_system *system);
 
 enum rung { RUNG_LANDLOCK, RUNG_NAMESPACES };
@@ -98,6 +114,8 @@ struct plan {
 	size_t root_count;
 	struct plan_net net;
 	struct secrets *secrets;	/* that fetches and renews them; owned; NULL: there are no grants, or nothing starts */
+	struct image image;		/* root NULL: the host's own directories */
+	char *const *argv;		/* the command: the spec's, or the image's own; NULL: none */
 	struct strv env;		/* NAME=VALUE, complete */
 	char *cwd;			/* inside */
 	char *workspace;		/* absolute, cleaned, resolved */

@@ -24,6 +24,33 @@ static bool path_is_visible(const struct plan *p, const char *dir)
 	return false;
 }
 
+/* PATH as the image has it, or the system's. */
+static const char *image_path(const struct plan *p)
+{
+	for (size_t i = 0; i < p->image.env.len; i++)
+		if (strncmp(p->image.env.items[i], "PATH=/", 6) == 0)
+			return p->image.env.items[i] + 5;
+	return system_path;
+}
+
+static bool is_fixed(const char *line)
+{
+	size_t n = strcspn(line, "=");
+
+	for (size_t i = 0; i < ARRAY_LEN(fixed_env); i++)
+		if (strncmp(fixed_env[i], line, n + 1) == 0)
+			return true;
+	return strncmp(line, "PATH=", 5) == 0 || strncmp(line, "PWD=", 4) == 0;
+}
+
+/* What the image wants in the environment; the policy's word comes later, and so counts. */
+static void add_image_env(struct plan *p)
+{
+	for (size_t i = 0; i < p->image.env.len; i++)
+		if (!is_fixed(p->image.env.items[i]))
+			strv_add(&p->env, p->image.env.items[i]);
+}
+
 static void add_path(struct plan *p)
 {
 	const char *path = getenv("PATH");
@@ -39,7 +66,7 @@ static void add_path(struct plan *p)
 			buf_printf(&out, "%s:", dir);
 		path += n + (path[n] == ':');
 	}
-	buf_puts(&out, system_path);
+	buf_puts(&out, image_path(p));
 	strv_take(&p->env, buf_take(&out));
 }
 
@@ -75,13 +102,13 @@ static void pass_prefix(struct plan *p, const char *prefix, size_t n)
 }
 
 /* Whether the description of a terminal is in a place that the sandbox sees. */
-static bool has_terminal(const char *term)
+static bool has_terminal(const struct plan *p, const char *term)
 {
 	static const char *const places[] = { "/usr/lib/terminfo", "/usr/share/terminfo", "/lib/terminfo" };
-	char path[128];
+	char path[4096];
 
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-		snprintf(path, sizeof(path), "%s/%c/%s", places[i], *term, term);
+		snprintf(path, sizeof(path), "%s%s/%c/%s", p->image.root ? p->image.root : "", places[i], *term, term);
 		if (access(path, R_OK) == 0)
 			return true;
 	}
@@ -94,10 +121,10 @@ static const char *known_terminal(struct plan *p, const char *term)
 {
 	static const char *const usual[] = { "xterm-256color", "xterm", "vt100" };
 
-	if (!*term || (!strchr(term, '/') && *term != '.' && strlen(term) < 64 && has_terminal(term)))
+	if (!*term || (!strchr(term, '/') && *term != '.' && strlen(term) < 64 && has_terminal(p, term)))
 		return term;
 	for (size_t i = 0; i < ARRAY_LEN(usual); i++)
-		if (has_terminal(usual[i])) {
+		if (has_terminal(p, usual[i])) {
 			strv_addf(&p->notes, "TERM is %s inside: the system has no description of yours", usual[i]);
 			return usual[i];
 		}
@@ -110,6 +137,7 @@ int plan_make_env(struct plan *p, struct ward_err *e)
 
 	for (size_t i = 0; i < ARRAY_LEN(fixed_env); i++)
 		strv_add(&p->env, fixed_env[i]);
+	add_image_env(p);
 	add_path(p);
 	strv_addf(&p->env, "PWD=%s", p->cwd);
 	if (p->spec->tty)

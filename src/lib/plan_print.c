@@ -213,7 +213,9 @@ static void print_json(const struct plan *p, const char *const *stages, struct b
 	json_string(&j, "cwd", p->cwd);
 	json_string(&j, "profile", p->spec->profile);
 	json_string(&j, "policy_file", p->spec->policy_file);
-	json_strings(&j, "command", p->spec->argv);
+	json_strings(&j, "command", p->argv);
+	json_string(&j, "image", p->image.root);
+	json_string(&j, "image_digest", p->image.root && p->image.digest[0] ? p->image.digest : NULL);
 	json_ids(&j, &p->ids);
 	json_limits(&j, p);
 	json_network(&j, p);
@@ -247,12 +249,14 @@ static void text_head(const struct plan *p, struct buf *out)
 	text_line(out, "rung", rung_name(p->rung));
 	text_line(out, "workspace", p->workspace);
 	text_line(out, "directory", p->cwd);
+	if (p->image.root)
+		text_line(out, "image", p->image.root);
 	if (p->spec->profile)
 		text_line(out, "profile", p->spec->profile);
 	text_line(out, "policy", p->spec->policy_file ? p->spec->policy_file : "no file: defaults and options");
-	if (p->spec->argv) {
+	if (p->argv) {
 		buf_printf(out, "%-10s", "command");
-		for (char *const *a = p->spec->argv; *a; a++) {
+		for (char *const *a = p->argv; *a; a++) {
 			buf_puts(out, " ");
 			text_escape(out, *a);
 		}

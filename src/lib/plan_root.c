@@ -224,7 +224,7 @@ static void size_tmpfs(const struct plan *p, struct plan_mount *m)
 	m->inodes = inodes->value != POLICY_NONE ? inodes->value : 0;
 }
 
-int plan_system_read(const struct facts *facts, struct plan_system **ret_system, struct ward_err *e)
+static int read_system(bool bare, const struct facts *facts, struct plan_system **ret_system, struct ward_err *e)
 {
 	struct plan_system *system = calloc(1, sizeof(*system));
 	struct mount_list list;
@@ -238,7 +238,7 @@ int plan_system_read(const struct facts *facts, struct plan_system **ret_system,
 	for (size_t i = 0; i < ARRAY_LEN(root_rows) && r == 0; i++) {
 		const struct root_row *row = &root_rows[i];
 
-		if (row->kind == ROOT_TREE) {
+		if (row->kind == ROOT_TREE && !bare) {
 			r = add_host_entry(&list, AT_FDCWD, row->path, row->path);
 		} else if (row->kind == ROOT_FILE) {
 			m = add_lasting(&list, MOUNT_FILE, row->text, row->path);
@@ -247,7 +247,7 @@ int plan_system_read(const struct facts *facts, struct plan_system **ret_system,
 				m->mode = row->mode;
 		}
 	}
-	if (r == 0)
+	if (r == 0 && !bare)
 		r = add_etc(&list);
 	if (r == 0 && (!add_lasting(&list, MOUNT_PROC, NULL, "/proc") || !add_lasting(&list, MOUNT_DEV, NULL, "/dev")))
 		r = -ENOMEM;
@@ -261,10 +261,23 @@ int plan_system_read(const struct facts *facts, struct plan_system **ret_system,
 	return 0;
 }
 
+int plan_system_read(const struct facts *facts, struct plan_system **ret_system, struct ward_err *e)
+{
+	return read_system(false, facts, ret_system, e);
+}
+
+int plan_system_bare(const struct facts *facts, struct plan_system **ret_system, struct ward_err *e)
+{
+	return read_system(true, facts, ret_system, e);
+}
+
 void plan_system_free(struct plan_system *system)
 {
 	if (!system)
 		return;
+	if (system->image)
+		own_close_fd(&system->image->tree_fd);
+	free(system->image);
 	free(system->mounts);
 	strv_free(&system->strings);
 	free(system);

@@ -21,6 +21,16 @@ must_check int plan_add_link(struct plan *p, const char *to, const char *target)
 must_check int plan_add_file(struct plan *p, const char *text, const char *target);
 /* Adds what the policy's programs are made of. */
 must_check int plan_add_programs(struct plan *p, struct ward_err *e);
+/* Opens the image that the policy names, and makes the system of it; nothing to do for host. */
+must_check int plan_open_image(struct plan *p, struct ward_err *e);
+/* As root: the image's tree with root's eyes, for whom the agent is. */
+must_check int plan_place_image(struct plan *p, struct ward_err *e);
+/* The command and where it starts, where the image has a say. */
+must_check int plan_choose_command(struct plan *p, struct ward_err *e);
+/* Last: from here on the mounts stay as they are. */
+void plan_seal_image(struct plan *p);
+/* Whether the image has a directory at this path. */
+bool plan_image_has(const struct plan *p, const char *path);
 /* Adds git's configuration. */
 must_check int plan_add_git(struct plan *p, struct ward_err *e);
 #define PLAN_HOME "/home/agent"

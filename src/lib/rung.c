@@ -41,6 +41,7 @@ size_t landlock_rung_refusals(const struct policy *p, struct strv *refusals)
 		{ moves_a_mount(p), POLICY_F_fs_host_mounts,
 		  "a path can only be given where it is (no `at`)" },
 		{ p->fs_caches.len > 0, POLICY_F_fs_caches, "volumes cannot be put in place without mounts" },
+		{ strcmp(p->image, "host") != 0, POLICY_F_image, "an image cannot be the root without mounts" },
 		{ p->fs_programs.len > 0, POLICY_F_fs_programs, "programs cannot be put in place without mounts" },
 		{ strcmp(p->fs_home, "private") != 0, POLICY_F_fs_home, "a home cannot be put in place without mounts" },
 		{ is_set(p, POLICY_F_net_mode) && p->net_mode != 0, POLICY_F_net_mode,

@@ -17,6 +17,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "lib/images.h"
 #include "lib/profile.h"
 #include "lib/trust.h"
 
@@ -230,6 +231,21 @@ static char *directory_of(const char *path)
 	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
+/* An image that is named by its path. */
+static int resolve_image(struct policy *p, enum policy_source source, const char *base, struct ward_err *e)
+{
+	char *path;
+
+	if (p->origin[POLICY_F_image].source != source || !image_is_path(p->image) || *p->image == '/')
+		return 0;
+	path = absolute(base, p->image);
+	if (!path)
+		return ward_fail(e, ENOMEM, "out of memory");
+	free(p->image);
+	p->image = path;
+	return 0;
+}
+
 /* What paths in the policy file are relative to. */
 static int resolve_file_paths(struct policy *p, const char *file, struct ward_err *e)
 {
@@ -244,6 +260,8 @@ static int resolve_file_paths(struct policy *p, const char *file, struct ward_er
 		free(p->fs_workspace);
 		p->fs_workspace = take_ptr(workspace);
 	}
+	if (resolve_image(p, POLICY_FILE, dir, e) < 0)
+		return -e->code;
 	return spec_resolve_mounts(p, dir, e);
 }
 
@@ -322,6 +340,8 @@ static int apply_options(const struct spec_request *r, struct spec *s, const cha
 		result = set_options(r, &s->policy, e);
 	if (result == 0 && here)
 		result = spec_resolve_mounts(&s->policy, here, e);
+	if (result == 0 && here)
+		result = resolve_image(&s->policy, POLICY_CLI, here, e);
 	if (result == 0 && checked)
 		result = check_narrowing(r, &base, &s->policy, e);
 	policy_clear(&base);
@@ -456,7 +476,7 @@ static int build(const struct spec_request *r, struct spec *s, struct policy_err
 int spec_build(const struct spec_request *r, struct spec *ret_spec, struct policy_errors *errors, struct ward_err *e)
 {
 	struct spec s = { .argv = r->argv, .progress = r->progress, .starts = r->starts, .own_env = r->own_env,
-			  .tty = r->tty };
+			  .tty = r->tty, .image_command = r->image_command, .cwd_given = r->cwd != NULL };
 	int result = build(r, &s, errors, e);
 
 	if (result < 0)

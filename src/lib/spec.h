@@ -25,6 +25,7 @@ struct spec_request {
 	bool starts;			/* it will be run: volumes that it names are made */
 	const char *const *own_env;	/* NAME=VALUE that the caller itself sets inside, NULL-terminated; NULL: nothing */
 	bool tty;			/* -t: a terminal inside, whatever 0-2 are */
+	bool image_command;		/* there is no CMD: the image's own is meant */
 	char *const *argv;		/* CMD..., NULL for plan and check */
 };
 
@@ -41,6 +42,8 @@ struct spec {
 	struct progress *progress;	/* the request's */
 	struct strv notes;	/* for the plan's */
 	bool tty;
+	bool image_command;	/* the request's */
+	bool cwd_given;		/* -C */
 };
 
 /* Brings defaults, file and options together. Errors of the policy file are gathered in *errors (all at once); any

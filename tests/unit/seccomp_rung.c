@@ -60,6 +60,7 @@ static void make_plan(struct run *r, const char *command)
 	r->argv[1] = (char *)(uintptr_t) "-c";
 	r->argv[2] = (char *)(uintptr_t)command;
 	r->spec.argv = r->argv;
+	r->plan.argv = r->argv;
 	r->plan.engine = "native";
 	r->plan.rung = RUNG_LANDLOCK;
 	r->plan.spec = &r->spec;

@@ -48,6 +48,7 @@ static int set_up(void **state)
 	assert_non_null(mkdtemp(s->dir));
 	s->argv[0] = s->dir;
 	s->spec.argv = s->argv;
+	s->plan.argv = s->argv;
 	s->plan.spec = &s->spec;
 	s->plan.ids.host_uid = geteuid();
 	s->detached = (struct detached){ .asker_fd = -1, .outer_fds = NO_OUTER, .entry = NO_BOX_ENTRY };

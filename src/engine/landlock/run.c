@@ -214,14 +214,14 @@ static int prepare_argv(struct rung_memory *m, const struct plan *p, struct ward
 {
 	size_t argc = 0;
 
-	while (p->spec->argv[argc])
+	while (p->argv[argc])
 		argc++;
 	m->argv = calloc(argc + 2, sizeof(*m->argv));
 	strv_add(&m->texts, "ward-rung");
 	if (!m->argv || m->texts.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
 	m->argv[0] = m->texts.items[m->texts.len - 1];
-	memcpy(m->argv + 1, p->spec->argv, argc * sizeof(*m->argv));
+	memcpy(m->argv + 1, p->argv, argc * sizeof(*m->argv));
 	m->child.argv = m->argv;
 	return 0;
 }

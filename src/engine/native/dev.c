@@ -38,8 +38,9 @@ long native_dev(struct native_child *c)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
 					       MOUNT_ATTR_NOEXEC };
-	/* a part of the root's own file system, as a mount of its own */
-	long r = raw_call(SYS_mount, "dev", "dev", 0, MS_BIND, 0);
+	/* a part of the root's own file system, as a mount of its own; over an image one of its own */
+	long r = c->system->image ? raw_call(SYS_mount, "ward", "dev", "tmpfs", MS_NOSUID, "mode=0755,size=64k")
+				  : raw_call(SYS_mount, "dev", "dev", 0, MS_BIND, 0);
 
 	c->failed_path = "/dev";
 	for (size_t i = 0; i < ARRAY_LEN(nodes) && r == 0; i++)

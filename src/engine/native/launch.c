@@ -61,7 +61,7 @@ const char *native_choose_base(const struct plan *p)
 						  "/boot", "/var", "/home", "/root" };
 
 	for (size_t i = 0; i < ARRAY_LEN(candidates); i++) {
-		bool used = false;
+		bool used = p && p->image.root && path_is_beneath(p->image.root, candidates[i]);
 		struct stat st;
 
 		for (size_t k = 0; p && k < p->mount_count; k++)

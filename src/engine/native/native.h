@@ -173,6 +173,11 @@ long native_seccomp(struct native_child *c);
 /* What the policy changes about /proc: processes only (strict), or writable although it is the outer one (nesting). */
 long native_late_proc(struct native_child *c);
 
+/* Puts an image under what ward has made of the root, and the plan's mount points into it. */
+long native_image(struct native_child *c, const struct plan_image *image);
+/* Makes a link or a file of ward's own in the root. */
+long native_make_own(struct native_child *c, const struct plan_mount *m);
+
 /* Mounts the workspace under review; the tree is the real one. */
 long native_attach_review(struct native_child *c, const struct plan_mount *m, long lower_tree);
 
@@ -189,5 +194,6 @@ int native_remount(const struct plan *p, struct running *run, const struct guard
 #define NATIVE_EMPTY_FILE ".ward/empty"
 #define NATIVE_EMPTY_DIR ".ward/nothing"
 #define NATIVE_INIT ".ward/init"
+#define NATIVE_LAYER ".ward/layer"	/* review.c */
 
 #endif

@@ -17,7 +17,7 @@
 #include "base/raw.h"
 #include "engine/native/native.h"
 
-#define LAYER ".ward/layer"
+#define LAYER NATIVE_LAYER
 #define LOWER LAYER "/lower"	/* an empty directory that the supervisor has made */
 
 static const char options[] =
@@ -43,7 +43,8 @@ static long attach(struct native_child *c, long tree, const char *point)
 long native_attach_review(struct native_child *c, const struct plan_mount *m, long lower_tree)
 {
 	const char *target = m->target + 1;
-	long r = raw_call(SYS_mkdirat, c->base_fd, LAYER, 0700);
+	bool made = c->system->image;	/* image.c did, in a root that is read-only by now */
+	long r = made ? 0 : raw_call(SYS_mkdirat, c->base_fd, LAYER, 0700);
 
 	c->failed_path = c->layer_path;
 	if (r == 0)
@@ -59,5 +60,5 @@ long native_attach_review(struct native_child *c, const struct plan_mount *m, lo
 	}
 	if (r == 0)
 		r = raw_call(SYS_umount2, LAYER, MNT_DETACH);
-	return r < 0 ? r : raw_call(SYS_unlinkat, c->base_fd, LAYER, AT_REMOVEDIR);
+	return r < 0 || made ? r : raw_call(SYS_unlinkat, c->base_fd, LAYER, AT_REMOVEDIR);
 }

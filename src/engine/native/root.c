@@ -194,6 +194,15 @@ static long make_system(struct native_child *c, const struct plan_mount *m)
 	return 0;
 }
 
+long native_make_own(struct native_child *c, const struct plan_mount *m)
+{
+	const char *target = m->target + 1;
+
+	if (m->kind == MOUNT_LINK)
+		return make_link(c->base_fd, target, m->source);
+	return create_file(c->base_fd, target, m->source, raw_strlen(m->source), m->mode);
+}
+
 static long make_own_files(struct native_child *c)
 {
 	size_t n = (size_t)(guest_init_end - guest_init_begin);
@@ -232,6 +241,8 @@ long native_system(struct native_child *c)
 	struct mount_attr writable = { .attr_clr = MOUNT_ATTR_RDONLY };
 	long r = native_wait_byte(c);
 
+	if (r == 0 && c->system->image)
+		return native_image(c, c->system->image);
 	for (size_t i = 0; r == 0 && i < c->system->mount_count; i++)
 		r = make_system(c, &c->system->mounts[i]);
 	if (r == 0)
