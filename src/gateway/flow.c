@@ -102,7 +102,7 @@ void flow_dialled(struct front *f, const struct dial_answer *said, int fd)
 	}
 	w->verdict.ip = said->verdict.ip;
 	w->fds[SERVER] = take_fd(&server);
-	w->can_read[SERVER] = w->can_write[SERVER] = true;
+	w->can_write[SERVER] = true;	/* whether there is something to read is an event */
 	room_fit_sockets(f, w);
 	open_flow(f, w);
 }

@@ -190,7 +190,9 @@ static void on_flow(struct front *f, const struct epoll_event *event)
 		w->has_ended[s] = true;
 	if (event->events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
 		w->can_write[s] = true;
-	flow_mark_ready(f, w);
+	/* until dial has answered only a client that has given up matters */
+	if (w->state != FLOW_DIAL || event->events & (EPOLLHUP | EPOLLERR))
+		flow_mark_ready(f, w);
 }
 
 static void run_ready(struct front *f)
