@@ -170,6 +170,12 @@ _ward_options() {
 		directory=""
 		other="--name --max-size --max-files"
 		;;
+	audit)
+		options="--kind --action --host --since --until --follow --all --key --older --max-size --keep --dry-run --always --json --help -f -h"
+		file=""
+		directory=""
+		other="--kind --action --host --since --until --key --older --max-size --keep"
+		;;
 	help)
 		options="--help -h"
 		file=""
@@ -209,7 +215,7 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats cp net wait pause resume stop kill rm diff apply discard image help version --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats cp net wait pause resume stop kill rm diff apply discard image audit help version --help --version" -- "$word")
 		return
 	fi
 	_ward_options "$verb"
@@ -241,7 +247,7 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats cp net wait pause resume stop kill rm diff apply discard image help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats cp net wait pause resume stop kill rm diff apply discard image audit help version" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls restore" -- "$word")
 	elif [[ $verb == @(attach|logs|stats|wait|pause|resume|stop|kill|rm) ]]; then

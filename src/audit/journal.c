@@ -228,9 +228,9 @@ static int begin(struct event_sink *s, const char *run, struct ward_err *e)
 	if (!own.code)
 		return fail(j, -r, e);
 	*e = own;
-	if (!e->remedy[0])
-		ward_remedy(e, "free some space in ward's state directory, or let runs go on without a journal: --set audit.on_full=continue");
-	return ward_wrap(e, "journal");
+	ward_wrap(e, "journal");
+	return ward_remedy(e, "%.300s; or let runs go on without a journal: --set audit.on_full=continue",
+			   own.remedy[0] ? own.remedy : "free some space in ward's state directory");
 }
 
 static int flush(struct event_sink *s, struct ward_err *e)
@@ -260,7 +260,7 @@ static void add_jump(struct journal *j, uint64_t wall, uint64_t boot)
 	bool back = wall < expected;
 
 	v.time_us = wall;
-	event_number(&v, FIELD_JUMP_MS, (back ? expected - wall : wall - expected) / 1000);
+	event_number(&v, FIELD_JUMP_MS, ((back ? expected - wall : wall - expected) + 500) / 1000);
 	if (back)
 		event_flag(&v, FIELD_BACKWARDS);
 	add(j, &v);
@@ -333,13 +333,16 @@ static int finish(struct journal *j, struct ward_err *e)
 	return r;
 }
 
-int journal_close(struct journal *j, struct ward_err *e)
+int journal_close(struct journal *j, bool *ret_due, struct ward_err *e)
 {
 	int r;
 
+	*ret_due = false;
 	if (!j)
 		return 0;
 	r = j->run[0] ? finish(j, e) : 0;
+	if (j->audit_fd >= 0)
+		*ret_due = journal_seal_due(j->audit_fd);
 	own_close_fd(&j->fd);
 	own_close_fd(&j->audit_fd);
 	free(j);

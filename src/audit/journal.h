@@ -14,8 +14,9 @@ must_check struct journal *journal_create(bool go_on);
 struct event_sink *journal_sink(struct journal *j);
 /* Events that could not be written, or are not to be found any more, and why. 0: none. */
 uint64_t journal_lost(const struct journal *j, const char **ret_why);
-/* Writes what is left, puts the end into the index, frees. Returns 0, or -errno where something is not on record. NULL is fine. */
-int journal_close(struct journal *j, struct ward_err *e);
+/* Writes what is left, puts the end into the index, frees. Returns 0, or -errno where something is not on record. *ret_due: the index should be
+ * signed. NULL is fine. */
+int journal_close(struct journal *j, bool *ret_due, struct ward_err *e);
 
 /* Ends the journals of killed runs: half a line is removed, and the chain says so. Returns how many. */
 must_check int journal_recover(struct ward_err *e);

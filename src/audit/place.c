@@ -30,8 +30,7 @@ int place_open_dir(int dir_fd, const char *name, struct ward_err *e)
 	if (fd >= 0)
 		return fd;
 	ward_fail_errno(e, "cannot make the journal's directory %s", name);
-	return ward_remedy(e, "free some space, make the state directory writable, set WARD_STATE_DIR to another one, or run with "
-			      "--set audit.on_full=continue");
+	return ward_remedy(e, "free some space, make the state directory writable, or set WARD_STATE_DIR to another one");
 }
 
 int place_open(bool make, struct ward_err *e)

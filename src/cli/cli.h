@@ -33,7 +33,8 @@ struct options {
 	bool image_command;	/* a run without CMD: the image's own */
 	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, quiet, exclusive, read_only;
 	const char *continue_run;
-	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit;
+	const char *kinds, *actions, *host, *since, *until, *key, *older, *keep;	/* audit */
+	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always;
 	struct spec_option *fields;	/* owned */
 	size_t field_count, field_cap;
 	const char *const *own_env;	/* what the verb itself sets inside, NAME=VALUE, NULL-terminated; NULL: nothing */

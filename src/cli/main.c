@@ -158,6 +158,8 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	verb = verb_find(argv[1]);
+	if (verb == VERB_AUDIT)		/* reads its own words, and comes back only where it is missing */
+		try_program(argv[1], argv + 1);
 	if (verb >= 0)
 		return start_verb((enum verb)verb, argv + 2);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)

@@ -18,7 +18,7 @@ enum kind { KIND_FLAG, KIND_TEXT, KIND_ONE, KIND_MANY, KIND_MOUNT_RO, KIND_MOUNT
 struct option_row {
 	uint64_t verbs;
 	uint8_t kind;
-	uint8_t offset;		/* of the member of struct options */
+	uint16_t offset;		/* of the member of struct options */
 	char short_name[2];
 	char name[18];		/* with its dashes */
 	char metavar[16];	/* "": takes no value */

@@ -3,8 +3,10 @@
  * line of standard error (--json) and as a file (--report). In order: the report's place, spec and plan, the box, the result. Whatever is wrong
  * before the box is a refusal: nothing was started.
  */
+#include "audit/index.h"
 #include "audit/journal.h"
 #include "cli/ask.h"
+#include "cli/program.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/review.h"
@@ -189,9 +191,12 @@ static int open_journal(const struct plan *p, struct journal **ret, struct ward_
 /* What is not on record is said, in the report too. */
 static void close_journal(struct journal *j, struct result *r)
 {
+	static char program[] = "ward-audit", word[] = "seal";
+	char *const seal[] = { program, word, NULL };
 	struct ward_err e = { 0 };
 	const char *why;
 	uint64_t lost = 0;
+	bool due = false;
 
 	if (!j)
 		return;
@@ -201,10 +206,27 @@ static void close_journal(struct journal *j, struct result *r)
 		strv_addf(&r->notes, "%" PRIu64 " events are missing in the journal: %s", lost, why);
 	r->events = NULL;
 	e = (struct ward_err){ 0 };
-	if (journal_close(j, &e) == 0 || r->error.code)
+	if (journal_close(j, &due, &e) == 0) {
+		if (due)
+			(void)!program_run(seal);	/* now and then; what fails is done by the next one */
+		return;
+	}
+	if (r->error.code)
 		return;
 	strv_addf(&r->notes, "%s", e.why);
 	r->error = e;
+}
+
+/* A run that did not come as far as a journal of its own: the user's has it. */
+static void report_refusal(const struct options *o, const struct ward_err *why)
+{
+	struct ward_event v = event_make(EVENT_RUN_REFUSED, ACTION_DENY, why->what[0] ? why->what : o->words[0]);
+	struct ward_err ignored = { 0 };	/* it is refused whether it is on record or not */
+
+	event_text(&v, FIELD_WHY, why->why);
+	event_text(&v, FIELD_REMEDY, why->remedy[0] ? why->remedy : NULL);
+	event_number(&v, FIELD_UID, (uint64_t)getuid());
+	(void)!index_report(&v, &ignored);
 }
 
 int run_sandbox(struct options *o, struct detached *d)
@@ -229,6 +251,7 @@ int run_sandbox(struct options *o, struct detached *d)
 	began = timing_now(&timing);
 	finish_killed_runs();
 	if (make_plan(o, &early, &continued, &spec, &plan, progress, &e) < 0 || open_journal(plan, &journal, &e) < 0) {
+		report_refusal(o, &e);
 		code = refuse(o, &report, d, &e, EXIT_REFUSED);
 	} else {
 		timing_end(&timing, "policy and plan", began);

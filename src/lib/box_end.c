@@ -158,6 +158,7 @@ void box_finish(struct box *b)
 	egress_end(b->egress, b->result);
 	for (size_t i = 0; i < b->run.net_count; i++)	/* it never came to the gateway */
 		close(b->run.net_fds[i].fd);
+	notify_finish(b->notify, b->result);
 	notify_destroy(b->notify);
 	watch_destroy(b->watch);
 	guard_watch_drain(b->guard_watch);

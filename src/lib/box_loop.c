@@ -332,6 +332,7 @@ void box_watch_once(struct box *b)
 	if (b->notify_at_ms && now >= b->notify_at_ms)
 		b->notify_at_ms = 0;
 	if (polled[POLL_NOTIFY].revents & ~POLLIN) {
+		notify_finish(b->notify, b->result);
 		notify_destroy(b->notify);	/* every process under the filter is gone: nobody will ask again */
 		b->notify = NULL;
 	} else if (polled[POLL_NOTIFY].revents) {

@@ -46,6 +46,7 @@ struct call {
 #define COST_DENIAL 10
 #define COST_BEHALF 1
 #define RECORDED_EACH 100
+#define REPORT_MS 1000	/* between two events that only count */
 #define EXE_SHOWN_MAX 200
 
 struct notify {
@@ -57,6 +58,8 @@ struct notify {
 	size_t request_len, answer_len;
 	uint64_t window_start_ms;
 	unsigned window_spent;
+	uint64_t reported_ms;
+	uint64_t unreported;	/* denials that no event tells yet */
 	uint16_t recorded[ARRAY_LEN(calls) + 1]; /* the last one: numbers without a row */
 };
 
@@ -214,6 +217,30 @@ static void explain(const struct notify *n, const struct call *c, char *why, siz
 	}
 }
 
+/* The same as an event; the first ones one by one, then how many more there were each time the window closes (see notify_handle). */
+static void report(int nr, pid_t pid, const char *name, const char *why, const char *remedy, struct result *r)
+{
+	struct ward_event v = event_make(EVENT_SYSCALL, ACTION_DENY, name);
+	char path[32], exe[EXE_SHOWN_MAX + 1];
+	auto_fd proc_fd = -1;
+	ssize_t len = 0;
+
+	if (!r->events)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (proc_fd >= 0) {
+		event_number(&v, FIELD_PID, (uint64_t)inner_pid(proc_fd, pid));
+		len = readlinkat(proc_fd, "exe", exe, sizeof(exe));
+	}
+	event_bytes(&v, FIELD_EXE, len > 0 ? exe : NULL, len > 0 ? (size_t)len : 0);
+	event_number(&v, FIELD_VALUE, (uint64_t)nr);
+	event_text(&v, FIELD_RULE, "seccomp");
+	event_text(&v, FIELD_WHY, why);
+	event_text(&v, FIELD_REMEDY, *remedy ? remedy : NULL);
+	event_emit(r->events, &v);
+}
+
 static void record(struct notify *n, int nr, pid_t pid, struct result *r)
 {
 	const struct call *c = find_call(nr);
@@ -227,8 +254,10 @@ static void record(struct notify *n, int nr, pid_t pid, struct result *r)
 	if (*recorded < RECORDED_EACH) {
 		(*recorded)++;
 		describe(&what, name, pid);
+		report(nr, pid, name, why, remedy, r);
 	} else {
 		buf_printf(&what, "system call %s, more of them", name);
+		n->unreported++;
 	}
 	if (!what.failed)
 		result_deny(r, buf_text(&what), why, remedy);
@@ -271,6 +300,26 @@ static void handle_one(struct notify *n, struct result *r)
 	answer(n, error);
 }
 
+/* Denials beyond those that are told one by one: how many, in one event. */
+static void report_more(struct notify *n, struct result *r)
+{
+	struct ward_event v;
+
+	if (!n->unreported)
+		return;
+	v = event_make(EVENT_SYSCALL, ACTION_DENY, "more of those before");
+	event_text(&v, FIELD_RULE, "seccomp");
+	event_number(&v, FIELD_COUNT, n->unreported);
+	event_emit(r->events, &v);
+	n->unreported = 0;
+}
+
+void notify_finish(struct notify *n, struct result *r)
+{
+	if (n)
+		report_more(n, r);
+}
+
 unsigned notify_handle(struct notify *n, struct result *r)
 {
 	uint64_t now = io_now_ms();
@@ -278,6 +327,10 @@ unsigned notify_handle(struct notify *n, struct result *r)
 	if (now - n->window_start_ms >= WINDOW_MS) {
 		n->window_start_ms = now;
 		n->window_spent = 0;
+		if (now - n->reported_ms >= REPORT_MS) {
+			report_more(n, r);
+			n->reported_ms = now;
+		}
 	}
 	while (n->window_spent + COST_DENIAL <= WINDOW_BUDGET) {
 		int got = receive(n);

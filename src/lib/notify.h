@@ -16,6 +16,8 @@ int notify_fd(const struct notify *n);
  * 100 per call are recorded in *r, the rest counted. Returns the milliseconds to wait before the
  * next call when the rate is used up, 0 otherwise. Never blocks. */
 unsigned notify_handle(struct notify *n, struct result *r);
+/* Reports what was only counted. NULL is fine. */
+void notify_finish(struct notify *n, struct result *r);
 void notify_destroy(struct notify *n);
 
 #endif

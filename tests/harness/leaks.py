@@ -186,7 +186,7 @@ def _leaked_state(directories):
             dirs[:] = [d for d in dirs if d not in KEPT]
             if os.path.basename(top) == "audit":	# journals are kept; those of runs that go on (live) are not
                 dirs[:] = [d for d in dirs if d != "runs"]
-                files = [name for name in files if not name.startswith(("index.", "key", "sealed"))]
+                files = [name for name in files if not name.startswith(("index.", "key", "sealed", "retention"))]
             if os.path.basename(top) == "review":	# what waits for its user is kept; what is half made or half removed is not
                 dirs[:] = [d for d in dirs if d.startswith(".")]
                 messages += [f"directory left behind: {os.path.join(top, d)}" for d in dirs]

@@ -1,0 +1,31 @@
+/* What the words of ward audit share. */
+#ifndef WARD_CLI_AUDIT_PARTS_H
+#define WARD_CLI_AUDIT_PARTS_H
+
+#include "audit/lines.h"
+#include "cli/cli.h"
+
+/* What of a journal is asked for. Texts are borrowed. */
+struct audit_filter {
+	const char *kinds, *actions, *host;	/* lists with commas; NULL: all */
+	uint64_t since_us, until_us;		/* 0: no bound */
+};
+
+/* Of the options; an unknown kind, action or time is refused with the nearest known one. */
+must_check int audit_filter_read(const struct options *o, struct audit_filter *ret, struct ward_err *e);
+/* Pure. */
+bool audit_filter_passes(const struct audit_filter *f, const struct ward_event *v);
+
+/* The run that a word means: its id or an unambiguous beginning or end of it; NULL: the last one of this directory. The caller frees. */
+must_check int audit_find_run(int audit_fd, const char *word, char **ret_run, struct ward_err *e);
+/* The first event of a run, into scratch. False: it cannot be read. */
+bool audit_first(int audit_fd, const char *run, char scratch[EVENT_LINE_MAX], struct ward_event *ret);
+
+int audit_show(struct options *o, int audit_fd);
+int audit_verify(struct options *o, int audit_fd);
+int audit_ls(struct options *o, int audit_fd);
+int audit_prune(struct options *o, int audit_fd);
+/* Prunes by the rule that was kept with --always; nothing where there is none. */
+void audit_prune_by_rule(int audit_fd);
+
+#endif

@@ -1,0 +1,306 @@
+"""The journal: what is on record, that nothing inside can forge it, that every change of it is found, what happens when it cannot be written."""
+import json
+import os
+import re
+import shutil
+
+
+def journal(t, run=None):
+    """The events of the only run, or of run."""
+    place = os.path.join(t.state_dir, "audit/runs")
+    name = f"{run}.jsonl" if run else sorted(os.listdir(place))[-1]
+    return [json.loads(line) for line in t.read(place, name).splitlines()]
+
+
+def kinds(events):
+    return [e["kind"] for e in events]
+
+
+def good(t, *words):
+    r = t.ward("audit", "verify", *words)
+    t.equal(r.rc, 0, r.out + r.err)
+    return r.out
+
+
+def test_a_run_is_on_record(t):
+    ws = t.workspace({"a": "x"})
+    t.equal(t.ward("run", "--", "/bin/sh", "-c", "exit 7", cwd=ws).rc, 7)
+    events = journal(t)
+    t.equal(kinds(events), ["run.start", "run.end"])
+    t.equal((events[0]["workspace"], events[0]["argv"], events[1]["exit"]), (ws, ["/bin/sh", "-c", "exit 7"], 7))
+    t.check("seccomp" in events[0]["layers"], events[0])
+    t.equal([e["seq"] for e in events], [1, 2])
+    t.contains(good(t), "good: 1 journal")
+    shown = t.ward("audit", "show", cwd=ws).out
+    t.contains(shown, "run.end")
+    t.contains(shown, "exit=7")
+    t.equal(len(json.loads(t.ward("audit", "ls", "--json").out)), 1)
+    t.equal(kinds([json.loads(s) for s in t.ward("audit", "show", "--json", "--kind", "run.end", cwd=ws).out.splitlines()]), ["run.end"])
+
+
+def test_limits_denials_and_the_quarantine(t):
+    ws = t.workspace()
+    t.ward("run", "--timeout", "0.2", "--", "/bin/sh", "-c", "echo evil > .envrc; unshare -U true; sleep 5", cwd=ws)
+    events = journal(t)
+    by_kind = {e["kind"]: e for e in events}
+    t.equal(by_kind["limit.hit"]["object"], "timeout")
+    t.equal(by_kind["limit.hit"]["remedy"], "--timeout")
+    t.equal((by_kind["file.quarantine"]["action"], os.path.basename(by_kind["file.quarantine"]["object"])), ("deny", ".envrc"))
+    t.equal((by_kind["exec.syscall"]["object"], by_kind["exec.syscall"]["action"]), ("unshare", "deny"))
+    t.contains(by_kind["exec.syscall"]["exe"], "unshare")
+    t.equal(by_kind["run.end"]["exit"], 124)
+    shown = t.ward("audit", "show", "--action", "deny", cwd=ws).out
+    t.check("run.start" not in shown and "file.quarantine" in shown, shown)
+
+
+def test_a_refused_run_is_on_record(t):
+    ws = t.workspace({"ward.yaml": "version: 1\nnetwork:\n  mode: open\n"})
+    t.equal(t.ward("run", "--", "true", cwd=ws).rc, 125)
+    index = t.read(t.state_dir, "audit/index.jsonl") or ""
+    t.contains(index, '"kind":"run.refused"')
+    t.contains(good(t), "good: 0 journals")
+
+
+def test_names_forge_nothing(t):
+    """What a sandbox names and runs goes into the journal; none of it can make a line or act on a terminal."""
+    name = 'x\n{"seq":9,"kind":"run.end"}\x1b]0;owned\x07"}\u202e'
+    ws = t.workspace()
+    r = t.ward("run", "--", "/bin/sh", "-c", 'printf evil > .envrc; exit 3', name, cwd=ws)
+    t.equal(r.rc, 3, r.err)
+    text = t.read(t.state_dir, "audit/runs", os.listdir(os.path.join(t.state_dir, "audit/runs"))[0])
+    events = [json.loads(line) for line in text.splitlines()]
+    t.equal(events[0]["argv"][3], name)
+    t.equal(kinds(events).count("run.end"), 1)
+    t.check("\x1b" not in text and "\u202e" not in text, text)
+    shown = t.ward("audit", "show", cwd=ws).out
+    t.check("\x1b" not in shown and "\u202e" not in shown, shown)
+    good(t)
+
+
+def flip(lines, key):
+    lines[2] = lines[2].replace('"deny"', '"dony"', 1)
+
+
+def flip_hash(lines, key):
+    last = lines[1][-4]
+    lines[1] = lines[1][:-4] + ("0" if last != "0" else "1") + lines[1][-3:]
+
+
+def delete(lines, key):
+    del lines[1]
+
+
+def swap(lines, key):
+    lines[1], lines[2] = lines[2], lines[1]
+
+
+def truncate(lines, key):
+    del lines[3:]
+
+
+def cut_in_a_line(lines, key):
+    lines[3] = lines[3][:40]
+
+
+def forge(lines, key):
+    lines.insert(2, lines[2].replace('"seq":3', '"seq":2'))
+
+
+def append(lines, key):
+    lines.append(lines[3].replace('"seq":4', '"seq":5'))
+
+
+def rewrite(lines, key):
+    """A whole chain anew, with every hash right: only the index knows better."""
+    import hashlib
+    before = bytes(32)
+    for i, line in enumerate(lines):
+        body = line[:line.rindex(',"hash":"')].replace('"exit":0', '"exit":1')
+        before = hashlib.sha256(before + body.encode()).digest()
+        lines[i] = f'{body},"hash":"{before.hex()}"}}\n'
+
+
+CHANGES = [(flip, ":3: event 3 is not what was written"), (flip_hash, ":2: event 2 is not what was written"),
+           (delete, ":2: event 2 should stand here and event 3 does: lines were removed"), (swap, ":2: event 2 should stand here and event 3 does"),
+           (truncate, "its tail was cut off"), (cut_in_a_line, ":4: the last line is cut short"), (forge, ":3: event 3 should stand here and event 2 does"),
+           (append, ":5: event 5 is not what was written"), (rewrite, "written anew")]
+
+
+def test_every_change_is_found(t):
+    ws = t.workspace()
+    t.ward("run", "--", "/bin/sh", "-c", "echo > .envrc; echo > .bashrc; true", cwd=ws)
+    t.equal(t.ward("audit", "seal").rc, 0)
+    good(t)
+    directory = os.path.join(t.state_dir, "audit/runs")
+    name = os.path.join(directory, os.listdir(directory)[0])
+    with open(name, encoding="utf-8", newline="") as f:
+        whole = f.readlines()
+    t.equal(len(whole), 4)
+    for change, message in CHANGES:
+        lines = list(whole)
+        change(lines, None)
+        with open(name, "w", encoding="utf-8", newline="") as f:
+            f.writelines(lines)
+        for words in ([], [os.path.basename(name)[:-6]]):
+            r = t.ward("audit", "verify", *words)
+            t.equal(r.rc, 1, change.__name__ + r.out)
+            t.contains(r.out, "runs/" + os.path.basename(name), change.__name__)
+            t.contains(r.out, message, change.__name__)
+        found = json.loads(t.ward("audit", "verify", "--json").out)
+        t.equal((found["good"], bool(found["faults"])), (False, True), change.__name__)
+    os.unlink(name)
+    t.contains(t.ward("audit", "verify").out, "it was removed")
+    with open(name, "w", encoding="utf-8", newline="") as f:
+        f.writelines(whole)
+    good(t)
+    shutil.copy(name, os.path.join(directory, "20260101-000000-foreign.jsonl"))
+    t.contains(t.ward("audit", "verify").out, "20260101-000000-foreign.jsonl: the index does not know this journal")
+
+
+def test_the_index_and_the_key(t):
+    ws = t.workspace()
+    audit = os.path.join(t.state_dir, "audit")
+    t.ward("run", "--", "true", cwd=ws)
+    t.equal(t.ward("audit", "seal").rc, 0)
+    key = t.ward("audit", "key").out.strip()
+    t.check(re.fullmatch("[0-9a-f]{64}", key), key)
+    t.equal(os.stat(os.path.join(audit, "key")).st_mode & 0o777, 0o600)
+    t.contains(good(t, "--key", key), "signed until")
+    t.equal(t.ward("audit", "verify", "--key", "0" * 64).rc, 1)
+    index = t.read(audit, "index.jsonl")
+    t.write(audit, {"index.jsonl": index.replace('"events":2', '"events":3', 1)})
+    r = t.ward("audit", "verify")
+    t.equal(r.rc, 1, r.out)
+    t.contains(r.out, "index.jsonl:2: event 2 is not what was written")
+    t.write(audit, {"index.jsonl": "".join(index.splitlines(True)[:1])})
+    t.equal(t.ward("audit", "verify").rc, 1)
+    t.write(audit, {"index.jsonl": index})
+    # a signature that was made with the same key over something else
+    lines = index.splitlines(True)
+    signature = json.loads(lines[2])["signature"]
+    t.write(audit, {"index.jsonl": index.replace(signature, signature[:-2] + ("00" if signature[-2:] != "00" else "11"))})
+    t.contains(t.ward("audit", "verify").out, "index.jsonl:3")
+    t.write(audit, {"index.jsonl": index})
+    # another key signs from here on
+    for name in ("key", "key.pub"):
+        os.unlink(os.path.join(audit, name))
+    t.ward("run", "--", "true", cwd=ws)
+    t.equal(t.ward("audit", "seal").rc, 0)
+    r = t.ward("audit", "verify")
+    t.equal(r.rc, 1, r.out)
+    t.contains(r.out, "the key was replaced")
+
+
+def test_key_that_others_can_read(t):
+    t.ward("run", "--", "true", cwd=t.workspace())
+    t.equal(t.ward("audit", "seal").rc, 0)
+    os.chmod(os.path.join(t.state_dir, "audit/key"), 0o644)
+    r = t.ward("audit", "seal")
+    t.equal(r.rc, 125)
+    t.contains(r.err, "only its owner can read")
+
+
+def test_signed_by_itself_now_and_then(t):
+    ws = t.workspace()
+    audit = os.path.join(t.state_dir, "audit")
+    t.ward("run", "--", "true", cwd=ws)
+    t.check(not os.path.exists(os.path.join(audit, "key")), "a run alone is not worth a signature")
+    t.equal(t.ward("audit", "seal").rc, 0)
+    os.utime(os.path.join(audit, "sealed"), (1, 1))
+    t.ward("run", "--", "true", cwd=ws)
+    t.equal(t.read(audit, "index.jsonl").count("journal.checkpoint"), 2)
+    good(t)
+
+
+def test_no_place_for_the_journal(t):
+    """Stop: nothing is started. Continue: it runs, and the report says what is missing."""
+    ws = t.workspace()
+    t.write(t.state_dir, {"audit": "in the way"})
+    t.defer(os.unlink, os.path.join(t.state_dir, "audit"))
+    r = t.ward("run", "--", "/bin/echo", "STARTED-ANYWAY", cwd=ws)
+    t.equal((r.rc, "STARTED-ANYWAY" in r.out), (125, False), r.err)
+    t.contains(r.err, "audit.on_full=continue")
+    r = t.ward("run", "--verbose", "--set", "audit.on_full=continue", "--", "/bin/echo", "STARTED-ANYWAY", cwd=ws)
+    t.equal((r.rc, "STARTED-ANYWAY" in r.out), (0, True), r.err)
+    t.contains(r.err, "events are missing in the journal")
+
+
+def test_journal_removed_while_it_runs(t):
+    ws = t.workspace()
+    for how, code in (("stop", 125), ("continue", 0)):
+        process = t.ward_start("run", "--verbose", "--set", f"audit.on_full={how}", "--", "/bin/sh", "-c", "touch up; while [ ! -e go ]; do sleep 0.05; done; unshare -U true; sleep 1",
+                               cwd=ws)
+        t.wait_until(lambda: os.path.exists(os.path.join(ws, "up")), 10)
+        shutil.rmtree(os.path.join(t.state_dir, "audit/live"))
+        t.write(ws, {"go": ""})
+        r = t.finish_ward(process)
+        t.equal(r.rc, code, how + r.err)
+        t.contains(r.err, "the journal cannot be written" if how == "stop" else "events are missing in the journal")
+        for name in ("up", "go"):
+            os.unlink(os.path.join(ws, name))
+
+
+def test_no_journal(t):
+    ws = t.workspace()
+    t.equal(t.ward("run", "--set", "audit.journal=none", "--", "true", cwd=ws).rc, 0)
+    t.check(not os.path.exists(os.path.join(t.state_dir, "audit")), "something was put on record")
+    r = t.ward("audit", "ls")
+    t.equal(r.rc, 125)
+    t.contains(r.err, "there is no journal yet")
+    t.write(ws, {"ward.yaml": "version: 1\naudit: {journal: none}\n"})
+    t.equal(t.ward("run", "--", "true", cwd=ws).rc, 125)	# a workspace cannot switch it off by itself
+
+
+def test_killed_supervisor(t):
+    ws = t.workspace()
+    process = t.ward_start("run", "--", "/bin/sh", "-c", "sleep 0.3; touch up; sleep 60", cwd=ws)
+    t.wait_until(lambda: os.path.exists(os.path.join(ws, "up")), 10)
+    process.kill()
+    t.finish_ward(process)
+    t.wait_until(lambda: not os.listdir(os.path.join(t.state_dir, "audit/live")), 10, "nobody ended the journal")
+    events = journal(t)
+    t.equal((events[0]["kind"], events[-1]["kind"]), ("run.start", "journal.recover"))
+    good(t)
+
+
+def test_follow(t):
+    ws = t.workspace()
+    process = t.ward_start("run", "--", "/bin/sh", "-c", "touch up; while [ ! -e go ]; do sleep 0.05; done; exit 9", cwd=ws)
+    t.wait_until(lambda: os.path.exists(os.path.join(ws, "up")), 10)
+    t.contains(good(t), "still being written")
+    follower = t.ward_start("audit", "show", "-f", "--json", cwd=ws)
+    t.contains(follower.stdout.readline().decode(), "run.start")
+    t.write(ws, {"go": ""})
+    t.finish_ward(process)
+    t.contains(t.finish_ward(follower).out, '"exit":9')
+
+
+def test_prune(t):
+    ws = t.workspace()
+    for _ in range(4):
+        t.ward("run", "--", "true", cwd=ws)
+    count = lambda: len(os.listdir(os.path.join(t.state_dir, "audit/runs")))
+    t.contains(t.ward("audit", "prune", "--keep", "1", "--dry-run").out, "would remove")
+    t.equal(count(), 4)
+    t.equal(t.ward("audit", "prune").rc, 2)
+    t.equal(t.ward("audit", "prune", "--older", "1h").out, "")
+    t.equal(json.loads(t.ward("audit", "prune", "--keep", "3", "--json").out), {"removed": 1})
+    t.equal(count(), 3)
+    good(t)
+    t.equal(t.ward("audit", "prune", "--max-size", "1k", "--always").rc, 0)
+    t.ward("run", "--", "true", cwd=ws)
+    t.ward("run", "--", "true", cwd=ws)
+    t.equal(t.ward("audit", "seal").rc, 0)
+    t.equal(count(), 1)
+    good(t)
+
+
+def test_usage(t):
+    ws = t.workspace()
+    t.ward("run", "--", "true", cwd=ws)
+    for words in ([], ["foo"], ["ls", "x"], ["show", "--kind", "nett"], ["show", "--since", "yesterday"], ["show", "--action", "denied"], ["verify", "--key", "x"]):
+        r = t.ward("audit", *words, cwd=ws)
+        t.equal(r.rc, 2, str(words) + r.out)
+        t.contains(r.err, "remedy:")
+    t.equal(t.ward("audit", "show", "nosuchrun", cwd=ws).rc, 125)
+    t.contains(t.ward("audit", "--help").out, "ward audit show --action deny")
