@@ -22,7 +22,7 @@ static size_t base64_inner(const uint8_t *value, size_t n, unsigned shift, const
 		unsigned bits = 0;
 
 		for (size_t b = 6 * i; b < 6 * i + 6; b++)
-			bits = bits << 1 | (value[b / 8 - shift] >> (7 - b % 8) & 1U);
+			bits = bits << 1 | ((unsigned)value[b / 8 - shift] >> (7 - b % 8) & 1U);
 		out[len++] = (uint8_t)alphabet[bits];
 	}
 	return len;

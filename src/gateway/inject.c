@@ -96,7 +96,7 @@ bool inject_base(const struct policy_grant *g, const uint8_t *head, const struct
 	buf_puts(ret, " ");
 	add_target(g, &l, ret);
 	buf_puts(ret, " HTTP/1.1\r\n");
-	for (at += l.line_len; at < end;) {
+	for (at += l.line_len; at && at < end;) {
 		const char *line_end = memmem(at, (size_t)(end - at), "\r\n", 2), *colon;
 
 		if (!line_end || line_end == at)
