@@ -30,3 +30,11 @@ void progress_look(struct progress *p, const char *what)
 	p->show(p, what, p->done, p->total);
 	p->shown = true;
 }
+
+void progress_end(struct progress *p)
+{
+	if (!p || !p->shown)
+		return;
+	p->shown = false;
+	p->show(p, NULL, 0, 0);
+}

@@ -9,7 +9,8 @@
 #define PROGRESS_EACH_MS 200
 
 struct progress {
-	/* Called now and then once the work has taken PROGRESS_QUIET_MS; total 0: not known. */
+	/* Called now and then once the work has taken PROGRESS_QUIET_MS; total 0: not known. what is NULL at the end: nothing of it
+	 * shall be seen any more. */
 	void (*show)(struct progress *p, const char *what, uint64_t done, uint64_t total);
 	uint64_t done, total;
 	uint64_t due_ms;	/* when to show next */
@@ -18,6 +19,8 @@ struct progress {
 
 /* Begins a piece of work of `total` steps (0: not known). p may be NULL here and everywhere: nobody looks. */
 void progress_begin(struct progress *p, uint64_t total);
+/* The work is over, or goes on unseen. */
+void progress_end(struct progress *p);
 /* Looks at the clock, and shows what there is if it is time. */
 void progress_look(struct progress *p, const char *what);
 

@@ -13,8 +13,10 @@ static void show(struct progress *p unused_arg, const char *what, uint64_t done,
 {
 	auto_buf out = { 0 };
 
-	buf_printf(&out, "\r\033[Kward: %s: %" PRIu64, what, done);
-	if (total)
+	buf_puts(&out, "\r\033[K");
+	if (what)
+		buf_printf(&out, "ward: %s: %" PRIu64, what, done);
+	if (what && total)
 		buf_printf(&out, " of %" PRIu64 " (%" PRIu64 "%%)", total, done >= total ? 100 : done * 100 / total);
 	say_err(&out);
 }
@@ -23,15 +25,4 @@ struct progress *progress_for_terminal(struct progress *p, bool wanted)
 {
 	*p = (struct progress){ .show = show };
 	return wanted && isatty(STDERR_FILENO) ? p : NULL;
-}
-
-void progress_end(struct progress *p)
-{
-	auto_buf out = { 0 };
-
-	if (!p || !p->shown)
-		return;
-	p->shown = false;
-	buf_puts(&out, "\r\033[K");
-	say_err(&out);
 }

@@ -6,7 +6,5 @@
 
 /* For a person who watches standard error; NULL where nobody does, or wanted is false. */
 struct progress *progress_for_terminal(struct progress *p, bool wanted);
-/* Takes the line away. */
-void progress_end(struct progress *p);
 
 #endif

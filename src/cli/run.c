@@ -248,6 +248,7 @@ int run_sandbox(struct options *o, struct detached *d)
 		return refuse(o, &report, d, &e, EXIT_REFUSED);
 	box_begin(&early, &engine_native, &timing);
 	early.detached = d;
+	early.progress = progress;
 	began = timing_now(&timing);
 	finish_killed_runs();
 	if (make_plan(o, &early, &continued, &spec, &plan, progress, &e) < 0 || open_journal(plan, &journal, &e) < 0) {

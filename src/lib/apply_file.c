@@ -11,11 +11,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
-#define COPY_BYTES (1u << 20)
+#include "lib/content.h"
 
 /* What stands at a path of the workspace now. */
 struct place {
@@ -50,77 +48,6 @@ static int fail_at(struct applying *a, const struct change *c, int error)
 	if (error == ENOSPC || error == EDQUOT)
 		return ward_remedy(a->e, "free some space and apply again; what was not applied is still in the review");
 	return ward_remedy(a->e, "what was not applied is still in the review of %s", a->review->id);
-}
-
-/* ---- content ---- */
-
-static int copy_plain(int from, int to, uint64_t at, uint64_t end)
-{
-	auto_free char *chunk = malloc(COPY_BYTES);
-
-	if (!chunk)
-		return -ENOMEM;
-	while (at < end) {
-		size_t want = end - at < COPY_BYTES ? (size_t)(end - at) : COPY_BYTES;
-		ssize_t n = pread(from, chunk, want, (off_t)at), done = 0;
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : 0;
-		while (done < n) {
-			ssize_t w = pwrite(to, chunk + done, (size_t)(n - done), (off_t)at + done);
-
-			if (w < 0 && errno != EINTR)
-				return -errno;
-			done += w < 0 ? 0 : w;
-		}
-		at += (uint64_t)n;
-	}
-	return 0;
-}
-
-/* One stretch of data, in the kernel where it can do that. */
-static int copy_stretch(int from, int to, uint64_t at, uint64_t end)
-{
-	off_t in = (off_t)at, out = (off_t)at;
-
-	while ((uint64_t)in < end) {
-		ssize_t n = copy_file_range(from, &in, to, &out, (size_t)(end - (uint64_t)in), 0);
-
-		if (n < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO || errno == EFBIG))
-			return -errno;
-		if (n <= 0)
-			return copy_plain(from, to, (uint64_t)in, end);
-	}
-	return 0;
-}
-
-int apply_copy(int from_fd, int to_fd, uint64_t size)
-{
-	uint64_t at = 0;
-	int status = 0;
-
-	if (size == 0)
-		return 0;
-	if (ioctl(to_fd, FICLONE, from_fd) == 0)
-		return 0;
-	if (ftruncate(to_fd, (off_t)size) < 0)
-		return -errno;
-	while (at < size && status == 0) {
-		off_t data = lseek(from_fd, (off_t)at, SEEK_DATA), hole;
-
-		if (data < 0 && errno == ENXIO)
-			break;
-		at = data < 0 ? at : (uint64_t)data;
-		hole = lseek(from_fd, (off_t)at, SEEK_HOLE);
-		if (hole < 0 || (uint64_t)hole > size)
-			hole = (off_t)size;
-		if (at < (uint64_t)hole)
-			status = copy_stretch(from_fd, to_fd, at, (uint64_t)hole);
-		at = (uint64_t)hole;
-	}
-	return status;
 }
 
 /* ---- names ---- */
@@ -206,7 +133,7 @@ static int put_file(struct applying *a, const struct change *c, const struct pla
 	to = open_copy(a, p, &has_temp);
 	if (to < 0)
 		return to;
-	status = apply_copy(from, to, (uint64_t)st.st_size);
+	status = content_copy(from, to, (uint64_t)st.st_size);
 	if (status == 0 && (own_fd(a, p, to) < 0 || fchmod(to, c->new_mode & 0777) < 0 ||
 			    futimens(to, (struct timespec[]){ { .tv_nsec = UTIME_OMIT }, st.st_mtim }) < 0))
 		status = -errno;

@@ -35,7 +35,5 @@ must_check int apply_dir_mode(struct applying *a, const struct change *c);
 /* Takes a change that is in the workspace now out of the review, as far as it can be. */
 void apply_drop(const struct review *r, const struct change *c);
 
-/* Copies content, holes as holes, by reference where the file system can. 0 or -errno. */
-must_check int apply_copy(int from_fd, int to_fd, uint64_t size);
 
 #endif

@@ -48,12 +48,13 @@ static int put_on_record(struct box *b, struct ward_err *e)
 
 static int begin_review(struct box *b, struct ward_err *e)
 {
-	int r = review_begin(b->plan, &b->review, &b->result->notes, e);
+	int r = review_begin(b->plan, &b->review, &b->result->notes, b->progress, e);
 
 	if (r < 0)
 		return r;
 	b->run.layer_fd = review_layer_fd(b->review);
 	b->run.layer_path = review_layer_path(b->review);
+	b->run.layer_copy = review_is_copy(b->review);
 	return 0;
 }
 
@@ -223,7 +224,8 @@ static bool is_running(struct box *b)
 void box_run(const struct engine *engine, const struct plan *p, struct box_early *early, struct result *r)
 {
 	struct box b = { .engine = engine, .plan = p, .result = r, .signal_fd = take_fd(&early->signal_fd),
-			 .guardian = { .end_fd = -1 }, .detached = early->detached, .net_entry = NO_BOX_ENTRY };
+			 .guardian = { .end_fd = -1 }, .detached = early->detached, .net_entry = NO_BOX_ENTRY,
+			 .progress = early->progress };
 	struct timing *timing = early->run.timing;
 	struct ward_err e = { 0 };
 	uint64_t began;

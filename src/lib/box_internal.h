@@ -41,6 +41,7 @@ struct box {
 	bool ending;			/* it was asked to */
 	bool confined;			/* it has given up what it does not need */
 	bool slim;			/* nothing will happen for long: sleep with little memory */
+	struct progress *progress;	/* borrowed; NULL: nobody looks */
 	struct detached *detached;	/* borrowed; NULL: an ordinary run */
 	uint64_t tick_ms;		/* of a detached run, between two looks */
 	struct usage seen;		/* at the last one */

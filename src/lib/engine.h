@@ -26,6 +26,7 @@ struct running {
 	struct cgroup *cgroup;	/* NULL: none */
 	int layer_fd;		/* review: the mount that changes go to, -1: the engine opens layer_path; borrowed */
 	const char *layer_path;	/* borrowed; NULL: no review */
+	bool layer_copy;	/* it holds what is reviewed, too: the workspace itself is not mounted */
 	sigset_t caller_mask;	/* blocked signals as the command shall have them */
 	struct timing *timing;	/* borrowed; NULL: nobody asks */
 	void *child;		/* memory that the child used before exec; freed with the rest */
@@ -66,6 +67,7 @@ struct box_early {
 	struct running run;
 	int signal_fd;			/* signals that are for the command; -1: none could be had */
 	struct plan_system *system;	/* for plan_compile(); NULL: could not be read, it will say why */
+	struct progress *progress;	/* the caller's, for long work before the command; NULL: nobody looks */
 	struct detached *detached;	/* the caller's, for a run that nobody waits for; NULL: an ordinary one */
 };
 

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/progress.h"
 #include "lib/plan.h"
 
 #define REVIEW_ID_MAX 24
@@ -70,7 +71,10 @@ struct review_run;
 
 /* Makes the review of the plan's run, or opens the one that the plan continues: directories, record, lock. *layer_fd is what the
  * engine mounts where it cannot open *layer_path itself (as root; else -1), both are for the engine and live as long as the run. */
-must_check int review_begin(const struct plan *p, struct review_run **ret_run, struct strv *notes, struct ward_err *e);
+must_check int review_begin(const struct plan *p, struct review_run **ret_run, struct strv *notes, struct progress *progress,
+			    struct ward_err *e);
+/* Whether the layer holds a copy of the workspace, because the kernel makes no overlay of that itself. */
+bool review_is_copy(const struct review_run *r);
 int review_layer_fd(const struct review_run *r);
 const char *review_layer_path(const struct review_run *r);
 /* A descriptor of the directory that holds the changes, borrowed. */

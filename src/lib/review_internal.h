@@ -2,6 +2,7 @@
 #ifndef WARD_LIB_REVIEW_INTERNAL_H
 #define WARD_LIB_REVIEW_INTERNAL_H
 
+#include "base/progress.h"
 #include "lib/review.h"
 
 #define REVIEW_DIR "review"
@@ -10,7 +11,7 @@
 #define REVIEW_LAYER "layer"		/* what the sandbox's overlay is made of: */
 #define REVIEW_UPPER "layer/upper"	/* the changes */
 #define REVIEW_WORK "layer/work"	/* the kernel's own */
-#define REVIEW_LOWER "layer/lower"	/* empty: the workspace is mounted on it for a moment */
+#define REVIEW_LOWER "layer/lower"	/* empty: the workspace is mounted on it for a moment; or a copy of it, while a run goes on */
 
 /* Where reviews may lie: the state directory, or memory where the kernel takes no changes there. */
 enum review_place { REVIEW_IN_STATE, REVIEW_IN_MEMORY, REVIEW_PLACES };
@@ -20,6 +21,10 @@ enum review_place { REVIEW_IN_STATE, REVIEW_IN_MEMORY, REVIEW_PLACES };
 must_check int review_open_place(enum review_place place, bool make, char **ret_path, struct ward_err *e);
 /* Whether the kernel takes the directory as the place of an overlay's changes. */
 bool review_place_suits(int dir_fd);
+/* Whether the kernel makes an overlay of the workspace; point_fd is an empty directory. Cheap where the file system is a usual one. */
+bool review_overlay_fits(int workspace_fd, int point_fd);
+/* Copies the workspace into the empty directory copy_fd. */
+must_check int review_copy(int workspace_fd, int copy_fd, struct progress *progress, struct ward_err *e);
 /* Writes the record, whole or not at all. */
 must_check int review_write_record(int dir_fd, const struct review_record *r, struct ward_err *e);
 /* Reads the record of the review directory. */

@@ -28,7 +28,7 @@ struct review_run {
 	int place_fd, dir_fd, upper_fd, layer_fd;
 	char *place_path, *layer_path;
 	struct review_record record;
-	bool made;
+	bool made, copied;
 };
 
 static int out_of_memory(struct ward_err *e)
@@ -212,19 +212,41 @@ static int finish_former(const struct review_run *r, struct ward_err *e)
 	return 0;
 }
 
-/* The kernel takes a work directory of a mount that has ended without a sync for incomplete; what it holds is of no use. */
-static int fresh_work(struct review_run *r, struct ward_err *e)
+/* Makes a directory of the layer anew: the kernel takes a work directory of a mount that has ended without a sync for incomplete, and a
+ * copy of the workspace that a killed run left is out of date. */
+static int fresh_dir(struct review_run *r, const char *name, struct ward_err *e)
 {
 	auto_buf path = { 0 };
 	int status;
 
-	buf_printf(&path, "%s/%s/%s", r->place_path, r->plan->run_id, REVIEW_WORK);
+	buf_printf(&path, "%s/%s/%s", r->place_path, r->plan->run_id, name);
 	if (path.failed)
 		return out_of_memory(e);
 	status = remove_tree(path.data);
 	if (status < 0)
 		return ward_fail(e, -status, "cannot remove what the last run's overlay left: %s", strerror(-status));
-	return make_layer_dir(r, REVIEW_WORK, 0700, e);
+	return make_layer_dir(r, name, 0700, e);
+}
+
+/* Where the kernel makes no overlay of the workspace, the sandbox gets one of a copy. */
+static int copy_workspace(struct review_run *r, struct strv *notes, struct progress *progress, struct ward_err *e)
+{
+	auto_fd from = open(r->plan->workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	auto_fd to = openat(r->dir_fd, REVIEW_LOWER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int status;
+
+	if (from < 0 || to < 0)
+		return ward_fail_errno(e, "cannot open the workspace");
+	if (review_overlay_fits(from, to))
+		return 0;
+	status = review_copy(from, to, progress, e);
+	progress_end(progress);
+	if (status < 0)
+		return status;
+	r->copied = true;
+	strv_addf(notes, "the kernel makes no overlay of the workspace's file system: the run works on a copy of it, in %s, and does not see "
+			 "what changes outside meanwhile", r->place_path);
+	return 0;
 }
 
 /* What the engine needs: as root a copy of the layer's mount, seen as the sandbox's own. */
@@ -253,7 +275,7 @@ static int open_layer(struct review_run *r, struct ward_err *e)
 	return ward_remedy(e, "set WARD_STATE_DIR to a directory on ext4, xfs, btrfs or tmpfs");
 }
 
-int review_begin(const struct plan *p, struct review_run **ret_run, struct strv *notes, struct ward_err *e)
+int review_begin(const struct plan *p, struct review_run **ret_run, struct strv *notes, struct progress *progress, struct ward_err *e)
 {
 	struct review_run *r = calloc(1, sizeof(*r));
 	int status;
@@ -267,12 +289,16 @@ int review_begin(const struct plan *p, struct review_run **ret_run, struct strv 
 		if (status == 0)
 			status = finish_former(r, e);
 		if (status == 0)
-			status = fresh_work(r, e);
+			status = fresh_dir(r, REVIEW_WORK, e);
+		if (status == 0)
+			status = fresh_dir(r, REVIEW_LOWER, e);
 	} else {
 		status = choose_place(r, notes, e);
 		if (status == 0)
 			status = make_review(r, e);
 	}
+	if (status == 0)
+		status = copy_workspace(r, notes, progress, e);
 	if (status == 0)
 		status = open_layer(r, e);
 	if (status < 0) {
@@ -281,6 +307,11 @@ int review_begin(const struct plan *p, struct review_run **ret_run, struct strv 
 	}
 	*ret_run = r;
 	return 0;
+}
+
+bool review_is_copy(const struct review_run *r)
+{
+	return r->copied;
 }
 
 int review_layer_fd(const struct review_run *r)
@@ -313,6 +344,8 @@ void review_end(struct review_run *r, bool started)
 			review_tidy();
 	}
 	own_close_fd(&r->layer_fd);
+	if (r->copied && started)
+		(void)!fresh_dir(r, REVIEW_LOWER, &ignored);	/* what is left goes with the review */
 	own_close_fd(&r->upper_fd);
 	own_close_fd(&r->dir_fd);
 	own_close_fd(&r->place_fd);

@@ -3,6 +3,7 @@ import json
 import os
 import pwd
 import stat
+import subprocess
 import time
 
 SHELL = ("/bin/sh", "-c")
@@ -517,17 +518,51 @@ test_workspace_on_an_overlay.needs = ("root",)
 
 
 def test_no_overlay_to_be_had(t):
-    """Overlays can be stacked twice, not three times: the kernel refuses, and ward says what to do."""
+    """Overlays can be stacked twice, not three times: the run works on a copy, says so, and leaves none."""
     ws = overlay(t, 2) + "/ws"
     os.mkdir(ws)
-    r = t.ward("run", "--review", "--", "true", cwd=ws)
-    t.equal(r.rc, 125)
-    t.contains(r.err, "the kernel makes no overlay of " + ws)
-    t.contains(r.err, "read_only or read_write")
+    t.write(ws, dict(FILES, **{"script": "#!/bin/sh\necho ran\n", "deep/er/file": "deep\n", "closed": "CLOSED-TO-ALL\n"}))
+    os.chmod(ws + "/script", 0o755)
+    os.chmod(ws + "/closed", 0)
+    os.symlink("deep/er", ws + "/way")
+    os.utime(ws + "/script", (1000000000, 1000000000))
+    look = "./script; cat way/file; stat -c '%a %Y' script; cat closed; rm deep/er/file; "
+    r = review(t, ws, look + CHANGE)
+    t.contains(r.out, "ran\ndeep\n755 1000000000\n")
+    t.check("CLOSED-TO-ALL" not in r.out, "what nobody may read was read")
+    t.contains(" ".join(r.report["notes"]), "works on a copy")
+    t.check(not os.path.exists(ws + "/new"), "the workspace was changed")
+    with t.root():
+        kept = subprocess.run(["find", t.state_dir, "-path", "*/layer/lower/*"], capture_output=True, text=True).stdout
+    t.equal(kept, "", "the copy is left")
+    t.write(ws, {"meanwhile": "outside\n"})
+    r = t.ward("run", "--continue", r.report["run"], "--", "sh", "-c", "cat meanwhile new; ls deep/er", cwd=ws)
+    t.equal((r.rc, r.out), (0, "outside\nnew\n"), r.err)
+    t.contains(t.ward("diff", cwd=ws).out, "D  deep/er/file")
+    apply(t, ws)
+    t.equal((t.read(ws, "new"), t.read(ws, "deep/er/file")), ("new\n", None))
     clean(t)
 
 
 test_no_overlay_to_be_had.needs = ("root",)
+
+
+def test_a_copy_that_finds_no_room(t):
+    ws = overlay(t, 2) + "/ws"
+    os.mkdir(ws)
+    t.write(ws, {"big": "x" * (3 << 20)})
+    state = t.fresh_dir()
+    t.run("mount", "-t", "tmpfs", "-o", f"size=1m,mode=700,uid={t.person.pw_uid}", "tmpfs", state, root=True, check=True)
+    t.defer(lambda: t.run("umount", state, root=True))
+    r = t.ward("run", "--review", "--", "echo", "RAN-ALL-THE-SAME", cwd=ws, env={"WARD_STATE_DIR": state})
+    t.equal((r.rc, r.out), (125, ""), r.err)
+    t.contains(r.err, "cannot copy big of the workspace: No space left on device")
+    t.contains(r.err, "read_only or read_write")
+    with t.root():
+        t.equal(os.listdir(state + "/review") if os.path.exists(state + "/review") else [], [], "left")
+
+
+test_a_copy_that_finds_no_room.needs = ("root",)
 
 
 def test_fuse(t):

@@ -65,6 +65,7 @@ struct native_child {
 	int layer_fd;			/* review: where changes go, as a mount; -1: open layer_path */
 	bool has_layer;			/* it comes with the word */
 	const char *layer_path;		/* NULL: no review */
+	bool layer_copy;		/* the workspace's copy lies in it */
 	size_t cgroup_count, tree_count;
 	char **argv;			/* "ward-init", CMD... */
 	char **envp;

@@ -18,7 +18,7 @@
 #include "engine/native/native.h"
 
 #define LAYER NATIVE_LAYER
-#define LOWER LAYER "/lower"	/* an empty directory that the supervisor has made */
+#define LOWER LAYER "/lower"	/* an empty directory that the supervisor has made; or the workspace's copy */
 
 static const char options[] =
 	"lowerdir=" LOWER ",upperdir=" LAYER "/upper,workdir=" LAYER "/work,userxattr,volatile,index=off";
@@ -50,7 +50,7 @@ long native_attach_review(struct native_child *c, const struct plan_mount *m, lo
 	if (r == 0)
 		r = attach(c, open_layer(c), LAYER);
 	c->failed_path = m->target;
-	if (r == 0)
+	if (r == 0 && !c->layer_copy)
 		r = attach(c, lower_tree, LOWER);
 	if (r == 0)
 		r = native_make_point(c->base_fd, target, false);

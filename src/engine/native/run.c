@@ -126,6 +126,7 @@ static int native_start(const struct plan *p, const int stdio_fds[3], struct run
 		m->child.cgroup_count = cgroup_self_fds(run->cgroup, m->child.cgroup_fds,
 							ARRAY_LEN(m->child.cgroup_fds));
 	m->child.layer_path = run->layer_path;
+	m->child.layer_copy = run->layer_copy;
 	m->child.has_layer = run->layer_fd >= 0;
 	r = native_prepare(m, p, e);
 	return r < 0 ? r : give_word(p, &m->child, run, stdio_fds, e);
