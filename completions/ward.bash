@@ -104,6 +104,12 @@ _ward_options() {
 		directory=""
 		other=""
 		;;
+	secret)
+		options="--stdin --json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
 	net)
 		options="--temporary --json --help -h"
 		file=""
@@ -215,7 +221,7 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats cp net wait pause resume stop kill rm diff apply discard image audit help version --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume stop kill rm diff apply discard image audit help version --help --version" -- "$word")
 		return
 	fi
 	_ward_options "$verb"
@@ -247,7 +253,7 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats cp net wait pause resume stop kill rm diff apply discard image audit help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume stop kill rm diff apply discard image audit help version" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls restore" -- "$word")
 	elif [[ $verb == @(attach|logs|stats|wait|pause|resume|stop|kill|rm) ]]; then

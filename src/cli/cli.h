@@ -31,7 +31,7 @@ struct options {
 	enum verb verb;
 	const char *profile, *policy_file, *workspace, *cwd, *report_file, *to, *name, *signal, *grace, *tail, *max_size, *max_files, *temporary;
 	bool image_command;	/* a run without CMD: the image's own */
-	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, quiet, exclusive, read_only;
+	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, quiet, exclusive, read_only, from_stdin;
 	const char *continue_run;
 	const char *kinds, *actions, *host, *since, *until, *key, *older, *keep;	/* audit */
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always;

@@ -15,7 +15,8 @@
 
 #include "base/io.h"
 #include "lib/runs.h"
-#include "lib/serve.h"
+#include "lib/secrets.h"
+#include "lib/serve_internal.h"
 #include "lib/slim.h"
 
 #define GRACE_MS 5000		/* between a forwarded signal and the end by force */
@@ -301,7 +302,7 @@ static int next_timeout(const struct box *b, uint64_t now)
 	return first - now > 3600000 ? 3600000 : (int)(first - now);
 }
 
-enum { POLL_CONTROL, POLL_SIGNAL, POLL_PID, POLL_NOTIFY, POLL_GUARD, POLL_CGROUP, POLL_EGRESS, POLL_ORDERS, POLL_STDIO };
+enum { POLL_CONTROL, POLL_SIGNAL, POLL_PID, POLL_NOTIFY, POLL_GUARD, POLL_CGROUP, POLL_EGRESS, POLL_ORDERS, POLL_SECRETS, POLL_STDIO };
 
 void box_watch_once(struct box *b)
 {
@@ -315,6 +316,7 @@ void box_watch_once(struct box *b)
 				  .events = POLLIN | POLLPRI },
 		[POLL_EGRESS] = { .fd = egress_fd(b->egress), .events = POLLIN },
 		[POLL_ORDERS] = { .fd = egress_orders_fd(b->egress), .events = POLLIN },
+		[POLL_SECRETS] = { .fd = secrets_fd(b->plan->secrets), .events = POLLIN },
 	};
 	size_t relays = streams_poll(&b->streams, polled + POLL_STDIO);
 	struct pollfd *clients = polled + POLL_STDIO + relays;
@@ -342,6 +344,8 @@ void box_watch_once(struct box *b)
 	}
 	if (polled[POLL_EGRESS].revents)
 		egress_handle(b->egress, b->result);
+	if (polled[POLL_SECRETS].revents)
+		secrets_handle(b->plan->secrets, b->result, server ? serve_secret_answered : NULL, server);
 	if (polled[POLL_ORDERS].revents && egress_orders_fd(b->egress) >= 0)
 		egress_handle_orders(b->egress);
 	if (server && b->egress)

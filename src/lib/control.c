@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "creds/protocol.h"
+
 #define WORDS_MAX 65536
 
 /* How many strings stand in n bytes; -EINVAL if the last is not ended. */
@@ -58,6 +60,8 @@ int control_check_request(const void *bytes, size_t n)
 			       -EINVAL;
 	if (m.op == CONTROL_NET_SHOW && (m.a < 0 || m.a >= CONTROL_NET_WHATS || m.b < 0))
 		return -EINVAL;
+	if (m.op == CONTROL_SECRET_GRANT || m.op == CONTROL_SECRET_REVOKE)
+		return count_strings((const char *)bytes + sizeof(m), n - sizeof(m)) == 1 ? 0 : -EINVAL;
 	if (m.op == CONTROL_SIGNAL && (m.a < 1 || m.a > 64))
 		return -EINVAL;
 	if (m.op == CONTROL_STOP && m.a < 0)
@@ -121,6 +125,10 @@ int control_check_answer(const void *bytes, size_t n)
 		return n == sizeof(m) + sizeof(struct control_usage) ? 0 : -EINVAL;
 	case CONTROL_NET:
 		return check_net(&m, (const char *)bytes + sizeof(m), n - sizeof(m));
+	case CONTROL_SECRETS:
+		if (m.a < 0)
+			return m.a == -1 && count_strings((const char *)bytes + sizeof(m), n - sizeof(m)) == 1 ? 0 : -EINVAL;
+		return (size_t)m.a == (n - sizeof(m)) / sizeof(struct secrets_row) && (n - sizeof(m)) % sizeof(struct secrets_row) == 0 ? 0 : -EINVAL;
 	case CONTROL_ERROR:
 		return m.a > 0 && count_strings((const char *)bytes + sizeof(m), n - sizeof(m)) == 3 ? 0 : -EINVAL;
 	default:

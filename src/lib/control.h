@@ -27,6 +27,9 @@ enum control_op {
 	CONTROL_NET_SHOW,	/* a: enum control_net_what, b: the first row -> CONTROL_NET */
 	CONTROL_NET_ALLOW,	/* a rules, b: seconds or 0; behind it the rules, each ended by NUL -> CONTROL_NET when they are in force */
 	CONTROL_NET_DENY,
+	CONTROL_SECRET_LIST,	/* -> CONTROL_SECRETS */
+	CONTROL_SECRET_GRANT,	/* behind it the grant's canonical line, ended by NUL; perhaps a descriptor with the secret -> CONTROL_SECRETS */
+	CONTROL_SECRET_REVOKE,	/* behind it a name, ended by NUL -> CONTROL_SECRETS */
 	CONTROL_REQUESTS,
 	/* from ward-box */
 	CONTROL_OK = 128,
@@ -37,7 +40,8 @@ enum control_op {
 	CONTROL_USAGE,		/* behind it struct control_usage */
 	CONTROL_STOPPED,	/* the command of this connection was stopped on its terminal */
 	CONTROL_TURN,		/* to who is attached: a 1: your input counts; 0: somebody else has taken it over */
-	CONTROL_NET		/* a: enum control_net_what, b: the row to ask for next or 0; behind it struct control_net, then the rows */
+	CONTROL_NET,		/* a: enum control_net_what, b: the row to ask for next or 0; behind it struct control_net, then the rows */
+	CONTROL_SECRETS		/* a rows: behind it struct secrets_row (creds/protocol.h) each; a -1: behind it a placeholder or "", ended by NUL */
 };
 
 enum control_net_what { CONTROL_NET_SUMMARY, CONTROL_NET_RULES, CONTROL_NET_FLOWS, CONTROL_NET_WHATS };

@@ -126,14 +126,15 @@ static void do_stop(struct serve *s, struct serve_client *c, int grace_ms)
 	box_stop(s->box, (uint64_t)grace_ms);
 }
 
-static void obey(struct serve *s, struct serve_client *c, char *bytes, size_t n)
+static void obey(struct serve *s, struct serve_client *c, char *bytes, size_t n, int fd)
 {
 	struct control_message m;
 	struct ward_err e = { 0 };
 
 	memcpy(&m, bytes, sizeof(m));
-	if (s->net_only && m.op != CONTROL_NET_SHOW && m.op != CONTROL_NET_ALLOW && m.op != CONTROL_NET_DENY) {
-		ward_fail(&e, ENOTSUP, "%s runs in the foreground: only its network can be changed", s->entry->id);
+	if (s->net_only && m.op != CONTROL_NET_SHOW && m.op != CONTROL_NET_ALLOW && m.op != CONTROL_NET_DENY &&
+	    (m.op < CONTROL_SECRET_LIST || m.op > CONTROL_SECRET_REVOKE)) {
+		ward_fail(&e, ENOTSUP, "%s runs in the foreground: only its network and its secrets can be changed", s->entry->id);
 		serve_refuse(c, &e);
 		return;
 	}
@@ -173,7 +174,13 @@ static void obey(struct serve *s, struct serve_client *c, char *bytes, size_t n)
 	case CONTROL_NET_DENY:
 		serve_net(s, c, &m, bytes + sizeof(m), n - sizeof(m));
 		break;
+	case CONTROL_SECRET_LIST:
+	case CONTROL_SECRET_GRANT:
+	case CONTROL_SECRET_REVOKE:
+		serve_secret(s, c, &m, bytes + sizeof(m), fd);
+		break;
 	case CONTROL_NET:
+	case CONTROL_SECRETS:
 	case CONTROL_REQUESTS:
 	case CONTROL_OK:
 	case CONTROL_ERROR:
@@ -194,6 +201,8 @@ static void read_request(struct serve *s, struct serve_client *c)
 	char small[REQUEST_SMALL];
 	auto_free char *big = NULL;
 	ssize_t n = recv(c->fd, NULL, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+	auto_fd fd = -1;
+	size_t fds = 0;
 	char *at;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -201,13 +210,13 @@ static void read_request(struct serve *s, struct serve_client *c)
 	if (n > (ssize_t)sizeof(small) && n <= CONTROL_MAX)
 		big = malloc((size_t)n);
 	at = n > (ssize_t)sizeof(small) ? big : small;
-	if (n <= 0 || n > CONTROL_MAX || !at || recv(c->fd, at, (size_t)n, MSG_DONTWAIT) != n ||
+	if (n <= 0 || n > CONTROL_MAX || !at || io_recv_fds(c->fd, at, (size_t)n, &fd, 1, &fds) != n ||
 	    control_check_request(at, (size_t)n) < 0) {
 		c->gone = true;
 		return;
 	}
 	c->deadline_ms = io_now_ms() + SILENT_MS;
-	obey(s, c, at, (size_t)n);
+	obey(s, c, at, (size_t)n, fd);
 }
 
 /* ---- clients ---- */

@@ -16,6 +16,7 @@ struct serve_client {
 	bool types;		/* its input is for the command */
 	bool sized;		/* it has told the size of its terminal */
 	bool waits;		/* for the end of the sandbox */
+	bool asks_secret;	/* and waits for ward-secrets */
 	bool gone;		/* to be dropped */
 	uint32_t net_op;	/* that it waits for: enum control_op; 0: none */
 	uint32_t net_what, net_from;
@@ -58,5 +59,10 @@ void serve_size(struct serve *s, struct serve_client *c, int rows, int cols);
 void serve_net(struct serve *s, struct serve_client *c, const struct control_message *m, char *text, size_t n);
 /* Starts a command of a request that was checked; the request's bytes are written over. */
 void serve_exec(struct serve *s, struct serve_client *c, char *bytes, size_t n);
+
+/* Secrets (serve_secret.c): a request with the descriptor that came along (borrowed, -1: none), and what ward-secrets answers. */
+struct secrets_message;
+void serve_secret(struct serve *s, struct serve_client *c, const struct control_message *m, const char *text, int fd);
+void serve_secret_answered(void *whose, const struct secrets_message *said, const char *text, size_t n);
 
 #endif

@@ -512,3 +512,45 @@ bool grant_is_for_request(const struct policy_grant *g, const char *method, size
 		path_fits = grant_path_matches(g->paths.items[i], path, path_len);
 	return method_fits && path_fits;
 }
+
+/* Whether pattern a (a name or *.suffix) stands for everything that b does. */
+static bool covers(const char *a, const char *b)
+{
+	size_t n = strlen(a), m = strlen(b);
+
+	if (strcmp(a, b) == 0 || strcmp(a, "*") == 0)
+		return true;
+	/* "*.example" and "a.example", "*.a.example" */
+	return starts(a, "*.") && m >= n && strcmp(b + m - (n - 1), a + 1) == 0;
+}
+
+static bool any_grant(const struct policy *p, const char *host, bool (*fits)(const char *grant_host, const char *host))
+{
+	bool found = false;
+
+	for (size_t i = 0; p->cred_mode != CRED_MODE_NONE && i < p->cred_grants.len && !found; i++) {
+		struct ward_err e = { 0 };
+		auto_grant g = { 0 };
+
+		if (policy_grant_read(p->cred_grants.items[i], &g, &e) < 0)
+			continue;
+		for (size_t k = 0; k < g.hosts.len && !found; k++)
+			found = fits(g.hosts.items[k], host);
+	}
+	return found;
+}
+
+bool policy_grants_have(const struct policy *p, const char *host)
+{
+	return any_grant(p, host, covers);
+}
+
+static bool touches(const char *grant_host, const char *rule_host)
+{
+	return covers(grant_host, rule_host) || covers(rule_host, grant_host);
+}
+
+bool policy_grants_touch(const struct policy *p, const char *rule_host)
+{
+	return any_grant(p, rule_host, touches);
+}

@@ -48,6 +48,9 @@ must_check int grant_command_words(const char *text, struct strv *ret);
 bool grant_is_for_host(const struct policy_grant *g, const char *host);
 bool grant_is_for_request(const struct policy_grant *g, const char *method, size_t method_len, const char *path,
 			  size_t path_len);
+/* Whether the policy has a grant in force for a host (canonical, *.suffix too), or one for some name that a rule's host stands for. */
+bool policy_grants_have(const struct policy *p, const char *host);
+bool policy_grants_touch(const struct policy *p, const char *rule_host);
 /* "*" matches any characters. A pure function, linear in practice: one place to come back to. */
 bool grant_path_matches(const char *pattern, const char *path, size_t n);
 
