@@ -54,7 +54,7 @@ INSIDE = r"""
 import os, resource, socket, sys, time
 EACH = 3000
 resource.setrlimit(resource.RLIMIT_NOFILE, [resource.getrlimit(resource.RLIMIT_NOFILE)[1]] * 2)
-def echo(host="db.test", port=9000):
+def echo(host="db.test", port=5432):
     began = time.monotonic()
     with socket.create_connection((host, port), 30) as s:
         s.sendall(b"hello")
