@@ -31,6 +31,7 @@ SHARED = {
     'gateway/rules.h': {'lib'},             # pure: the plan compiles the rules that the gateway decides by
     'gateway/upstream.h': {'lib'},          # pure: the plan reads the proxy's URL
     'creds/protocol.h': {'lib', 'cli'},     # what supervisor and ward-secrets say to each other
+    'gateway/told.h': {'lib'},              # the same, for what passed
     'gateway/protocol.h': {'lib'},          # what supervisor and gateway say to each other
 }
 

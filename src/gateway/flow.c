@@ -57,6 +57,7 @@ static void open_flow(struct front *f, struct flow *w)
 
 	w->state = FLOW_OPEN;
 	f->totals.connections++;
+	front_told_flow(f, w, TOLD_OPENED);
 	if (w->want.how == WANT_SOCKS)
 		flow_tell(w, reply, socks_reply(SOCKS_OK, reply));
 	else if (w->tunnel)

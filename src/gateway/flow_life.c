@@ -118,6 +118,8 @@ void flow_close(struct front *f, struct flow *w, bool reset)
 		return;
 	flow_untime(f, w);
 	flow_leave(f, w);
+	if (w->fds[SERVER] >= 0)
+		front_told_flow(f, w, TOLD_CLOSED);
 	if (w->fds[SERVER] >= 0)	/* dial may still have it open for a moment, and closing would not end the events */
 		epoll_ctl(f->epoll_fd, EPOLL_CTL_DEL, w->fds[SERVER], NULL);
 	for (int s = 0; s < SIDES; s++) {

@@ -24,6 +24,7 @@
 #define FLOWS_MAX 30000
 #define SPARE_FDS 160		/* listening sockets, pipes, our own */
 #define ACCEPT_AT_ONCE 64
+#define TELL_MS 20		/* when the supervisor is slow to hear */
 #define PAUSE_MS 100		/* when nothing more can be accepted */
 
 /* Data of the events that are no flow's; a flow is a pointer. */
@@ -219,6 +220,8 @@ static int wait_ms(const struct front *f, uint64_t now)
 
 	if (f->ready.first)
 		return 0;
+	if (f->told.len && (!end || end > now + TELL_MS))
+		return TELL_MS;
 	if (f->paused)
 		return PAUSE_MS;
 	if (!end)
@@ -230,7 +233,7 @@ static void serve_once(struct front *f)
 {
 	struct epoll_event events[256];
 	bool paused = f->paused;
-	int n = epoll_wait(f->epoll_fd, events, ARRAY_LEN(events), wait_ms(f, flow_next_end(f) || f->wake_at_ms ? io_now_ms() : 0));
+	int n = epoll_wait(f->epoll_fd, events, ARRAY_LEN(events), wait_ms(f, flow_next_end(f) || f->wake_at_ms || f->told.len ? io_now_ms() : 0));
 
 	for (int i = 0; i < n; i++) {
 		uint64_t data = events[i].data.u64;
@@ -250,6 +253,8 @@ static void serve_once(struct front *f)
 	if (flow_next_end(f))
 		flow_expire(f, io_now_ms());
 	flow_free_dead(f);
+	if (f->told.len)
+		front_told_send(f, false);
 	if (paused)	/* for a round at least */
 		listen_all(f, true);
 }
@@ -261,6 +266,10 @@ static void finish(struct front *f)
 	for (size_t i = 0; i < f->listening_count; i++)
 		if (is_told(f->kinds[i]))
 			on_listening(f, i);
+	for (uint32_t i = 0; i < f->flow_max; i++)
+		if (f->flows[i] && f->flows[i]->fds[SERVER] >= 0)
+			front_told_flow(f, f->flows[i], TOLD_CLOSED);
+	front_told_send(f, true);
 	front_totals(f);
 	while (wait4(-1, NULL, 0, NULL) > 0 || errno == EINTR)	/* nobody else would */
 		;

@@ -69,7 +69,17 @@ struct flow_list {
 	struct flow *first, *last;
 };
 
+/* What is still to be told of what passed (front_told.c). */
+struct front_told {
+	uint8_t *bytes;			/* owned; NULL: nothing was yet */
+	size_t len;
+	uint64_t lost;			/* there was no room for so many */
+	char name[HOST_TEXT];		/* the last name, and when it was told */
+	uint64_t name_ms;
+};
+
 struct front {
+	struct front_told told;
 	int epoll_fd, control_fd, dial_fd;
 	struct rules *rules;
 	struct names *names;
@@ -141,6 +151,10 @@ void front_datagrams(struct front *f, int fd);
 bool front_name_stream(struct front *f, struct flow *w);
 void front_audit(struct front *f, int fd, enum net_socket kind);
 void front_denied(struct front *f, const struct want *w, const struct verdict *v, uint8_t protocol);
+/* front_told.c: what passed. Kept until front_told_send(), which waits only if it shall. */
+void front_told_name(struct front *f, const struct want *w, const struct verdict *v);
+void front_told_flow(struct front *f, const struct flow *w, enum told_kind kind);
+void front_told_send(struct front *f, bool wait);
 void front_totals(struct front *f);
 void front_failed(const struct ward_err *e);
 

@@ -16,6 +16,7 @@
 #define WARD_GATEWAY_PROTOCOL_H
 
 #include "gateway/decide.h"
+#include "gateway/told.h"
 #include "lib/net.h"
 
 /* Descriptors that the programs are started with, beside 0-2 (/dev/null). */
@@ -30,6 +31,7 @@ struct gate_config {
 	uint32_t magic;
 	uint32_t rules_bytes, proxy_bytes;
 	uint32_t match_count;
+	uint32_t tell;			/* what passes is told, too (told.h): somebody keeps a journal */
 	struct net_match matches[GATE_MATCHES_MAX];	/* what the kernel brings; all else it has refused */
 };
 
@@ -46,7 +48,7 @@ struct gate_order {
 	uint32_t from, tag;		/* SHOW: the first row; given back in the answer */
 };
 
-enum gate_event_kind { GATE_DENIED = 1, GATE_TOTALS, GATE_FAILED, GATE_TAKEN, GATE_SHOWN };
+enum gate_event_kind { GATE_DENIED = 1, GATE_TOTALS, GATE_FAILED, GATE_TAKEN, GATE_SHOWN, GATE_TOLD };
 
 struct gate_totals {
 	uint64_t connections, bytes_in, bytes_out, names, denied;

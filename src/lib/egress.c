@@ -66,6 +66,7 @@ int egress_write_config(const struct egress *g, struct ward_err *e)
 		return ward_fail(e, r < 0 ? -r : errno, "cannot write the gateway's rules");
 	config.rules_bytes = (uint32_t)rules.len;
 	config.proxy_bytes = p->net.proxy ? sizeof(*p->net.proxy) : 0;
+	config.tell = p->spec->policy.audit_journal != JOURNAL_NONE;
 	memcpy(config.matches, g->bring.matches, sizeof(config.matches));
 	r = io_write_all(fd, &config, sizeof(config));
 	if (r == 0)
@@ -338,7 +339,7 @@ static const char *protocol_name(uint8_t protocol, char text[32])
 	}
 }
 
-static void deny(const struct gate_event *event, struct result *r)
+static void deny(const struct egress *g, const struct gate_event *event, struct result *r)
 {
 	struct want w = event->want;
 	struct verdict v = event->verdict;
@@ -362,8 +363,10 @@ static void deny(const struct gate_event *event, struct result *r)
 	else
 		buf_printf(&what, "%s %s", protocol_name(event->protocol, protocol), host);
 	verdict_remedy(&w, &v, &remedy);
-	if (!what.failed && !remedy.failed)
-		result_deny(r, buf_text(&what), verdict_reason_text((enum verdict_reason)v.reason), buf_text(&remedy));
+	if (what.failed || remedy.failed)
+		return;
+	egress_report_denied(g, &w, &v, event->protocol, buf_text(&remedy), r);
+	result_deny(r, buf_text(&what), verdict_reason_text((enum verdict_reason)v.reason), buf_text(&remedy));
 }
 
 /* One event. False: there is none now. */
@@ -372,6 +375,8 @@ static bool hear(struct egress *g, struct result *r)
 	union {
 		struct gate_event event;
 		struct gate_shown shown;
+		uint8_t told[TOLD_PACKET];
+		uint32_t kind;
 	} said;
 	ssize_t n = recv(g->fd, &said, sizeof(said), MSG_DONTWAIT);
 	struct gate_event event;
@@ -383,6 +388,8 @@ static bool hear(struct egress *g, struct result *r)
 			g->shown(g->shown_context, &said.shown);
 		return true;
 	}
+	if (n > (ssize_t)sizeof(said.kind) && said.kind == GATE_TOLD && egress_on_told(g, said.told + sizeof(said.kind), (size_t)n - sizeof(said.kind), r))
+		return true;
 	if (n != (ssize_t)sizeof(event)) {
 		close_talk(g);
 		return false;
@@ -391,7 +398,7 @@ static bool hear(struct egress *g, struct result *r)
 	if (event.kind == GATE_TAKEN)
 		egress_on_taken(g, &event);
 	if (event.kind == GATE_DENIED)
-		deny(&event, r);
+		deny(g, &event, r);
 	if (event.kind == GATE_FAILED)
 		strv_addf(&r->notes, "the gateway could not begin: %.*s", (int)sizeof(event.text), event.text);
 	if (event.kind == GATE_TOTALS) {
@@ -401,6 +408,8 @@ static bool hear(struct egress *g, struct result *r)
 		r->network.bytes_out = event.totals.bytes_out;
 		r->network.names = event.totals.names;
 		r->network.denied = event.totals.denied;
+		if (event.count)
+			egress_report_lost(r, event.count, "more denied attempts than are told one by one");
 		if (event.count)
 			strv_addf(&r->notes, "%u more denied attempts at the network are counted but not listed", event.count);
 	}

@@ -42,6 +42,10 @@ struct egress {
 
 /* The configuration as it is now: a sealed memory file. */
 must_check int egress_write_config(const struct egress *g, struct ward_err *e);
+/* Events (egress_told.c). False: not such a packet. */
+bool egress_on_told(const struct egress *g, const uint8_t *bytes, size_t n, struct result *r);
+void egress_report_denied(const struct egress *g, const struct want *w, const struct verdict *v, uint8_t protocol, const char *remedy, struct result *r);
+void egress_report_lost(struct result *r, uint64_t lost, const char *why);
 /* Front has taken rules; dial has said something. */
 void egress_on_taken(struct egress *g, const struct gate_event *event);
 /* Ends the gateway for good, by force. */

@@ -4,6 +4,8 @@ import os
 import re
 import shutil
 
+from harness.world import OTHER, WEB, World, attempts
+
 
 def journal(t, run=None):
     """The events of the only run, or of run."""
@@ -304,3 +306,29 @@ def test_usage(t):
         t.contains(r.err, "remedy:")
     t.equal(t.ward("audit", "show", "nosuchrun", cwd=ws).rc, 125)
     t.contains(t.ward("audit", "--help").out, "ward audit show --action deny")
+
+
+def test_network(t):
+    """Every name, connection and refusal, with the rule that decided; the ends with their bytes."""
+    world = World(t)
+    got, report = attempts(t, world, "db.test 5432", f"{OTHER} 7", "evil.test 443", f"{WEB} 443", "8.8.8.8 53 udp")
+    t.equal((got["db.test 5432"], got["evil.test 443"]), ("got hello", "EAI_NONAME"))
+    events = [e for e in journal(t) if e["kind"].startswith("net.")]
+    opened = [e for e in events if (e["kind"], e["action"]) == ("net.connect", "allow")]
+    closed = {e["flow"]: e for e in events if e["kind"] == "net.close"}
+    t.equal(sorted(e["object"] for e in opened), sorted(["db.test:5432", f"{OTHER}:7"]))
+    t.equal(sorted(closed), sorted(e["flow"] for e in opened))
+    first = next(e for e in opened if e["host"] == "db.test")
+    t.equal((first["rule"], first["mode"], first["protocol"], first["how"]), ("db.test:5432", "tcp", "tcp", "transparent"))
+    t.check(first["address"] and first["generation"] >= 0, first)
+    t.equal(sum(e["bytes_in"] for e in closed.values()), report["network"]["bytes_in"])
+    t.equal(sum(e["bytes_out"] for e in closed.values()), report["network"]["bytes_out"])
+    t.check(any((e["kind"], e["action"], e["host"]) == ("net.dns", "allow", "db.test") for e in events), events)
+    denied = {e["object"]: e for e in events if e["action"] == "deny"}
+    t.equal((denied["evil.test"]["kind"], denied["evil.test"]["reason"]), ("net.dns", "not_listed"))
+    t.equal(denied["evil.test"]["remedy"], 'network.egress_allowlist: ["evil.test"]')
+    t.equal(denied[f"{WEB}:443"]["kind"], "net.connect")
+    t.equal((denied["8.8.8.8:53"]["kind"], denied["8.8.8.8:53"]["protocol"]), ("net.packet", "udp"))
+    shown = t.ward("audit", "show", "--all", "--json", "--host", "*.test", "--kind", "net").out
+    t.check("db.test" in shown and "8.8.8.8" not in shown, shown)
+    good(t)

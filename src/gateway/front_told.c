@@ -1,0 +1,96 @@
+/*
+ * Telling the supervisor what passed. In: names and flows of front. Out: packets of records (told.h) over the control socket, at the end of each turn of front's
+ * loop. Never waits: while the supervisor is slow records are kept, and when QUEUE is full they are counted; the count is told as soon as there is room. So nothing
+ * is lost silently, and nothing that runs inside can make front wait for the journal. Runs in front.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/io.h"
+#include "gateway/front.h"
+
+#define QUEUE (256 * 1024)
+#define SAME_NAME_MS 1000	/* the same name again within that time is not told: every connection asks twice */
+
+static void keep(struct front *f, const struct told *t)
+{
+	struct front_told *q = &f->told;
+	size_t n;
+
+	if (!q->bytes)
+		q->bytes = malloc(QUEUE);
+	if (q->bytes && q->lost) {
+		struct told lost = { .kind = TOLD_LOST, .rule = -1, .number = q->lost };
+
+		n = told_put(q->bytes, q->len, QUEUE, &lost);
+		if (n > q->len)
+			q->lost = 0;
+		q->len = n;
+	}
+	n = q->bytes && !q->lost ? told_put(q->bytes, q->len, QUEUE, t) : q->len;
+	if (n == q->len)
+		q->lost++;
+	q->len = n;
+}
+
+static void put_host(struct told *t, const struct host *host)
+{
+	host_text(host, t->host);
+	t->host_len = (uint8_t)strnlen(t->host, sizeof(t->host) - 1);
+}
+
+void front_told_name(struct front *f, const struct want *w, const struct verdict *v)
+{
+	struct told t = { .kind = TOLD_NAME, .how = w->how, .rule = v->rule, .generation = v->generation };
+	uint64_t now = f->config.tell ? io_now_ms() : 0;
+
+	if (!f->config.tell)
+		return;
+	put_host(&t, &w->host);
+	if (strcmp(t.host, f->told.name) == 0 && now - f->told.name_ms < SAME_NAME_MS)
+		return;
+	memcpy(f->told.name, t.host, sizeof(t.host));
+	f->told.name_ms = now;
+	keep(f, &t);
+}
+
+void front_told_flow(struct front *f, const struct flow *w, enum told_kind kind)
+{
+	struct told t = { .kind = (uint8_t)kind, .how = w->want.how, .mode = w->verdict.mode, .inward = w->inward, .port = w->want.port,
+			  .rule = w->inward ? -1 : w->verdict.rule, .flow = w->id >> 16, .generation = w->verdict.generation, .family = w->verdict.ip.family,
+			  .bytes_in = w->lanes[DOWN].moved, .bytes_out = w->lanes[UP].moved };
+
+	if (!f->config.tell)
+		return;
+	if (!w->inward)
+		put_host(&t, &w->want.host);
+	memcpy(t.address, w->verdict.ip.bytes, sizeof(t.address));
+	if (kind == TOLD_CLOSED)
+		t.number = io_now_ms() - w->began_ms;
+	keep(f, &t);
+}
+
+void front_told_send(struct front *f, bool wait)
+{
+	struct front_told *q = &f->told;
+	uint8_t packet[TOLD_PACKET];
+	const uint32_t kind = GATE_TOLD;
+	size_t at = 0;
+
+	while (at < q->len) {
+		size_t n = sizeof(kind), len;
+
+		memcpy(packet, &kind, sizeof(kind));
+		for (; (len = told_length(q->bytes + at, q->len - at)) && n + len <= sizeof(packet); at += len, n += len)
+			memcpy(packet + n, q->bytes + at, len);
+		if (send(f->control_fd, packet, n, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) >= 0)
+			continue;
+		at -= n - sizeof(kind);		/* later */
+		break;
+	}
+	if (at)
+		memmove(q->bytes, q->bytes + at, q->len - at);
+	q->len -= at;
+}

@@ -1,0 +1,41 @@
+/*
+ * What front tells the supervisor about what it let pass: names, connections, their ends. Many records in one packet, because there may be
+ * thousands a second. Denials go another way (struct gate_event): they are fewer, and the report lists them.
+ */
+#ifndef WARD_GATEWAY_TOLD_H
+#define WARD_GATEWAY_TOLD_H
+
+#include "gateway/decide.h"
+
+#define TOLD_PACKET 16384	/* bytes of one packet */
+
+enum told_kind {
+	TOLD_NAME = 1,	/* a name was asked for and given */
+	TOLD_OPENED,	/* a connection is open */
+	TOLD_CLOSED,	/* it has ended */
+	TOLD_LOST,	/* there was no room to tell so many: number */
+	TOLD_KINDS
+};
+
+struct told {
+	uint8_t kind;			/* enum told_kind */
+	uint8_t how, mode;		/* enum want_how, enum rule_mode */
+	bool inward;
+	uint8_t family;			/* of address: 4, 6; 0: none */
+	uint8_t host_len;
+	uint16_t port;
+	int32_t rule;			/* index, -1: none */
+	uint64_t flow, generation, bytes_in, bytes_out;
+	uint64_t number;		/* CLOSED: milliseconds that it was open; LOST: how many */
+	uint8_t address[16];
+	char host[HOST_TEXT];		/* text, host_len bytes; only so many are sent */
+};
+
+/* Appends a record to n bytes of at most cap; returns the new length, n where it does not fit. Pure. */
+size_t told_put(uint8_t *bytes, size_t n, size_t cap, const struct told *t);
+/* The length of the record that begins at bytes; 0: none does. Pure. */
+size_t told_length(const uint8_t *bytes, size_t n);
+/* Reads the record at bytes; returns its length, 0 where it is none. host is NUL-terminated and printable. Pure. */
+size_t told_get(const uint8_t *bytes, size_t n, struct told *ret);
+
+#endif
