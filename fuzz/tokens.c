@@ -1,0 +1,28 @@
+/* Fuzzes the counter of tokens: how an answer is cut must not matter, and prices never overflow. */
+#include <assert.h>
+#include <string.h>
+
+#include "gateway/tokens.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	struct price p = { .model = "gpt*", .input = UINT64_MAX, .output = UINT64_MAX, .cache_read = 1, .cache_write = 1 };
+	struct tokens whole, cut;
+
+	if (n < 2)
+		return 0;
+	tokens_begin(&whole, data[0] & 1);
+	tokens_begin(&cut, data[0] & 1);
+	tokens_take(&whole, data + 2, n - 2);
+	for (size_t at = 2, piece = (size_t)data[1] % 17 + 1; at < n; at += piece)
+		tokens_take(&cut, data + at, n - at < piece ? n - at : piece);
+	tokens_end(&whole);
+	tokens_end(&cut);
+	assert(whole.input == cut.input && whole.output == cut.output && whole.cache_read == cut.cache_read);
+	assert(strcmp(whole.model, cut.model) == 0 && strlen(whole.model) < TOKENS_MODEL);
+	(void)price_find(&p, 1, whole.model);
+	assert(price_of(&p, &whole) <= UINT64_MAX);
+	return 0;
+}
