@@ -7,13 +7,13 @@
 
 #include <errno.h>
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <string.h>
 
 #include "base/io.h"
 #include "gateway/tls_init.h"
+#include "gateway/tls_roots.h"
 
 #define SESSIONS 64		/* places of the table of sessions; a newer name takes an older one's place */
 #define WHY_MAX 400
@@ -26,7 +26,7 @@ struct kept_session {
 
 struct tls_trust {
 	SSL_CTX *context;
-	unsigned count;
+	struct tls_roots *roots;
 	struct kept_session sessions[SESSIONS];
 };
 
@@ -82,26 +82,6 @@ static void resume(struct tls_up *u)
 
 /* -- the trust store */
 
-static unsigned read_certificates(X509_STORE *store, const char *bytes, size_t n)
-{
-	BIO *bio = BIO_new_mem_buf(bytes, (int)n);
-	unsigned count = 0;
-
-	while (bio) {
-		X509 *certificate = PEM_read_bio_X509(bio, NULL, NULL, NULL);
-
-		if (certificate && X509_STORE_add_cert(store, certificate))
-			count++;
-		X509_free(certificate);
-		if (!certificate && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE)
-			break;
-		ERR_clear_error();
-	}
-	ERR_clear_error();
-	BIO_free(bio);
-	return count;
-}
-
 static SSL_CTX *make_context(void)
 {
 	SSL_CTX *c = SSL_CTX_new(TLS_client_method());
@@ -133,8 +113,8 @@ int tls_trust_new(int fd, struct tls_trust **ret, struct ward_err *e)
 		tls_trust_free(t);
 		return ward_fail(e, ENOMEM, "out of memory");
 	}
-	t->count = read_certificates(SSL_CTX_get_cert_store(t->context), bytes.data, bytes.len);
-	if (!t->count) {
+	t->roots = bytes.len ? tls_roots_new(bytes.data, bytes.len) : NULL;
+	if (!t->roots || !tls_roots_attach(t->roots, SSL_CTX_get_cert_store(t->context))) {
 		tls_trust_free(t);
 		ward_fail(e, EINVAL, "the host's trust store has no certificate that can be read");
 		return ward_remedy(e, "install ca-certificates, or set SSL_CERT_FILE to a file with PEM certificates");
@@ -150,12 +130,18 @@ void tls_trust_free(struct tls_trust *t)
 	for (unsigned i = 0; i < SESSIONS; i++)
 		SSL_SESSION_free(t->sessions[i].session);
 	SSL_CTX_free(t->context);
+	tls_roots_free(t->roots);
 	free(t);
 }
 
 unsigned tls_trust_count(const struct tls_trust *t)
 {
-	return t->count;
+	return tls_roots_count(t->roots);
+}
+
+struct tls_roots *tls_trust_roots(const struct tls_trust *t)
+{
+	return t->roots;
 }
 
 /* -- a connection */

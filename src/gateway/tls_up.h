@@ -36,12 +36,14 @@ enum tls_alpn { TLS_ALPN_HTTP1 = 1, TLS_ALPN_HTTP2 = 2, TLS_ALPN_BOTH = 3 };
 
 struct tls_trust;
 struct tls_up;
+struct tls_roots;
 
 /* Reads the trust store; fd is borrowed. Certificates in it that cannot be read are left out; one without any is refused. */
 must_check int tls_trust_new(int fd, struct tls_trust **ret, struct ward_err *e);
 void tls_trust_free(struct tls_trust *t);
 /* How many certificates it trusts. */
 unsigned tls_trust_count(const struct tls_trust *t);
+struct tls_roots *tls_trust_roots(const struct tls_trust *t);
 
 /* A connection to host (a name or an address) and port over fd, which is borrowed. offer: enum tls_alpn. NULL: no memory. */
 must_check struct tls_up *tls_up_new(struct tls_trust *t, int fd, const struct host *host, uint16_t port, enum tls_alpn offer);
