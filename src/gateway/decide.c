@@ -8,7 +8,8 @@
 
 #include "gateway/decide.h"
 
-enum remedy { REMEDY_NONE, REMEDY_RULE, REMEDY_TCP, REMEDY_PRIVATE, REMEDY_ADDRESS, REMEDY_SERVICE, REMEDY_LIMIT, REMEDY_NAME };
+enum remedy { REMEDY_NONE, REMEDY_RULE, REMEDY_TCP, REMEDY_PRIVATE, REMEDY_ADDRESS, REMEDY_SERVICE, REMEDY_LIMIT, REMEDY_NAME,
+	      REMEDY_SPLICE, REMEDY_HTTP };
 
 static const struct {
 	char name[20];
@@ -167,6 +168,32 @@ static void put_rule_map(struct buf *out, const struct want *w, const char *more
 		   w->port ? w->port : 443, more);
 }
 
+/* What the rule would have to say about HTTP; request is "METHOD /path", or "". */
+static void put_http(struct buf *out, const struct want *w, enum verdict_reason reason, const char *request)
+{
+	size_t method = strcspn(request, " "), path = strcspn(request + method, "?");
+	auto_buf more = { 0 };
+
+	if (reason == REASON_METHOD && method)
+		buf_printf(&more, "methods: [%.*s]", (int)method, request);
+	else if (reason == REASON_PATH && path > 1)
+		buf_printf(&more, "paths: [\"%.*s\"]", (int)path - 1, request + method + 1);
+	else
+		buf_puts(&more, reason == REASON_METHOD ? "methods: [...]" : reason == REASON_PATH ? "paths: [...]" :
+				reason == REASON_QUERY ? "query: [...]" : reason == REASON_HEADER ? "headers: [...]" :
+				reason == REASON_TYPE ? "content_types: [...]" : reason == REASON_WEBSOCKET ? "websocket: true" :
+				reason == REASON_REQUEST_SIZE ? "request_limit: ..." : "response_limit: ...");
+	put_rule_map(out, w, buf_text(&more));
+}
+
+void verdict_http_remedy(const struct want *w, const struct verdict *v, const char *request, struct buf *out)
+{
+	if (v->reason < VERDICT_REASONS && reasons[v->reason].remedy == REMEDY_HTTP)
+		put_http(out, w, (enum verdict_reason)v->reason, request);
+	else
+		verdict_remedy(w, v, out);
+}
+
 void verdict_remedy(const struct want *w, const struct verdict *v, struct buf *out)
 {
 	struct host address = { .kind = HOST_ADDRESS, .ip = v->ip };
@@ -185,6 +212,12 @@ void verdict_remedy(const struct want *w, const struct verdict *v, struct buf *o
 		break;
 	case REMEDY_PRIVATE:
 		put_rule_map(out, w, "private: true");
+		break;
+	case REMEDY_SPLICE:
+		put_rule_map(out, w, "mode: splice");
+		break;
+	case REMEDY_HTTP:
+		put_http(out, w, (enum verdict_reason)v->reason, "");
 		break;
 	case REMEDY_ADDRESS:
 		buf_puts(out, "network.egress_allowlist: [\"");

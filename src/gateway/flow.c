@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 
 #include "gateway/flow.h"
+#include "gateway/inspect_main.h"
 #include "gateway/socks.h"
 
 #define SLICES 8		/* steps of one flow before the next one has its turn */
@@ -105,7 +106,10 @@ void flow_dialled(struct front *f, const struct dial_answer *said, int fd)
 	w->fds[SERVER] = take_fd(&server);
 	w->can_write[SERVER] = true;	/* whether there is something to read is an event */
 	room_fit_sockets(f, w);
-	open_flow(f, w);
+	if (w->inspect)
+		f->inspect->dialled(f, w);
+	else
+		open_flow(f, w);
 }
 
 /* -- deciding */
@@ -116,6 +120,10 @@ void flow_decide(struct front *f, struct flow *w)
 	decide_name(f->rules, &w->want, &w->verdict);
 	if (!w->verdict.allow || !flow_admit(f, w)) {
 		flow_refuse_by_verdict(f, w, EACCES);
+		return;
+	}
+	if (f->inspect && (w->verdict.mode == RULE_INSPECT || w->verdict.mode == RULE_PLAIN)) {
+		f->inspect->begin(f, w);
 		return;
 	}
 	if (w->verdict.mode != RULE_TCP) {
@@ -246,8 +254,11 @@ void flow_run(struct front *f, struct flow *w)
 		case FLOW_GATE:
 			moved = flow_run_gate_up(f, w);
 			break;
+		case FLOW_INSPECT:
+			moved = f->inspect->run(f, w);
+			break;
 		case FLOW_DIAL:
-			if (is_abandoned(w))
+			if (!w->server && is_abandoned(w))
 				flow_close(f, w, true);
 			moved = false;
 			break;

@@ -5,7 +5,7 @@
 #include "gateway/front.h"
 
 /* flow_life.c */
-/* A flow over the client's socket, which it takes; NULL: the socket is still the caller's. */
+/* A flow over the client's socket (-1: it has none), which it takes; NULL: the socket is still the caller's. */
 struct flow *flow_new(struct front *f, int fd, enum flow_state state);
 void flow_untime(struct front *f, struct flow *w);
 void flow_time_out(struct front *f, struct flow *w, enum flow_wait what);

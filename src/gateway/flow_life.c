@@ -8,6 +8,7 @@
 
 #include "base/io.h"
 #include "gateway/flow.h"
+#include "gateway/inspect_main.h"
 
 #define HEAD_MS 15000
 #define HALF_MS 300000	/* one side has ended, and nothing comes from the other */
@@ -86,7 +87,7 @@ struct flow *flow_new(struct front *f, int fd, enum flow_state state)
 	if (!w)
 		return NULL;
 	event.data.ptr = w;
-	if (epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
+	if (fd >= 0 && epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
 		free(w);
 		return NULL;
 	}
@@ -118,8 +119,10 @@ void flow_close(struct front *f, struct flow *w, bool reset)
 		return;
 	flow_untime(f, w);
 	flow_leave(f, w);
-	if (w->fds[SERVER] >= 0)
+	if (w->inspect ? !w->server : w->fds[SERVER] >= 0)
 		front_told_flow(f, w, TOLD_CLOSED);
+	if (w->inspect)
+		f->inspect->closed(f, w);
 	if (w->fds[SERVER] >= 0)	/* dial may still have it open for a moment, and closing would not end the events */
 		epoll_ctl(f->epoll_fd, EPOLL_CTL_DEL, w->fds[SERVER], NULL);
 	for (int s = 0; s < SIDES; s++) {

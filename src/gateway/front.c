@@ -19,6 +19,7 @@
 #include "base/io.h"
 #include "gateway/config.h"
 #include "gateway/front.h"
+#include "gateway/inspect_main.h"
 #include "gateway/proc.h"
 
 #define FLOWS_MAX 30000
@@ -267,7 +268,7 @@ static void finish(struct front *f)
 		if (is_told(f->kinds[i]))
 			on_listening(f, i);
 	for (uint32_t i = 0; i < f->flow_max; i++)
-		if (f->flows[i] && f->flows[i]->fds[SERVER] >= 0)
+		if (f->flows[i] && !f->flows[i]->server && (f->flows[i]->inspect || f->flows[i]->fds[SERVER] >= 0))
 			front_told_flow(f, f->flows[i], TOLD_CLOSED);
 	front_told_send(f, true);
 	front_totals(f);
@@ -322,6 +323,7 @@ static int prepare(struct front *f, struct ward_err *e)
 	uint8_t seed[16];
 	int r = config_read(GATE_FD_CONFIG, &f->rules, &f->config, e);
 
+	(void)fcntl(GATE_FD_TRUST, F_SETFD, FD_CLOEXEC);	/* not for dial */
 	if (r == 0)
 		r = f->dial_fd = start_dial(e);
 	if (r >= 0 && getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
@@ -338,16 +340,19 @@ static int prepare(struct front *f, struct ward_err *e)
 	close(GATE_FD_HOSTS);
 	close(GATE_FD_ORDERS);	/* dial's */
 	r = make_room(f, e);
+	if (r == 0 && f->inspect)
+		r = f->inspect->prepare(f, e);
 	return r < 0 ? r : proc_confine(PROC_FRONT, e);
 }
 
-int front_main(void)
+int front_main(const struct inspect_ops *inspect)
 {
 	struct front *f = calloc(1, sizeof(*f));
 	struct ward_err e = { 0 };
 
 	if (!f)
 		return 125;
+	f->inspect = inspect;
 	if (prepare(f, &e) < 0) {
 		front_failed(&e);
 		return 125;

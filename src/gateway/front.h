@@ -35,6 +35,7 @@ enum flow_state {
 	FLOW_DIAL,	/* dial was asked */
 	FLOW_OPEN,
 	FLOW_NAMES,	/* a DNS client over TCP */
+	FLOW_INSPECT,	/* it is looked into: inspect.h */
 	FLOW_DEAD
 };
 
@@ -48,6 +49,7 @@ struct flow {
 	uint8_t state;			/* enum flow_state */
 	uint8_t greeted;		/* SOCKS: the greeting is done */
 	bool inward;			/* from the host to a published port */
+	bool server;			/* inspection: a connection to the outside, without a client's */
 	bool tunnel;			/* HTTP CONNECT: an answer is due when connected */
 	bool ready, asked;		/* in the ready list, in the list for dial */
 	uint8_t timed;			/* enum flow_wait: in that list of timeouts */
@@ -60,6 +62,7 @@ struct flow {
 	uint8_t *held;			/* the client's bytes that the gate has not released; owned */
 	uint32_t held_len, held_cap;
 	size_t scanned;			/* of a head */
+	void *inspect;			/* inspection: what inspect.h knows of it; owned */
 	struct lane lanes[DIRECTIONS];
 	struct want want;
 	struct verdict verdict;
@@ -80,6 +83,8 @@ struct front_told {
 
 struct front {
 	struct front_told told;
+	const struct inspect_ops *inspect;	/* NULL: this program has none */
+	struct inspector *inspector;
 	int epoll_fd, control_fd, dial_fd;
 	struct rules *rules;
 	struct names *names;
@@ -138,6 +143,7 @@ void flow_leave(struct front *f, struct flow *w);
 must_check size_t flow_may(struct front *f, struct flow *w, enum direction d, size_t want);
 void flow_moved(struct front *f, struct flow *w, enum direction d, size_t n);
 void flow_wake(struct front *f);
+void flow_sleep(struct front *f, struct flow *w, uint64_t wait_us);
 
 /* front_room.c: memory. A buffer grows from .. to bytes: false if there is no room for it. How much may be read at once. */
 must_check bool room_grow(struct front *f, uint32_t from, uint32_t to);
@@ -150,6 +156,8 @@ void room_fit_sockets(const struct front *f, const struct flow *w);
 void front_datagrams(struct front *f, int fd);
 bool front_name_stream(struct front *f, struct flow *w);
 void front_audit(struct front *f, int fd, enum net_socket kind);
+/* The same for a request: "POST /v1/files". */
+void front_refused(struct front *f, const struct want *w, const struct verdict *v, const char *request);
 void front_denied(struct front *f, const struct want *w, const struct verdict *v, uint8_t protocol);
 /* front_told.c: what passed. Kept until front_told_send(), which waits only if it shall. */
 void front_told_name(struct front *f, const struct want *w, const struct verdict *v);

@@ -12,7 +12,8 @@
 
 static bool is_decided(const struct flow *w)
 {
-	return !w->inward && (w->state == FLOW_GATE || w->state == FLOW_DIAL || w->state == FLOW_OPEN);
+	return !w->inward && (w->state == FLOW_GATE || w->state == FLOW_DIAL || w->state == FLOW_OPEN ||
+			      w->state == FLOW_INSPECT);
 }
 
 /* Whether the flow could have come about as it is under the new verdict. */

@@ -35,6 +35,16 @@ void front_denied(struct front *f, const struct want *w, const struct verdict *v
 		f->unsaid++;
 }
 
+void front_refused(struct front *f, const struct want *w, const struct verdict *v, const char *request)
+{
+	struct gate_event event = { .kind = GATE_DENIED, .protocol = IPPROTO_TCP, .want = *w, .verdict = *v };
+
+	snprintf(event.text, sizeof(event.text), "%s", request);
+	f->totals.denied++;
+	if (!may_say(f) || send(f->control_fd, &event, sizeof(event), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		f->unsaid++;
+}
+
 void front_totals(struct front *f)
 {
 	struct gate_event event = { .kind = GATE_TOTALS, .count = f->unsaid, .totals = f->totals };

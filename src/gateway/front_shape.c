@@ -40,7 +40,7 @@ void flow_leave(struct front *f, struct flow *w)
 	w->admitted = false;
 }
 
-static void sleep_for(struct front *f, struct flow *w, uint64_t wait_us)
+void flow_sleep(struct front *f, struct flow *w, uint64_t wait_us)
 {
 	uint64_t at = io_now_ms() + wait_us / 1000 + 1;
 
@@ -91,7 +91,7 @@ size_t flow_may(struct front *f, struct flow *w, enum direction d, size_t want)
 	if (may)
 		return (size_t)may;
 	if (wait_us) {
-		sleep_for(f, w, wait_us);
+		flow_sleep(f, w, wait_us);
 		return 0;
 	}
 	if (!has_more(w, d))

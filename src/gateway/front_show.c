@@ -59,7 +59,7 @@ static void show_flows(const struct front *f, uint32_t from, struct gate_shown *
 	uint64_t now = io_now_ms();
 
 	for (i = from; i < numbers && i < f->flow_max && s->count < GATE_ROWS; i++)
-		if (f->flows[i] && f->flows[i]->state != FLOW_NAMES)
+		if (f->flows[i] && f->flows[i]->state != FLOW_NAMES && !f->flows[i]->server)
 			show_flow(f->flows[i], now, &s->rows.flows[s->count++]);
 	if (s->count == GATE_ROWS && i < numbers)
 		s->next = i;

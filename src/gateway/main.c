@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "gateway/inspect_main.h"
 #include "gateway/proc.h"
 #include "gateway/protocol.h"
 
@@ -31,5 +32,5 @@ int main(int argc, char **argv)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_NAME, dial ? "ward-dial" : "ward-gateway");
-	return dial ? dial_main() : front_main();
+	return dial ? dial_main() : front_main(inspect_here);
 }

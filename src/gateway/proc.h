@@ -20,7 +20,8 @@ enum proc {
 must_check int proc_confine(enum proc p, struct ward_err *e);
 
 /* front: parses what programs inside say. Returns the exit code. */
-int front_main(void);
+struct inspect_ops;
+int front_main(const struct inspect_ops *inspect);
 /* dial: resolves and connects. */
 int dial_main(void);
 

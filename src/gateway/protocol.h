@@ -20,7 +20,7 @@
 #include "lib/net.h"
 
 /* Descriptors that the programs are started with, beside 0-2 (/dev/null). */
-enum { GATE_FD_CONTROL = 3, GATE_FD_CONFIG, GATE_FD_HOSTS, GATE_FD_ORDERS, GATE_FDS_END };
+enum { GATE_FD_CONTROL = 3, GATE_FD_CONFIG, GATE_FD_HOSTS, GATE_FD_ORDERS, GATE_FD_TRUST, GATE_FDS_END };
 
 #define GATE_MAGIC 0x77677431
 #define GATE_MATCHES_MAX 64
@@ -48,7 +48,14 @@ struct gate_order {
 	uint32_t from, tag;		/* SHOW: the first row; given back in the answer */
 };
 
-enum gate_event_kind { GATE_DENIED = 1, GATE_TOTALS, GATE_FAILED, GATE_TAKEN, GATE_SHOWN, GATE_TOLD };
+enum gate_event_kind { GATE_DENIED = 1, GATE_TOTALS, GATE_FAILED, GATE_TAKEN, GATE_SHOWN, GATE_TOLD, GATE_TRUST };
+
+/* GATE_TRUST comes first where a rule ends TLS, with a memory file: this, then the authority's certificate as PEM, the trust store with it,
+ * and both for Java. */
+struct gate_trust {
+	uint32_t magic, hash;		/* hash: of its name, as in HASH.0 */
+	uint32_t own_bytes, bundle_bytes, java_bytes;
+};
 
 struct gate_totals {
 	uint64_t connections, bytes_in, bytes_out, names, denied;
@@ -62,7 +69,7 @@ struct gate_event {
 	struct verdict verdict;
 	struct gate_totals totals;
 	uint64_t generation;		/* TAKEN: the rules that are in force now */
-	char text[200];			/* FAILED: why it cannot begin */
+	char text[200];			/* FAILED: why it cannot begin; DENIED: a request, "": it was a connection */
 };
 
 #define GATE_ROWS 32	/* in one answer */

@@ -88,21 +88,39 @@ static int set_host(struct making *m, struct rule *rule, const char *text, struc
 	return 0;
 }
 
-static int set_mode(struct rule *rule, const struct policy_rule *from, struct ward_err *e)
+/* What needs HTTP knowledge ends TLS, except where it is said, or the port says, that there is none. */
+static int set_inspect(struct making *m, struct rule *rule, const struct policy_rule *from, struct ward_err *e)
+{
+	bool plain = from->mode == POLICY_RULE_HTTP;
+
+	if (from->waf) {
+		ward_fail(e, EOPNOTSUPP, "%s: waf is not yet supported by this build", from->host);
+		return ward_remedy(e, "leave waf away: methods and paths are checked without it");
+	}
+	if (rule->kind == RULE_BLOCK && !plain)
+		return ward_fail(e, EINVAL, "%s: mode inspect works with names only", from->host);
+	rule->moded = true;
+	rule->mode = plain ? RULE_PLAIN : RULE_INSPECT;
+	rule->http = (uint32_t)m->text.len;
+	rule->http_len = (uint16_t)from->http_len;
+	buf_add(&m->text, from->http, from->http_len);
+	return 0;
+}
+
+static int set_mode(struct making *m, struct rule *rule, const struct policy_rule *from, struct ward_err *e)
 {
 	static const uint8_t modes[] = { [POLICY_RULE_SPLICE] = RULE_SPLICE, [POLICY_RULE_HTTP] = RULE_HTTP,
 					 [POLICY_RULE_TCP] = RULE_TCP };
+	bool block = rule->kind == RULE_BLOCK && rule->prefix != (rule->ip.family == 4 ? 32 : 128);
 
-	if (from->mode == POLICY_RULE_INSPECT || from->inspect) {
-		ward_fail(e, EOPNOTSUPP, "%s: mode inspect is not yet supported by this build", from->host);
-		return ward_remedy(e, "leave mode, methods, paths and waf away: the name is checked in TLS and in Host");
-	}
+	if (from->mode == POLICY_RULE_HTTP && block)
+		return ward_fail(e, EINVAL, "%s: mode http works with names and single addresses only", from->host);
+	if (from->mode == POLICY_RULE_INSPECT || from->inspect)
+		return set_inspect(m, rule, from, e);
 	rule->moded = from->mode != POLICY_RULE_BY_PORT;
 	rule->mode = rule->moded ? modes[from->mode] : RULE_TCP;
 	if (rule->kind == RULE_BLOCK && rule->moded && rule->mode == RULE_SPLICE)
 		return ward_fail(e, EINVAL, "%s: mode splice works with names only", from->host);
-	if (rule->kind == RULE_BLOCK && rule->mode == RULE_HTTP && rule->prefix != (rule->ip.family == 4 ? 32 : 128))
-		return ward_fail(e, EINVAL, "%s: mode http works with names and single addresses only", from->host);
 	return 0;
 }
 
@@ -112,7 +130,7 @@ static int add_rule(struct making *m, const struct policy_rule *from, bool deny,
 	int r = set_host(m, rule, from->host, e);
 
 	if (r == 0)
-		r = set_mode(rule, from, e);
+		r = set_mode(m, rule, from, e);
 	if (r < 0)
 		return r;
 	rule->deny = deny;
@@ -243,6 +261,11 @@ static bool same_ports(const struct making *m, const struct rule *a, const struc
 	       (!a->n_ports || memcmp(ports_of(m, a), ports_of(m, b), a->n_ports * sizeof(uint16_t)) == 0);
 }
 
+static bool same_http(const struct making *m, const struct rule *a, const struct rule *b)
+{
+	return a->http_len == b->http_len && (!a->http_len || memcmp(m->text.data + a->http, m->text.data + b->http, a->http_len) == 0);
+}
+
 static bool share_port(const struct making *m, const struct rule *a, const struct rule *b)
 {
 	for (unsigned i = 0; i < a->n_ports; i++)
@@ -270,7 +293,7 @@ static void settle(struct making *m)
 		if (!old->dead && old->added && same_host(m, old, new) && share_port(m, old, new))
 			return;		/* a later one would win over what comes back before it */
 		if (!old->dead || old->deny != new->deny || old->moded != new->moded || old->mode != new->mode ||
-		    old->private != new->private || !same_host(m, old, new) || !same_ports(m, old, new) ||
+		    old->private != new->private || !same_host(m, old, new) || !same_ports(m, old, new) || !same_http(m, old, new) ||
 		    memcmp(&old->limits, &new->limits, sizeof(new->limits)) != 0)
 			continue;
 		old->dead = false;

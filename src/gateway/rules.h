@@ -9,7 +9,8 @@
  * deny`) wins over every allow rule. *.suffix does not match the suffix itself; wildcards never match addresses, and address
  * rules never match names, whatever those resolve to.
  *
- * Mode of a rule: as it says, else by port: 443 splice, 80 http, others tcp; address rules tcp.
+ * Mode of a rule: as it says, else by port: 443 splice, 80 http, others tcp; address rules tcp. A rule that says something
+ * about HTTP is inspect: TLS on every port but 80; in mode http, and on port 80, plain.
  */
 #ifndef WARD_GATEWAY_RULES_H
 #define WARD_GATEWAY_RULES_H
@@ -29,7 +30,14 @@ enum rules_network { RULES_NONE, RULES_RESTRICTED, RULES_OPEN };
 enum rule_kind { RULE_NAME, RULE_SUFFIX, RULE_ANY, RULE_BLOCK };	/* BLOCK: an address or CIDR block */
 
 /* How much the gateway looks into. */
-enum rule_mode { RULE_SPLICE, RULE_HTTP, RULE_TCP, RULE_MODES };
+enum rule_mode {
+	RULE_SPLICE,	/* the name in TLS */
+	RULE_HTTP,	/* Host of every request, in plain HTTP */
+	RULE_TCP,
+	RULE_INSPECT,	/* TLS is ended here, every request is looked at and written anew */
+	RULE_PLAIN,	/* the same without TLS */
+	RULE_MODES
+};
 
 /* Shaping, of one rule or of the whole sandbox; RULE_NONE: no limit. */
 struct rule_limits {
@@ -53,6 +61,8 @@ struct rule {
 	uint16_t n_ports;		/* 0: every port (deny rules only) */
 	uint32_t first_port;		/* in rules->ports */
 	uint32_t host;			/* offset in rules->text; SUFFIX: without "*."; ANY: "" */
+	uint32_t http;			/* offset in rules->text of http_len bytes: conditions (policy_rule.h), each with a NUL behind */
+	uint16_t http_len;
 	struct ip ip;			/* BLOCK */
 	struct rule_limits limits;
 };
@@ -80,8 +90,8 @@ struct rules {
 	uint32_t n_any, *any;		/* ANY rules in order */
 };
 
-/* Compiles what the policy says about egress. Refuses, with place and remedy: mode inspect and what needs it (this build has
- * none), splice or http for a CIDR block, too many rules. *ret is the caller's, for rules_free(). */
+/* Compiles what the policy says about egress. Refuses, with place and remedy: waf (this build has
+ * none), splice, inspect or http for a CIDR block, too many rules. *ret is the caller's, for rules_free(). */
 must_check int rules_compile(const struct policy *p, uint64_t generation, struct rules **ret, struct ward_err *e);
 
 /* A copy of old with one more rule and the next generation: line is "host[:port]" or a rule map as in egress_allowlist; "host"
@@ -112,6 +122,18 @@ int32_t rules_service(const struct rules *r, const struct host *host, uint16_t p
 
 /* The mode in which rule (an index, or -1: open) lets port pass. */
 enum rule_mode rules_mode(const struct rules *r, int32_t rule, uint16_t port);
+
+/* Whether some rule in force has its TLS ended here (RULE_INSPECT), or is looked into at all (also RULE_PLAIN). */
+bool rules_inspect(const struct rules *r);
+bool rules_look(const struct rules *r);
+
+/* Whether rule i of new can be served by a gateway that was started with the rules `first`: it is not looked into, or its names are among
+ * those that the sandbox's authority is for. */
+bool rules_is_prepared(const struct rules *first, const struct rules *new, uint32_t i);
+
+/* The next rule behind `rule` (an index, looked into) that is for the same host and has port, -1: of such rules any one may allow a
+ * request. */
+int32_t rules_sibling(const struct rules *r, int32_t rule, uint16_t port);
 
 /* "*.example.com:443,8443": the rule as a person would name it. */
 void rules_text(const struct rules *r, int32_t rule, struct buf *out);

@@ -8,10 +8,10 @@
 
 #include "gateway/rules_index.h"
 
-#define MAGIC 0x314c5257u	/* "WRL1" */
+#define MAGIC 0x324c5257u	/* "WRL2" */
 #define LIMITS_BYTES 40
 #define HEADER_BYTES (4 + 8 + 1 + LIMITS_BYTES + 4 * 4)
-#define RULE_BYTES (7 + 2 + 4 + 4 + 17 + LIMITS_BYTES)
+#define RULE_BYTES (7 + 2 + 4 + 4 + 4 + 2 + 17 + LIMITS_BYTES)
 #define SERVICE_BYTES (1 + 4 + 2 + 17)
 
 enum { FLAG_DENY = 1, FLAG_ADDED = 2, FLAG_DEAD = 4, FLAG_PRIVATE = 8, FLAG_MODED = 16, FLAGS = 31 };
@@ -88,6 +88,8 @@ int rules_encode(const struct rules *r, struct buf *out)
 		put(out, &rule->n_ports, 2);
 		put(out, &rule->first_port, 4);
 		put(out, &rule->host, 4);
+		put(out, &rule->http, 4);
+		put(out, &rule->http_len, 2);
 		put_ip(out, &rule->ip);
 		put_limits(out, &rule->limits);
 	}
@@ -127,6 +129,15 @@ static bool ports_fine(const struct rules *r, const struct rule *rule)
 	return rule->n_ports || rule->deny;
 }
 
+/* Whether its conditions lie in the text; what they say is for whoever asks them. */
+static bool http_fine(const struct rules *r, const struct rule *rule)
+{
+	if (!rule->http_len)
+		return true;
+	return (rule->mode == RULE_INSPECT || rule->mode == RULE_PLAIN) && rule->moded &&
+	       (uint64_t)rule->http + rule->http_len <= r->n_text && !r->text[rule->http + rule->http_len - 1];
+}
+
 static bool rule_fine(const struct rules *r, const struct rule *rule)
 {
 	unsigned most = rule->ip.family == 4 ? 32 : 128;
@@ -138,9 +149,9 @@ static bool rule_fine(const struct rules *r, const struct rule *rule)
 		return false;
 	if (rule->kind == RULE_BLOCK ? rule->prefix > most : rule->prefix > 0)
 		return false;
-	if (rule->kind == RULE_BLOCK && rule->moded && rule->mode == RULE_SPLICE)
+	if (rule->kind == RULE_BLOCK && rule->moded && (rule->mode == RULE_SPLICE || rule->mode == RULE_INSPECT))
 		return false;
-	return ports_fine(r, rule);
+	return ports_fine(r, rule) && http_fine(r, rule);
 }
 
 static bool get_rule(struct cursor *c, struct rule *rule)
@@ -159,7 +170,7 @@ static bool get_rule(struct cursor *c, struct rule *rule)
 	rule->prefix = bytes[3];
 	rule->len = bytes[4];
 	return get(c, &rule->n_ports, 2) && get(c, &rule->first_port, 4) && get(c, &rule->host, 4) &&
-	       get_ip(c, &rule->ip, true) && get_limits(c, &rule->limits);
+	       get(c, &rule->http, 4) && get(c, &rule->http_len, 2) && get_ip(c, &rule->ip, true) && get_limits(c, &rule->limits);
 }
 
 static bool get_service(struct cursor *c, struct rule_service *s)

@@ -190,9 +190,76 @@ enum rule_mode rules_mode(const struct rules *r, int32_t rule, uint16_t port)
 {
 	if (rule < 0 || (uint32_t)rule >= r->n_items)
 		return RULE_TCP;
+	if (r->items[rule].moded && r->items[rule].mode == RULE_INSPECT && port == 80)
+		return RULE_PLAIN;
 	if (r->items[rule].moded)
 		return (enum rule_mode)r->items[rule].mode;
 	if (r->items[rule].kind == RULE_BLOCK)
 		return RULE_TCP;
 	return port == 443 ? RULE_SPLICE : port == 80 ? RULE_HTTP : RULE_TCP;
+}
+
+static bool is_looked_into(const struct rule *rule)
+{
+	return !rule->deny && !rule->dead && rule->moded && (rule->mode == RULE_INSPECT || rule->mode == RULE_PLAIN);
+}
+
+bool rules_inspect(const struct rules *r)
+{
+	for (uint32_t i = 0; i < r->n_items; i++)
+		if (is_looked_into(&r->items[i]) && r->items[i].mode == RULE_INSPECT)
+			return true;
+	return false;
+}
+
+bool rules_look(const struct rules *r)
+{
+	for (uint32_t i = 0; i < r->n_items; i++)
+		if (is_looked_into(&r->items[i]))
+			return true;
+	return false;
+}
+
+/* Whether a rule's names are all among those of another. */
+static bool has_names(const struct rules *outer_rules, const struct rule *outer, const struct rules *r, const struct rule *rule)
+{
+	const char *of = outer_rules->text + outer->host, *name = r->text + rule->host;
+
+	if (outer->kind == RULE_ANY)
+		return true;
+	if (rule->kind == RULE_ANY || rule->len < outer->len || memcmp(name + rule->len - outer->len, of, outer->len) != 0)
+		return false;
+	return rule->len == outer->len || name[rule->len - outer->len - 1] == '.';
+}
+
+bool rules_is_prepared(const struct rules *first, const struct rules *new, uint32_t i)
+{
+	const struct rule *rule = &new->items[i];
+
+	if (!is_looked_into(rule))
+		return true;
+	if (rule->mode == RULE_PLAIN)
+		return rules_look(first);
+	for (uint32_t k = 0; k < first->n_items; k++)
+		if (is_looked_into(&first->items[k]) && first->items[k].mode == RULE_INSPECT && has_names(first, &first->items[k], new, rule))
+			return true;
+	return false;
+}
+
+int32_t rules_sibling(const struct rules *r, int32_t rule, uint16_t port)
+{
+	const struct rule *first;
+
+	if (rule < 0 || (uint32_t)rule >= r->n_items)
+		return -1;
+	first = &r->items[rule];
+	for (uint32_t i = (uint32_t)rule + 1; i < r->n_items; i++) {
+		const struct rule *other = &r->items[i];
+
+		if (is_looked_into(other) && other->kind == first->kind && other->len == first->len && other->prefix == first->prefix &&
+		    ip_equal(&other->ip, &first->ip) && memcmp(r->text + other->host, r->text + first->host, first->len) == 0 &&
+		    has_port(r, other, port) && rules_mode(r, (int32_t)i, port) == rules_mode(r, rule, port))
+			return (int32_t)i;
+	}
+	return -1;
 }

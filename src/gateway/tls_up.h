@@ -28,7 +28,8 @@ enum tls_say {
 	TLS_WRITE,
 	TLS_END,	/* the server said that nothing more comes */
 	TLS_CUT,	/* the connection ended without that: what came last may be incomplete */
-	TLS_FAILED
+	TLS_FAILED,
+	TLS_ASK		/* tls_down.h only */
 };
 
 /* What is offered, and what was chosen; the protocol of a server that chooses none is HTTP/1. */

@@ -25,15 +25,19 @@
 #include "base/raw.h"
 #include "lib/egress_internal.h"
 
+#define BEGIN_MS 10000		/* and to begin, where that is waited for */
 #define END_MS 1000		/* what the gateway may take to say its totals */
 #define EVENTS_AT_ONCE 64
 
 /* -- the program */
 
-const char *const egress_places[EGRESS_PLACES] = { "ward-gateway", "../libexec/ward/ward-gateway", "../gateway/ward-gateway" };
+const char *const egress_places[EGRESS_PLACES] = { "ward-gateway", "../libexec/ward/ward-gateway", "../gateway/ward-gateway",
+						   "ward-gateway-tls", "../libexec/ward/ward-gateway-tls",
+						   "../gateway/ward-gateway-tls" };
 
-static int open_program(struct ward_err *e)
+static int open_program(bool look, struct ward_err *e)
 {
+	size_t first = look ? EGRESS_PLACES / 2 : 0;
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	auto_fd dir = -1;
@@ -43,13 +47,13 @@ static int open_program(struct ward_err *e)
 	self[n] = '\0';
 	*strrchr(self, '/') = '\0';
 	dir = open(*self ? self : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	for (size_t i = 0; i < EGRESS_PLACES && dir >= 0; i++) {
+	for (size_t i = first; i < first + EGRESS_PLACES / 2 && dir >= 0; i++) {
 		int fd = openat(dir, egress_places[i], O_PATH | O_CLOEXEC);
 
 		if (fd >= 0)
 			return fd;
 	}
-	ward_fail(e, ENOENT, "the network needs ward-gateway, which is neither beside ward nor in ../libexec/ward");
+	ward_fail(e, ENOENT, "the network needs %s, which is neither beside ward nor in ../libexec/ward", egress_places[first]);
 	return ward_remedy(e, "install ward with all its files (make install), or run without a network");
 }
 
@@ -120,7 +124,8 @@ static int start_program(struct egress *g, int config_fd, const int child_fds[2]
 	char stack[8192] __attribute__((aligned(16)));
 	auto_fd nothing = move_up(open("/dev/null", O_RDWR | O_CLOEXEC));
 	auto_fd hosts = move_up(open("/etc/hosts", O_RDONLY | O_CLOEXEC));
-	struct starting s = { .fds = { nothing, nothing, nothing, child_fds[0], config_fd, hosts, child_fds[1] }, .program_fd = g->program_fd,
+	auto_fd trust = g->plan->certs ? move_up(certs_open_store(e)) : -1;
+	struct starting s = { .fds = { nothing, nothing, nothing, child_fds[0], config_fd, hosts, child_fds[1], trust }, .program_fd = g->program_fd,
 			      .argv = argv, .envp = argv + 1 };
 	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK, .stack = stack, .stack_bytes = sizeof(stack),
 				     .main = child_main, .argument = &s };
@@ -128,6 +133,8 @@ static int start_program(struct egress *g, int config_fd, const int child_fds[2]
 
 	if (nothing < 0)
 		return ward_fail_errno(e, "cannot open /dev/null");
+	if (g->plan->certs && trust < 0)
+		return e->code ? -e->code : ward_fail_errno(e, "cannot open the host's trust store");
 	pid = clone_start(&child);
 	if (pid < 0)
 		return ward_fail(e, (int)-pid, "cannot start the gateway: %s", strerror((int)-pid));
@@ -156,6 +163,59 @@ static int publish(struct egress *g, uint16_t port, bool v6, struct ward_err *e)
 	return 0;
 }
 
+/* Our end never waits. */
+static int make_pair(int *ret_own, int *ret_child, struct ward_err *e)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return ward_fail_errno(e, "cannot make the gateway's socket");
+	*ret_own = pair[0];
+	*ret_child = move_up(pair[1]);
+	if (*ret_child < 0 || fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0)
+		return ward_fail_errno(e, "cannot make the gateway's socket");
+	return 0;
+}
+
+static int start_gateway(struct egress *g, struct ward_err *e)
+{
+	auto_fd config = move_up(egress_write_config(g, e)), control = -1, orders = -1;
+	int r;
+
+	if (config < 0)
+		return e->code ? -e->code : ward_fail_errno(e, "cannot write the gateway's rules");
+	r = make_pair(&g->fd, &control, e);
+	if (r == 0)
+		r = make_pair(&g->orders_fd, &orders, e);
+	if (r == 0)
+		r = start_program(g, config, (const int[]){ control, orders }, e);
+	g->asked = g->taken = g->rules->generation;
+	return r;
+}
+
+/* With inspect rules the sandbox must know its authority's certificate before it is built: the gateway is started now. */
+static int start_early(struct egress *g, struct ward_err *e)
+{
+	struct pollfd ready = { .events = POLLIN };
+	struct gate_event event;
+	auto_fd fd = -1;
+	size_t count = 0;
+	int r = start_gateway(g, e);
+
+	if (r < 0)
+		return r;
+	ready.fd = g->fd;
+	while ((r = poll(&ready, 1, BEGIN_MS)) < 0 && errno == EINTR)
+		;
+	if (r <= 0 || io_recv_fds(g->fd, &event, sizeof(event), &fd, 1, &count) != (ssize_t)sizeof(event))
+		return ward_fail(e, EPIPE, "the gateway ended before the sandbox was built");
+	if (event.kind == GATE_FAILED)
+		return ward_fail(e, EPIPE, "the gateway could not begin: %.*s", (int)sizeof(event.text), event.text);
+	if (event.kind != GATE_TRUST || count != 1)
+		return ward_fail(e, EPROTO, "the gateway said nothing that can be trusted");
+	return certs_fill(g->plan->certs, fd, e);
+}
+
 int egress_begin(const struct plan *p, const struct engine *engine, struct egress **ret, struct ward_err *e)
 {
 	struct egress *g = calloc(1, sizeof(*g));
@@ -170,7 +230,7 @@ int egress_begin(const struct plan *p, const struct engine *engine, struct egres
 	g->asked = g->taken = p->net.rules->generation;
 	g->fd = g->waiting_fd = g->orders_fd = g->rules_fd = -1;
 	*ret = g;	/* egress_end() sees to the rest */
-	g->program_fd = move_up(open_program(e));
+	g->program_fd = move_up(open_program(rules_look(p->net.rules), e));
 	if (g->program_fd < 0)
 		return e->code ? -e->code : ward_fail_errno(e, "cannot open the gateway's program");
 	for (size_t i = 0; i < p->net.published_count && r == 0; i++) {
@@ -178,34 +238,9 @@ int egress_begin(const struct plan *p, const struct engine *engine, struct egres
 		if (r == 0)
 			r = publish(g, p->net.published[i], true, e);
 	}
+	if (r == 0 && p->certs)
+		r = start_early(g, e);
 	return r;
-}
-
-int egress_take(struct egress *g, struct running *run, struct ward_err *e)
-{
-	g->waiting_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (g->waiting_fd < 0)
-		return ward_fail_errno(e, "cannot wait for the sandbox's sockets");
-	g->ports = run->net_ports;
-	for (; run->net_count && g->count < NET_FDS_MAX; run->net_count--) {
-		struct net_fd *socket = &run->net_fds[run->net_count - 1];
-
-		if (socket->kind == NET_RULES)
-			g->rules_fd = socket->fd;	/* ours alone */
-		else
-			g->sockets[g->count++] = *socket;
-	}
-	for (size_t i = 0; i < g->count; i++) {
-		struct epoll_event event = { .events = EPOLLIN };
-		enum net_socket kind = g->sockets[i].kind;
-
-		/* a seed is not connected, which looks like an end to epoll; a maker is only for dial */
-		if (kind >= NET_SEED4 && kind <= NET_MAKER6)
-			continue;
-		if (epoll_ctl(g->waiting_fd, EPOLL_CTL_ADD, g->sockets[i].fd, &event) < 0)
-			return ward_fail_errno(e, "cannot wait for the sandbox's sockets");
-	}
-	return 0;
 }
 
 bool egress_is_waiting(const struct egress *g)
@@ -255,36 +290,6 @@ static int give_sockets(struct egress *g, struct ward_err *e)
 	return sendmsg(g->fd, &m, MSG_NOSIGNAL) < 0 ? explain_end(g, e) : 0;
 }
 
-/* Our end never waits. */
-static int make_pair(int *ret_own, int *ret_child, struct ward_err *e)
-{
-	int pair[2];
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return ward_fail_errno(e, "cannot make the gateway's socket");
-	*ret_own = pair[0];
-	*ret_child = move_up(pair[1]);
-	if (*ret_child < 0 || fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0)
-		return ward_fail_errno(e, "cannot make the gateway's socket");
-	return 0;
-}
-
-static int start_gateway(struct egress *g, struct ward_err *e)
-{
-	auto_fd config = move_up(egress_write_config(g, e)), control = -1, orders = -1;
-	int r;
-
-	if (config < 0)
-		return e->code ? -e->code : ward_fail_errno(e, "cannot write the gateway's rules");
-	r = make_pair(&g->fd, &control, e);
-	if (r == 0)
-		r = make_pair(&g->orders_fd, &orders, e);
-	if (r == 0)
-		r = start_program(g, config, (const int[]){ control, orders }, e);
-	g->asked = g->taken = g->rules->generation;
-	return r < 0 ? r : give_sockets(g, e);
-}
-
 static void close_talk(struct egress *g)
 {
 	own_close_fd(&g->fd);
@@ -292,12 +297,45 @@ static void close_talk(struct egress *g)
 	g->fd = g->orders_fd = -1;
 }
 
+int egress_take(struct egress *g, struct running *run, struct ward_err *e)
+{
+	int r;
+
+	g->waiting_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (g->waiting_fd < 0)
+		return ward_fail_errno(e, "cannot wait for the sandbox's sockets");
+	g->ports = run->net_ports;
+	for (; run->net_count && g->count < NET_FDS_MAX; run->net_count--) {
+		struct net_fd *socket = &run->net_fds[run->net_count - 1];
+
+		if (socket->kind == NET_RULES)
+			g->rules_fd = socket->fd;	/* ours alone */
+		else
+			g->sockets[g->count++] = *socket;
+	}
+	for (size_t i = 0; i < g->count; i++) {
+		struct epoll_event event = { .events = EPOLLIN };
+		enum net_socket kind = g->sockets[i].kind;
+
+		/* a seed is not connected, which looks like an end to epoll; a maker is only for dial */
+		if (kind >= NET_SEED4 && kind <= NET_MAKER6)
+			continue;
+		if (epoll_ctl(g->waiting_fd, EPOLL_CTL_ADD, g->sockets[i].fd, &event) < 0)
+			return ward_fail_errno(e, "cannot wait for the sandbox's sockets");
+	}
+	if (g->fd < 0)
+		return 0;
+	r = give_sockets(g, e);	/* it was started early */
+	close_sockets(g);
+	return r;
+}
+
 /* Whatever goes wrong, the sandbox has no network then, and the report says so. */
 static void begin(struct egress *g, struct result *r)
 {
 	struct ward_err e = { 0 };
 
-	if (start_gateway(g, &e) < 0) {
+	if (start_gateway(g, &e) < 0 || give_sockets(g, &e) < 0) {
 		strv_addf(&r->notes, "the sandbox had no network: %s", e.why);
 		close_talk(g);
 	}
@@ -344,7 +382,7 @@ static void deny(const struct egress *g, const struct gate_event *event, struct 
 	struct want w = event->want;
 	struct verdict v = event->verdict;
 	auto_buf what = { 0 }, remedy = { 0 };
-	char host[HOST_TEXT], protocol[32];
+	char host[HOST_TEXT], protocol[32], request[sizeof(event->text)];
 
 	w.host.name[sizeof(w.host.name) - 1] = '\0';
 	w.host.len = (uint8_t)strlen(w.host.name);
@@ -352,7 +390,13 @@ static void deny(const struct egress *g, const struct gate_event *event, struct 
 	if (v.reason >= VERDICT_REASONS)
 		return;
 	host_text(&w.host, host);
-	if (w.how == WANT_DNS)
+	memcpy(request, event->text, sizeof(request));
+	request[sizeof(request) - 1] = '\0';
+	for (char *c = request; *c; c++)	/* it comes from inside */
+		*c = (char)(*c < ' ' || *c > '~' ? '?' : *c);
+	if (*request && w.port)
+		buf_printf(&what, "%s to %s:%u", request, host, w.port);
+	else if (w.how == WANT_DNS)
 		buf_printf(&what, "name %s", host);
 	else if (w.host.kind == HOST_NONE)
 		buf_puts(&what, "request to the proxy");
@@ -362,7 +406,7 @@ static void deny(const struct egress *g, const struct gate_event *event, struct 
 		buf_printf(&what, "%s %s:%u", protocol_name(event->protocol, protocol), host, w.port);
 	else
 		buf_printf(&what, "%s %s", protocol_name(event->protocol, protocol), host);
-	verdict_remedy(&w, &v, &remedy);
+	verdict_http_remedy(&w, &v, request, &remedy);
 	if (what.failed || remedy.failed)
 		return;
 	egress_report_denied(g, &w, &v, event->protocol, buf_text(&remedy), r);

@@ -5,7 +5,7 @@
 #include "lib/engine.h"
 
 /* Where ward-gateway may lie, from the directory of ward's own program. */
-#define EGRESS_PLACES 3
+#define EGRESS_PLACES 6		/* of ward-gateway, then of ward-gateway-tls */
 extern const char *const egress_places[EGRESS_PLACES];
 
 struct egress;

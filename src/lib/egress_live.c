@@ -62,6 +62,21 @@ static int compile(const struct rules *old, char *const *lines, size_t count, bo
 	return 0;
 }
 
+/* Whom the sandbox trusts was said when it was built: a rule for another name cannot have its TLS ended now. */
+static int check_inspect(const struct rules *first, const struct rules *new, struct ward_err *e)
+{
+	for (uint32_t i = 0; i < new->n_items; i++) {
+		auto_buf text = { 0 };
+
+		if (rules_is_prepared(first, new, i))
+			continue;
+		rules_text(new, (int32_t)i, &text);
+		ward_fail(e, EOPNOTSUPP, "%s: the sandbox was started without an inspect rule for this name", buf_text(&text));
+		return ward_remedy(e, "leave mode, methods, paths and the like away, or start anew with this rule in the policy");
+	}
+	return 0;
+}
+
 static bool came_alive(const struct rules *old, const struct rules *new, uint32_t i)
 {
 	return !new->items[i].dead && (i >= old->n_items || old->items[i].dead);
@@ -201,7 +216,8 @@ int egress_change(struct egress *g, char *const *lines, size_t count, bool deny,
 	r = compile(g->rules, lines, count, deny, &new, e);
 	if (r < 0 || !new)
 		return r;
-	if (seconds)
+	r = check_inspect(g->plan->net.rules, new, e);
+	if (r == 0 && seconds)
 		r = check_temporary(g, new, e);
 	if (r == 0)
 		r = bring(g, new, &now, e);

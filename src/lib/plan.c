@@ -182,14 +182,19 @@ visible:
 
 static int fill_net(struct plan *p, struct ward_err *e)
 {
-	return plan_net_fill(&p->spec->policy, &p->net, e);
+	int r = plan_net_fill(&p->spec->policy, &p->net, e);
+
+	if (r < 0 || !p->net.on || !rules_inspect(p->net.rules))
+		return r;
+	p->certs = calloc(1, sizeof(*p->certs));
+	return p->certs ? 0 : ward_fail(e, ENOMEM, "out of memory");
 }
 
 static int fill_plan(struct plan *p, struct ward_err *e)
 {
 	static int (*const steps[])(struct plan *, struct ward_err *) = {
 		plan_add_policy_mounts, plan_add_programs, plan_choose_ids, plan_place_image, plan_add_volumes, limits_assign, plan_add_private,
-		plan_order_mounts, plan_make_points, plan_choose_command, check_cwd, add_guards, plan_add_git, plan_make_env, fill_net, plan_add_creds,
+		plan_order_mounts, plan_make_points, plan_choose_command, check_cwd, add_guards, plan_add_git, fill_net, plan_make_env, plan_add_creds,
 	};
 	int r = 0;
 
@@ -256,6 +261,7 @@ void plan_free(struct plan *p)
 	secrets_end(p->secrets);
 	plan_net_clear(&p->net);
 	image_clear(&p->image);
+	certs_free(p->certs);
 	free(p->mounts);
 	free(p->roots);
 	free(p->cwd);

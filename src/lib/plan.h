@@ -2,6 +2,7 @@
 #ifndef WARD_LIB_PLAN_H
 #define WARD_LIB_PLAN_H
 
+#include "lib/certs.h"
 #include "lib/facts.h"
 #include "lib/guard.h"
 #include "lib/images.h"
@@ -116,6 +117,7 @@ struct plan {
 	struct secrets *secrets;	/* that fetches and renews them; owned; NULL: there are no grants, or nothing starts */
 	struct image image;		/* root NULL: the host's own directories */
 	char *const *argv;		/* the command: the spec's, or the image's own; NULL: none */
+	struct certs *certs;		/* with inspect rules: filled by their gateway before the sandbox is built; NULL: none */
 	struct strv env;		/* NAME=VALUE, complete */
 	char *cwd;			/* inside */
 	char *workspace;		/* absolute, cleaned, resolved */

@@ -146,12 +146,13 @@ static void check_rule_host(struct reader *r, const char *path, const struct nod
 /* HTTP knowledge needs inspect; so says the mode, or nothing does. */
 static void check_rule(struct reader *r, const char *path, const struct node *map)
 {
-	static const char *const keys[] = { "methods", "paths", "waf" };
+	static const char *const keys[] = { "methods", "paths", "query", "headers", "content_types", "request_limit",
+					    "response_limit", "websocket", "waf" };
 	const struct node *mode = node_get(map, "mode");
 
 	if (mode && mode->text)
 		check_rule_host(r, path, map, mode);
-	if (!mode || !mode->text || strcmp(mode->text, "inspect") == 0)
+	if (!mode || !mode->text || strcmp(mode->text, "inspect") == 0 || strcmp(mode->text, "http") == 0)
 		return;
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
 		const struct node *n = node_get(map, keys[i]);

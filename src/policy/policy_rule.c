@@ -3,6 +3,7 @@
  * person writes it. Out: struct policy_rule, all of it bounded. Nothing is decided here. Pure functions; run by the supervisor
  * before the rules are compiled.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -52,11 +53,138 @@ static int read_limits(const struct node *map, struct policy_rule *ret, struct w
 	return 0;
 }
 
-static bool needs_inspection(const struct node *map)
+/* -- what is said about HTTP */
+
+static bool is_token(const char *s, size_t n)
 {
+	static const char more[] = "!#$%&'*+-.^_`|~";
+
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)s[i]) && !strchr(more, s[i]))
+			return false;
+	return n > 0;
+}
+
+static bool is_printable(const char *s)
+{
+	for (; *s; s++)
+		if ((unsigned char)*s < ' ' || (unsigned char)*s > '~')
+			return false;
+	return true;
+}
+
+static bool fits_method(char *s)
+{
+	for (char *c = s; *c; c++)
+		*c = (char)toupper((unsigned char)*c);
+	return is_token(s, strlen(s)) && strlen(s) <= 32;
+}
+
+static bool fits_path(char *s)
+{
+	return (*s == '/' || *s == '*') && is_printable(s) && !strpbrk(s, " ?#\\");
+}
+
+/* NAME stands for NAME=*. */
+static bool fits_query(char *s)
+{
+	return *s && *s != '=' && is_printable(s) && !strpbrk(s, " &#");
+}
+
+/* "Name: pattern" becomes "name:pattern". */
+static bool fits_header(char *s)
+{
+	char *colon = strchr(s, ':'), *value = colon ? colon + 1 + strspn(colon + 1, " ") : NULL;
+
+	if (!colon || !is_token(s, (size_t)(colon - s)) || !is_printable(value))
+		return false;
+	for (char *c = s; c < colon; c++)
+		*c = (char)tolower((unsigned char)*c);
+	memmove(colon + 1, value, strlen(value) + 1);
+	return true;
+}
+
+static bool fits_type(char *s)
+{
+	for (char *c = s; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	return *s && is_printable(s) && !strpbrk(s, " ;,");
+}
+
+static const struct {
+	const char *name;
+	enum policy_http kind;
+	bool (*fits)(char *text);
+	const char *expected;
+} lists[] = {
+	{ "methods", POLICY_HTTP_METHOD, fits_method, "a method such as GET" },
+	{ "paths", POLICY_HTTP_PATH, fits_path, "a path that begins with / or *, without ? and #" },
+	{ "query", POLICY_HTTP_QUERY, fits_query, "NAME or NAME=PATTERN" },
+	{ "headers", POLICY_HTTP_HEADER, fits_header, "\"Name: PATTERN\"" },
+	{ "content_types", POLICY_HTTP_TYPE, fits_type, "a media type such as application/json" },
+};
+
+static bool add_condition(struct policy_rule *ret, enum policy_http kind, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (ret->http_len + n + 2 > sizeof(ret->http))
+		return false;
+	ret->http[ret->http_len] = (char)kind;
+	memcpy(ret->http + ret->http_len + 1, text, n + 1);
+	ret->http_len += (unsigned)n + 2;
+	ret->inspect = true;
+	return true;
+}
+
+static int too_much(const struct policy_rule *ret, struct ward_err *e)
+{
+	ward_fail(e, E2BIG, "%s: more than %d bytes of methods, paths and the like", ret->host, POLICY_RULE_HTTP_MAX);
+	return ward_remedy(e, "write the rule twice, with some of them each");
+}
+
+static int read_list(const struct node *map, size_t row, struct policy_rule *ret, struct ward_err *e)
+{
+	const struct node *list = node_get(map, lists[row].name);
+
+	for (const struct node *n = list ? list->first : NULL; n; n = n->next) {
+		auto_free char *text = n->text ? strdup(n->text) : NULL;
+
+		if (!text || !lists[row].fits(text))
+			return ward_fail(e, EINVAL, "%s: %s: expected %s", ret->host, lists[row].name, lists[row].expected);
+		if (!add_condition(ret, lists[row].kind, text))
+			return too_much(ret, e);
+	}
+	/* an empty list is a wish that nothing passes */
+	if (list && !list->first && !add_condition(ret, lists[row].kind, ""))
+		return too_much(ret, e);
+	return 0;
+}
+
+static int read_http(const struct node *map, struct policy_rule *ret, struct ward_err *e)
+{
+	static const struct {
+		const char *name;
+		enum policy_http kind;
+	} scalars[] = { { "request_limit", POLICY_HTTP_REQUEST }, { "response_limit", POLICY_HTTP_RESPONSE },
+			{ "websocket", POLICY_HTTP_WEBSOCKET } };
 	const struct node *waf = node_get(map, "waf");
 
-	return node_get(map, "methods") || node_get(map, "paths") || (waf && waf->text && strcmp(waf->text, "off") != 0);
+	ret->waf = waf && waf->text && strcmp(waf->text, "off") != 0;
+	ret->inspect = ret->waf;
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+		int r = read_list(map, i, ret, e);
+
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(scalars); i++) {
+		const struct node *n = node_get(map, scalars[i].name);
+
+		if (n && n->text && strcmp(n->text, "false") != 0 && !add_condition(ret, scalars[i].kind, n->text))
+			return too_much(ret, e);
+	}
+	return 0;
 }
 
 int policy_rule_read(const char *line, struct policy_rule *ret, struct ward_err *e)
@@ -78,8 +206,9 @@ int policy_rule_read(const char *line, struct policy_rule *ret, struct ward_err 
 	if (wrong)
 		return ward_fail(e, EINVAL, "expected %s", wrong);
 	ret->private = private && private->text && strcmp(private->text, "true") == 0;
-	ret->inspect = needs_inspection(map);
 	r = read_mode(node_get(map, "mode"), ret, e);
+	if (r == 0)
+		r = read_http(map, ret, e);
 	if (r == 0)
 		r = read_ports(node_get(map, "ports"), ret, e);
 	return r < 0 ? r : read_limits(map, ret, e);

@@ -5,6 +5,19 @@
 #include "policy/policy.h"
 
 #define POLICY_RULE_PORTS 64
+#define POLICY_RULE_HTTP_MAX 8192	/* bytes of what one rule says about HTTP */
+
+/* What a rule can say about HTTP: the first letter of each condition. */
+enum policy_http {
+	POLICY_HTTP_METHOD = 'm',	/* GET */
+	POLICY_HTTP_PATH = 'p',		/* a pattern */
+	POLICY_HTTP_QUERY = 'q',	/* NAME=pattern */
+	POLICY_HTTP_HEADER = 'h',	/* name:pattern, the name in lower case */
+	POLICY_HTTP_TYPE = 't',		/* a pattern, in lower case */
+	POLICY_HTTP_REQUEST = 'S',	/* a number */
+	POLICY_HTTP_RESPONSE = 'R',	/* a number */
+	POLICY_HTTP_WEBSOCKET = 'w'
+};
 
 /* In the order of the table. */
 enum policy_rule_mode { POLICY_RULE_SPLICE, POLICY_RULE_INSPECT, POLICY_RULE_HTTP, POLICY_RULE_TCP, POLICY_RULE_BY_PORT };
@@ -14,7 +27,10 @@ struct policy_rule {
 	unsigned n_ports;
 	uint16_t ports[POLICY_RULE_PORTS];
 	enum policy_rule_mode mode;
-	bool inspect;		/* it has methods, paths or waf */
+	bool inspect;		/* it says something about HTTP */
+	bool waf;
+	unsigned http_len;
+	char http[POLICY_RULE_HTTP_MAX];	/* its conditions, each with a NUL behind */
 	bool private;
 	uint64_t connections, connection_rate, receive, send, bandwidth;	/* POLICY_NONE: no limit */
 };

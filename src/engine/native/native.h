@@ -151,6 +151,7 @@ long native_system(struct native_child *c);
 long native_proc(struct native_child *c);
 long native_dev(struct native_child *c);
 long native_terminal(struct native_child *c);
+long native_trust(struct native_child *c);
 long native_late_mounts(struct native_child *c);
 long native_guards(struct native_child *c);
 long native_pivot(struct native_child *c);

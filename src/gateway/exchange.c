@@ -1,0 +1,387 @@
+/*
+ * One connection of a program whose requests are looked into. In: its bytes, and those of servers. Out: the same messages, written
+ * anew; or an answer of our own that says what was refused, why, and which line would allow it. The states:
+ *
+ *   GREET -> HEAD -> RELAY -> HEAD ...       one request after the other
+ *                    RELAY -> TUNNEL         a websocket, where the rule has that
+ *            HEAD -> REPLY -> HEAD           refused; DRAIN where the rest of the request is of no interest
+ *
+ * Each direction holds at most what one read gave: nothing more is read before it is written. Runs in front.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/io.h"
+#include "base/json.h"
+#include "gateway/inspect.h"
+#include "gateway/socks.h"
+
+#define DRAIN_BYTES (4 * 1024 * 1024)
+
+/* -- limits */
+
+size_t exchange_may(struct front *f, struct exchange *ex, enum direction d, size_t n)
+{
+	struct flow *w = ex->flow;
+	enum shape_way way = d == UP ? SHAPE_SEND : SHAPE_RECEIVE;
+	uint64_t may, wait_us = 0;
+
+	if (!w->limited)
+		return n;
+	may = shape_may(&f->shape, f->rules, w->rule, way, n, io_now_ms() * 1000, &wait_us);
+	if (may)
+		return (size_t)may;
+	if (wait_us) {
+		flow_sleep(f, w, wait_us);
+		return 0;
+	}
+	verdict_refuse(&w->verdict, way == SHAPE_SEND ? REASON_LIMIT_SENT : REASON_LIMIT_RECEIVED);
+	front_denied(f, &w->want, &w->verdict, IPPROTO_TCP);
+	flow_close(f, w, true);
+	return 0;
+}
+
+void exchange_moved(struct front *f, struct exchange *ex, enum direction d, size_t n)
+{
+	flow_moved(f, ex->flow, d, n);
+	ex->flow->lanes[d].moved += n;
+	*(d == UP ? &f->totals.bytes_out : &f->totals.bytes_in) += n;
+}
+
+/* -- the beginning */
+
+static void answer_proxy(struct flow *w)
+{
+	uint8_t reply[SOCKS_REPLY_MAX];
+
+	if (w->want.how == WANT_SOCKS)
+		flow_tell(w, reply, socks_reply(SOCKS_OK, reply));
+	else if (w->tunnel)
+		flow_tell(w, http1_proxy_reply(200), strlen(http1_proxy_reply(200)));
+}
+
+void exchange_begin(struct front *f, struct flow *w)
+{
+	struct inspector *i = inspector_of(f);
+	struct exchange *ex = calloc(1, sizeof(*ex));
+
+	if (!ex) {
+		flow_close(f, w, true);
+		return;
+	}
+	w->inspect = ex;
+	w->state = FLOW_INSPECT;
+	ex->flow = w;
+	ex->wire.fd = w->fds[CLIENT];
+	f->totals.connections++;
+	front_told_flow(f, w, TOLD_OPENED);
+	answer_proxy(w);
+	if (w->verdict.mode == RULE_INSPECT) {
+		ex->wire.down = tls_down_new(i->tls, i->ca, ex->wire.fd, &w->want.host, w->held, w->held_len,
+					     server_known(i, &w->want.host, w->want.port));
+		if (!ex->wire.down) {
+			flow_close(f, w, true);
+			return;
+		}
+	} else {
+		ex->state = EXCHANGE_HEAD;
+		queue_add(&ex->in, w->held, w->held_len);
+	}
+	free(take_ptr(w->held));
+	w->held_len = w->held_cap = 0;
+	flow_mark_ready(f, w);
+}
+
+/* What TLS with the program came to, where it came to nothing. */
+static void refuse_greeting(struct front *f, struct exchange *ex)
+{
+	static const uint8_t reasons[] = { [HELLO_NOT_TLS] = REASON_NOT_TLS, [HELLO_OLD] = REASON_TLS_OLD,
+					   [HELLO_LARGE] = REASON_TLS_LARGE, [HELLO_NO_NAME] = REASON_NO_SNI,
+					   [HELLO_OTHER_NAME] = REASON_WRONG_SNI, [HELLO_HIDDEN] = REASON_ECH };
+	enum hello_wrong wrong = tls_down_wrong(ex->wire.down);
+	struct flow *w = ex->flow;
+
+	if (wrong != HELLO_FINE || tls_down_is_distrusted(ex->wire.down)) {
+		verdict_refuse(&w->verdict, wrong != HELLO_FINE ? (enum verdict_reason)reasons[wrong] : REASON_PINNED);
+		front_denied(f, &w->want, &w->verdict, IPPROTO_TCP);
+	}
+	flow_close(f, w, wrong != HELLO_FINE);
+}
+
+static bool greet(struct front *f, struct exchange *ex)
+{
+	struct flow *w = ex->flow;
+	enum tls_say say;
+
+	if (ex->server || ex->lost) {	/* the server was asked what it speaks */
+		if (ex->server && ex->server->state != SERVER_OPEN)
+			return false;
+		tls_down_answer(ex->wire.down, ex->server ? (enum tls_alpn)ex->server->alpn : TLS_ALPN_HTTP1);
+	}
+	say = tls_down_handshake(ex->wire.down);
+	if (say == TLS_ASK) {
+		if (!server_get(f, ex, true, TLS_ALPN_BOTH))
+			flow_close(f, w, true);
+		return false;
+	}
+	if (say == TLS_READ || say == TLS_WRITE)
+		return false;
+	if (say != TLS_DONE) {
+		refuse_greeting(f, ex);
+		return false;
+	}
+	ex->state = EXCHANGE_HEAD;
+	ex->lost = 0;
+	flow_time_out(f, w, FLOW_WAIT_HEAD);
+	return true;
+}
+
+/* -- refusing */
+
+static const struct {
+	uint8_t reason;
+	uint16_t status;
+	const char *phrase;
+} answers[] = {
+	{ REASON_HTTP_BAD, 400, "Bad Request" },
+	{ REASON_NOT_HTTP, 400, "Bad Request" },
+	{ REASON_PATH_BAD, 400, "Bad Request" },
+	{ REASON_HTTP_LARGE, 431, "Request Header Fields Too Large" },
+	{ REASON_WRONG_HOST, 421, "Misdirected Request" },
+	{ REASON_REQUEST_SIZE, 413, "Content Too Large" },
+	{ REASON_UNREACHABLE, 502, "Bad Gateway" },
+	{ REASON_UNRESOLVED, 502, "Bad Gateway" },
+	{ REASON_UPSTREAM, 502, "Bad Gateway" },
+	{ REASON_UPSTREAM_TLS, 502, "Bad Gateway" },
+	{ REASON_UPSTREAM_HTTP, 502, "Bad Gateway" },
+	{ REASON_ALLOWED, 403, "Forbidden" },	/* the rest */
+};
+
+static void write_refusal(struct front *f, const struct exchange *ex, enum verdict_reason reason, struct buf *out)
+{
+	const struct flow *w = ex->flow;
+	auto_buf body = { 0 }, rule = { 0 }, remedy = { 0 };
+	struct json j = { .out = &body };
+	size_t i = 0;
+
+	rules_text(f->rules, w->verdict.rule, &rule);
+	verdict_http_remedy(&w->want, &w->verdict, ex->what, &remedy);
+	json_begin_object(&j, NULL);
+	json_string(&j, "error", "refused by ward");
+	json_string(&j, "request", ex->what);
+	json_string(&j, "reason", verdict_reason_name(reason));
+	json_string(&j, "message", *ex->why ? ex->why : verdict_reason_text(reason));
+	json_string(&j, "rule", buf_text(&rule));
+	if (remedy.len)
+		json_string(&j, "remedy", buf_text(&remedy));
+	json_end_object(&j);
+	buf_puts(&body, "\n");
+	while (answers[i].reason != reason && answers[i].reason != REASON_ALLOWED)
+		i++;
+	buf_printf(out, "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nX-Ward: refused\r\nContent-Length: %zu\r\n%s\r\n",
+		   answers[i].status, answers[i].phrase, body.len, ex->close ? "Connection: close\r\n" : "");
+	if (!ex->is_head)
+		buf_add(out, body.data, body.len);
+	out->failed |= body.failed || rule.failed || remedy.failed;
+}
+
+void exchange_refuse(struct front *f, struct exchange *ex, enum verdict_reason reason)
+{
+	struct flow *w = ex->flow;
+	struct verdict before = w->verdict;
+	auto_buf out = { 0 };
+
+	if (ex->answered) {	/* the response has begun: all that is left is to break it off */
+		verdict_refuse(&w->verdict, reason);
+		front_refused(f, &w->want, &w->verdict, ex->what);
+		exchange_break(f, ex);
+		return;
+	}
+	verdict_refuse(&w->verdict, reason);
+	if (reason != REASON_UPSTREAM_TLS && reason != REASON_UNREACHABLE && reason != REASON_UNRESOLVED)	/* told already */
+		front_refused(f, &w->want, &w->verdict, ex->what);
+	/* what may follow a request that nobody understood is not understood either */
+	if (reason == REASON_HTTP_BAD || reason == REASON_NOT_HTTP || reason == REASON_HTTP_LARGE || ex->up_body.state != BODY_NONE)
+		ex->close = true;
+	write_refusal(f, ex, reason, &out);
+	w->verdict = before;
+	server_put(f, ex, ex->server && ex->held);
+	queue_free(&ex->up);
+	queue_add(&ex->down, out.data, out.len);
+	if (out.failed || ex->down.failed) {
+		exchange_break(f, ex);
+		return;
+	}
+	ex->why[0] = '\0';
+	ex->lost = 0;
+	ex->state = EXCHANGE_REPLY;
+	flow_time_out(f, w, FLOW_WAIT_HEAD);
+	flow_mark_ready(f, w);
+}
+
+void exchange_break(struct front *f, struct exchange *ex)
+{
+	server_put(f, ex, false);
+	flow_close(f, ex->flow, true);
+}
+
+/* -- behind a message */
+
+static void begin_drain(struct front *f, struct exchange *ex)
+{
+	wire_end(&ex->wire);
+	ex->state = EXCHANGE_DRAIN;
+	ex->up_bytes = 0;
+	flow_time_out(f, ex->flow, FLOW_WAIT_HEAD);
+}
+
+void exchange_next(struct front *f, struct exchange *ex)
+{
+	buf_free(&ex->head);
+	queue_free(&ex->answer);
+	if (ex->close || ex->ended) {
+		server_put(f, ex, false);
+		begin_drain(f, ex);
+		return;
+	}
+	ex->state = EXCHANGE_HEAD;
+	ex->scanned = 0;
+	ex->lost = 0;
+	flow_time_out(f, ex->flow, FLOW_WAIT_HALF);
+}
+
+static bool run_reply(struct front *f, struct exchange *ex)
+{
+	size_t n;
+	enum tls_say say = queue_flush(&ex->down, &ex->wire, &n);
+
+	if (say == TLS_DONE)
+		exchange_next(f, ex);
+	else if (say != TLS_READ && say != TLS_WRITE)
+		flow_close(f, ex->flow, true);
+	return say == TLS_DONE;
+}
+
+/* A reset would take our answer away from a program that still speaks. */
+static bool run_drain(struct front *f, struct exchange *ex)
+{
+	size_t n;
+	enum tls_say say = wire_read(&ex->wire, f->scratch, sizeof(f->scratch), &n);
+
+	ex->up_bytes += n;
+	if (say == TLS_READ || say == TLS_WRITE)
+		return false;
+	if (say == TLS_DONE && ex->up_bytes < DRAIN_BYTES)
+		return true;
+	flow_close(f, ex->flow, false);
+	return false;
+}
+
+/* -- a websocket */
+
+/* One direction: what was read is written before more is read. */
+static bool tunnel(struct front *f, struct exchange *ex, enum direction d)
+{
+	struct queue *q = d == UP ? &ex->up : &ex->down;
+	struct wire *from = d == UP ? &ex->wire : &ex->server->wire, *to = d == UP ? &ex->server->wire : &ex->wire;
+	struct lane *l = &ex->flow->lanes[d];
+	enum tls_say say;
+	size_t n, may;
+
+	say = queue_flush(q, to, &n);
+	exchange_moved(f, ex, d, n);
+	if (say != TLS_DONE || l->ended) {
+		if (say != TLS_DONE && say != TLS_READ && say != TLS_WRITE)
+			exchange_break(f, ex);
+		return n > 0;
+	}
+	may = exchange_may(f, ex, d, sizeof(f->scratch));
+	if (!may)
+		return false;
+	say = wire_read(from, f->scratch, may, &n);
+	if (say == TLS_READ || say == TLS_WRITE)
+		return false;
+	if (say != TLS_DONE) {
+		l->ended = true;
+		wire_end(to);
+		return true;
+	}
+	queue_add(q, f->scratch, n);
+	if (q->failed)
+		exchange_break(f, ex);
+	return true;
+}
+
+static bool run_tunnel(struct front *f, struct exchange *ex)
+{
+	struct flow *w = ex->flow;
+	bool moved;
+
+	if (!ex->server) {
+		flow_close(f, w, true);
+		return false;
+	}
+	moved = tunnel(f, ex, UP);
+	if (w->state == FLOW_INSPECT)
+		moved |= tunnel(f, ex, DOWN);
+	if (w->state == FLOW_INSPECT && w->lanes[UP].ended && w->lanes[DOWN].ended && !queue_size(&ex->up) && !queue_size(&ex->down)) {
+		flow_close(f, w, false);
+		return false;
+	}
+	return moved && w->state == FLOW_INSPECT;
+}
+
+/* -- the loop */
+
+static bool run_relay(struct front *f, struct exchange *ex)
+{
+	struct flow *w = ex->flow;
+	bool moved;
+
+	if (!ex->server) {
+		exchange_server_gone(f, ex, TLS_FAILED);
+		return w->state == FLOW_INSPECT;
+	}
+	moved = exchange_run_up(f, ex);
+	if (w->state == FLOW_INSPECT && ex->state == EXCHANGE_RELAY && ex->server)
+		moved |= exchange_run_down(f, ex);
+	return moved;
+}
+
+bool exchange_run(struct front *f, struct flow *w)
+{
+	struct exchange *ex = w->inspect;
+
+	switch ((enum exchange_state)ex->state) {
+	case EXCHANGE_GREET:
+		return greet(f, ex);
+	case EXCHANGE_HEAD:
+		return exchange_run_head(f, ex);
+	case EXCHANGE_RELAY:
+		return run_relay(f, ex);
+	case EXCHANGE_TUNNEL:
+		return run_tunnel(f, ex);
+	case EXCHANGE_REPLY:
+		return run_reply(f, ex);
+	case EXCHANGE_DRAIN:
+		return run_drain(f, ex);
+	}
+	return false;
+}
+
+void exchange_closed(struct front *f, struct flow *w)
+{
+	struct exchange *ex = w->inspect;
+
+	server_put(f, ex, ex->state == EXCHANGE_HEAD || ex->state == EXCHANGE_GREET);
+	wire_free(&ex->wire);
+	queue_free(&ex->in);
+	queue_free(&ex->up);
+	queue_free(&ex->down);
+	queue_free(&ex->answer);
+	buf_free(&ex->head);
+	free(ex);
+	w->inspect = NULL;
+}

@@ -1,0 +1,269 @@
+/*
+ * Responses of servers to requests that passed. In: the server's bytes, plain. Out: the response for the program, its head written
+ * anew and its body framed by us, as it comes. A server that goes away before it has answered is asked again over another
+ * connection where that cannot do the same thing twice; one that goes away in the middle breaks the program's connection, so that
+ * nobody takes half for the whole. Runs in front.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "gateway/inspect.h"
+
+void exchange_server_gone(struct front *f, struct exchange *ex, enum tls_say how)
+{
+	bool used = ex->server && ex->server->used;
+	enum verdict_reason lost = (enum verdict_reason)ex->lost;
+
+	if (!ex->answered && (how == TLS_END || how == TLS_CUT || how == TLS_FAILED) && used && !ex->sent && !ex->up_bytes) {
+		server_put(f, ex, false);
+		if (!exchange_again(f, ex))
+			exchange_break(f, ex);
+		return;
+	}
+	server_put(f, ex, false);
+	if (ex->answered) {
+		exchange_break(f, ex);
+		return;
+	}
+	if (!*ex->why && !lost)
+		snprintf(ex->why, sizeof(ex->why), "the server closed the connection without an answer");
+	exchange_refuse(f, ex, lost ? lost : REASON_UNREACHABLE);
+}
+
+/* -- the end of a response */
+
+static void finish(struct front *f, struct exchange *ex)
+{
+	bool whole = ex->up_body.state == BODY_NONE && !queue_size(&ex->up);
+
+	if (!whole)
+		ex->close = true;	/* the server did not want the rest of the request */
+	server_put(f, ex, whole && ex->server && !ex->server->flow->lanes[DOWN].ended && !queue_size(&ex->answer));
+	ex->up_body = ex->down_body = (struct http_body){ 0 };
+	queue_free(&ex->up);
+	exchange_next(f, ex);
+}
+
+/* The body is complete, without trailers. */
+static void end_body(struct exchange *ex)
+{
+	if (ex->down_chunked)
+		queue_add(&ex->down, "0\r\n\r\n", 5);
+	ex->done = true;
+}
+
+/* -- heads */
+
+static bool is_bodiless(const struct exchange *ex, const struct http_response *r)
+{
+	return ex->is_head || r->status == 204 || r->status == 304;
+}
+
+/* How the body comes, and how it goes on. */
+static void frame(struct exchange *ex, const struct http_response *r)
+{
+	ex->down_chunked = false;
+	if (is_bodiless(ex, r)) {
+		body_length(&ex->down_body, 0);
+	} else if (r->chunked) {
+		body_chunked(&ex->down_body);
+		ex->down_chunked = !ex->old;
+	} else if (r->has_length) {
+		body_length(&ex->down_body, r->length);
+	} else {
+		body_until_close(&ex->down_body);
+		ex->down_chunked = !ex->old;
+	}
+}
+
+static bool begin_answer(struct front *f, struct exchange *ex, const struct http_response *r)
+{
+	auto_buf head = { 0 };
+
+	if (r->status == 101 && !ex->websocket)
+		return false;
+	if (r->status >= 200 || r->status == 101)
+		ex->answered = true;
+	if (r->status >= 200) {
+		frame(ex, r);
+		if (r->close || ex->down_body.state == BODY_CLOSE)
+			ex->server->flow->lanes[DOWN].ended = true;	/* not again */
+	}
+	if (r->status >= 200 || !ex->old)
+		http_response_write(r, ex->down_chunked, ex->close && r->status >= 200, &head);
+	queue_add(&ex->down, head.data, head.len);
+	if (r->status == 101) {
+		ex->state = EXCHANGE_TUNNEL;
+		flow_untime(f, ex->flow);
+	} else if (r->status >= 200 && ex->down_body.state == BODY_NONE) {
+		ex->done = true;
+	}
+	return !head.failed;
+}
+
+/* -- bodies */
+
+static void add_data(struct exchange *ex, const uint8_t *bytes, size_t n)
+{
+	char line[24];
+
+	if (ex->down_chunked)
+		queue_add(&ex->down, line, (size_t)snprintf(line, sizeof(line), "%zx\r\n", n));
+	queue_add(&ex->down, bytes, n);
+	if (ex->down_chunked)
+		queue_add(&ex->down, "\r\n", 2);
+	ex->down_bytes += n;
+}
+
+/* Trailers in the reading: from their first byte on, whole lines. */
+static void keep_trailer(struct exchange *ex, uint8_t before, uint8_t byte)
+{
+	if (before == BODY_TRAILER_LINE || (before == BODY_TRAILER && byte != '\r' && byte != '\n'))
+		queue_add(&ex->answer, &byte, 1);
+}
+
+static void put_trailers(struct exchange *ex)
+{
+	bool some = ex->down_chunked && queue_size(&ex->answer);
+	struct http_fields *f = some ? calloc(1, sizeof(*f)) : NULL;
+
+	if (f && http_trailers_read((const uint8_t *)ex->answer.data + ex->answer.at, queue_size(&ex->answer), f)) {
+		queue_add(&ex->down, "0\r\n", 3);
+		for (unsigned i = 0; i < f->count; i++) {
+			queue_add(&ex->down, f->items[i].name.s, f->items[i].name.n);
+			queue_add(&ex->down, ": ", 2);
+			queue_add(&ex->down, f->items[i].value.s, f->items[i].value.n);
+			queue_add(&ex->down, "\r\n", 2);
+		}
+		queue_add(&ex->down, "\r\n", 2);
+		ex->done = true;
+	} else {
+		end_body(ex);
+	}
+	free(f);
+	queue_free(&ex->answer);
+}
+
+/* Takes what belongs to the body; returns how much. */
+static size_t take_body(struct exchange *ex, const uint8_t *bytes, size_t n)
+{
+	struct http_body *b = &ex->down_body;
+	size_t used = 0;
+
+	while (used < n && b->state != BODY_NONE && b->state != BODY_BAD) {
+		bool data = b->state == BODY_LENGTH || b->state == BODY_DATA || b->state == BODY_CLOSE;
+		size_t left = b->state == BODY_CLOSE || n - used < b->left ? n - used : (size_t)b->left;
+		uint8_t before = b->state;
+
+		if (data)
+			add_data(ex, bytes + used, left);
+		else
+			keep_trailer(ex, before, bytes[used]);
+		used += body_take(b, bytes + used, data ? left : 1, false);
+	}
+	if (b->state == BODY_NONE)
+		put_trailers(ex);
+	return used;
+}
+
+/* -- the server's bytes */
+
+/* Heads, until the final one is there; then the body. False: it cannot be understood. */
+static bool understand(struct front *f, struct exchange *ex, const uint8_t *bytes, size_t n)
+{
+	struct http_response *r = &inspector_of(f)->response;
+
+	if (!ex->answered) {
+		int k;
+
+		queue_add(&ex->answer, bytes, n);
+		while (!ex->answered && queue_size(&ex->answer)) {
+			k = http_response_read((const uint8_t *)ex->answer.data + ex->answer.at, queue_size(&ex->answer), r);
+			if (k <= 0)
+				return k == 0;
+			if (!begin_answer(f, ex, r))
+				return false;
+			ex->answer.at += r->len;
+		}
+		if (ex->state == EXCHANGE_TUNNEL) {
+			queue_add(&ex->down, ex->answer.data + ex->answer.at, queue_size(&ex->answer));
+			queue_free(&ex->answer);
+			return true;
+		}
+		if (!ex->done && queue_size(&ex->answer)) {
+			struct queue rest = ex->answer;
+			size_t used;
+
+			ex->answer = (struct queue){ 0 };
+			used = take_body(ex, (const uint8_t *)rest.data + rest.at, queue_size(&rest));
+			rest.at += used;
+			if (queue_size(&rest))
+				ex->server->flow->lanes[DOWN].ended = true;	/* more than was asked for: not again */
+			queue_free(&rest);
+		}
+		return ex->down_body.state != BODY_BAD;
+	}
+	if (take_body(ex, bytes, n) < n)
+		ex->server->flow->lanes[DOWN].ended = true;
+	return ex->down_body.state != BODY_BAD;
+}
+
+static bool read_server(struct front *f, struct exchange *ex)
+{
+	size_t n = exchange_may(f, ex, DOWN, sizeof(f->scratch));
+	enum tls_say say;
+
+	if (!n)
+		return false;
+	say = wire_read(&ex->server->wire, f->scratch, n, &n);
+	if (say == TLS_READ || say == TLS_WRITE)
+		return false;
+	if (say == TLS_DONE) {
+		exchange_moved(f, ex, DOWN, n);
+		if (!understand(f, ex, f->scratch, n)) {
+			exchange_refuse(f, ex, REASON_UPSTREAM_HTTP);
+			return false;
+		}
+		if (ex->answered && ex->down_bytes > ex->response_limit) {
+			exchange_refuse(f, ex, REASON_RESPONSE_SIZE);
+			return false;
+		}
+		return true;
+	}
+	if (ex->answered && ex->down_body.state == BODY_CLOSE && (say == TLS_END || !ex->server->tls)) {
+		ex->server->flow->lanes[DOWN].ended = true;
+		end_body(ex);
+		if (!ex->down_chunked)
+			ex->close = true;
+		return true;
+	}
+	exchange_server_gone(f, ex, say);
+	return false;
+}
+
+bool exchange_run_down(struct front *f, struct exchange *ex)
+{
+	enum tls_say say;
+	size_t n;
+
+	if (ex->server->state != SERVER_OPEN)
+		return false;
+	say = queue_flush(&ex->down, &ex->wire, &n);
+	if (say != TLS_DONE && say != TLS_READ && say != TLS_WRITE) {
+		exchange_break(f, ex);
+		return false;
+	}
+	if (say != TLS_DONE)
+		return n > 0;
+	if (ex->done) {
+		finish(f, ex);
+		return true;
+	}
+	if (!read_server(f, ex))
+		return n > 0 || (ex->flow->state == FLOW_INSPECT && ex->state != EXCHANGE_RELAY);
+	if (ex->down.failed || ex->answer.failed) {
+		exchange_break(f, ex);
+		return false;
+	}
+	return true;
+}

@@ -1,0 +1,130 @@
+/*
+ * Connections that are looked into: an exchange is what a program inside says and hears over one connection, a server is one
+ * connection to the outside. An exchange takes a server for each request and gives it back; one that is given back waits in a
+ * pool for the next. Both are flows (front.h), told apart by flow.server.
+ *
+ *   inspect.c         what flow.c calls
+ *   server.c          connections to the outside: dialled, greeted, pooled
+ *   exchange.c        one connection of a program: its states, refusals, the end
+ *   exchange_up.c     requests: read, decided about, written anew
+ *   exchange_down.c   responses
+ */
+#ifndef WARD_GATEWAY_INSPECT_H
+#define WARD_GATEWAY_INSPECT_H
+
+#include "gateway/flow.h"
+#include "gateway/http_body.h"
+#include "gateway/http_rule.h"
+#include "gateway/wire.h"
+
+#define KNOWN_SERVERS 64
+
+/* What a server speaks, found out when it was first greeted. */
+struct known_server {
+	struct host host;
+	uint16_t port;
+	uint8_t alpn;			/* enum tls_alpn; 0: free */
+};
+
+struct inspector {
+	struct ca *ca;			/* NULL: no rule ends TLS */
+	struct tls_server *tls;
+	struct tls_trust *trust;
+	struct server *idle;		/* the youngest first */
+	unsigned idle_count;
+	struct known_server known[KNOWN_SERVERS];
+	/* for one step of one exchange */
+	struct http_request request;
+	struct http_response response;
+	struct http_path path;
+};
+
+enum server_state { SERVER_DIAL, SERVER_GREET, SERVER_OPEN };
+
+struct server {
+	struct flow *flow;
+	struct wire wire;
+	uint8_t state;			/* enum server_state */
+	uint8_t offer, alpn;		/* enum tls_alpn */
+	bool tls, used;			/* used: it has answered before */
+	struct exchange *user;		/* NULL: in the pool */
+	struct server *next, *prev;
+};
+
+enum exchange_state {
+	EXCHANGE_GREET,		/* TLS with the program */
+	EXCHANGE_HEAD,		/* a request is awaited */
+	EXCHANGE_RELAY,		/* request and response are under way */
+	EXCHANGE_TUNNEL,	/* a websocket */
+	EXCHANGE_REPLY,		/* an answer of our own is under way */
+	EXCHANGE_DRAIN		/* nothing more is said; what still comes is thrown away */
+};
+
+struct exchange {
+	struct flow *flow;
+	struct wire wire;
+	struct server *server;		/* NULL: none */
+	uint8_t state;			/* enum exchange_state */
+	bool old;			/* the program speaks HTTP/1.0 */
+	bool close;			/* the connection ends behind this response */
+	bool ended;			/* the program says nothing more */
+	bool held;			/* nothing of this request has gone to the server yet */
+	bool is_head, websocket;
+	bool sent;			/* some of the request's body has gone: it cannot be said again */
+	bool answered, done;		/* the response has begun, is complete */
+	bool up_chunked, down_chunked;
+	struct queue in;		/* of the program, not yet understood */
+	size_t scanned;
+	struct queue up, down;		/* to the server, to the program */
+	struct queue answer;		/* of the server: a head that is not whole, trailers */
+	struct http_body up_body, down_body;
+	uint64_t up_bytes, down_bytes;
+	uint64_t request_limit, response_limit;
+	struct buf head;		/* the request's head as it was written, until it is answered */
+	char what[160];			/* "POST /v1/files", for events */
+	uint8_t lost;			/* enum verdict_reason: why there is no server */
+	char why[200];			/* and in words */
+};
+
+static inline struct inspector *inspector_of(const struct front *f)
+{
+	return f->inspector;
+}
+
+/* server.c */
+/* Takes one from the pool, or begins a connection; ex->server. offer: enum tls_alpn. False: out of memory. */
+must_check bool server_get(struct front *f, struct exchange *ex, bool tls, enum tls_alpn offer);
+/* Gives it back: into the pool where it can answer again, else it is closed. */
+void server_put(struct front *f, struct exchange *ex, bool reuse);
+void server_dialled(struct front *f, struct flow *w);
+bool server_run(struct front *f, struct flow *w);
+void server_closed(struct front *f, struct flow *w);
+/* What the server speaks; 0: nobody knows yet. */
+unsigned server_known(const struct inspector *i, const struct host *host, uint16_t port);
+
+/* exchange.c */
+void exchange_begin(struct front *f, struct flow *w);
+bool exchange_run(struct front *f, struct flow *w);
+void exchange_closed(struct front *f, struct flow *w);
+/* Answers instead of the server, tells it, and goes on or ends. */
+void exchange_refuse(struct front *f, struct exchange *ex, enum verdict_reason reason);
+/* Behind a response: the next request, or the end. */
+void exchange_next(struct front *f, struct exchange *ex);
+/* Breaks the connection: the program sees that something is missing. */
+void exchange_break(struct front *f, struct exchange *ex);
+/* How many of n bytes may be read now; 0: none, or it is over. */
+must_check size_t exchange_may(struct front *f, struct exchange *ex, enum direction d, size_t n);
+void exchange_moved(struct front *f, struct exchange *ex, enum direction d, size_t n);
+
+/* exchange_up.c */
+bool exchange_run_head(struct front *f, struct exchange *ex);
+bool exchange_run_up(struct front *f, struct exchange *ex);
+/* Another server for the same request. */
+bool exchange_again(struct front *f, struct exchange *ex);
+
+/* exchange_down.c */
+bool exchange_run_down(struct front *f, struct exchange *ex);
+/* The server has ended, or was lost. */
+void exchange_server_gone(struct front *f, struct exchange *ex, enum tls_say how);
+
+#endif

@@ -1,0 +1,23 @@
+/* What front calls for flows that are looked into; ward-gateway has none of it, ward-gateway-tls has inspect.c. */
+#ifndef WARD_GATEWAY_INSPECT_MAIN_H
+#define WARD_GATEWAY_INSPECT_MAIN_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+
+struct front;
+struct flow;
+
+struct inspect_ops {
+	int (*prepare)(struct front *f, struct ward_err *e);	/* before front is confined */
+	void (*begin)(struct front *f, struct flow *w);		/* the verdict is a yes of mode inspect or plain */
+	bool (*run)(struct front *f, struct flow *w);		/* whether something moved */
+	void (*dialled)(struct front *f, struct flow *w);	/* w->fds[SERVER] is connected */
+	void (*closed)(struct front *f, struct flow *w);	/* frees w->inspect; the sockets are still open */
+};
+
+/* Of this program; NULL: it has none. */
+extern const struct inspect_ops *const inspect_here;
+
+#endif

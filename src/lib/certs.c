@@ -1,0 +1,135 @@
+/*
+ * Whom a sandbox trusts (certs.h). In: the host's trust store, and what the gateway wrote: its authority's certificate alone, behind
+ * the store's, and both for Java. Out: the entries of one directory, made in the sandbox's own memory by the stage `trust`. The
+ * host's links by hash stay, so that what is not inspected is verified as ever. Runs in the supervisor, before the sandbox is
+ * built.
+ */
+#include "lib/certs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "gateway/protocol.h"
+
+#define LINKS_MAX 2000
+
+const char *const certs_env[] = {
+	"SSL_CERT_FILE=" CERTS_BUNDLE,
+	"SSL_CERT_DIR=" CERTS_SYSTEM,
+	"CURL_CA_BUNDLE=" CERTS_BUNDLE,
+	"REQUESTS_CA_BUNDLE=" CERTS_BUNDLE,
+	"PIP_CERT=" CERTS_BUNDLE,
+	"GIT_SSL_CAINFO=" CERTS_BUNDLE,
+	"NODE_EXTRA_CA_CERTS=" CERTS_DIR "/ward.pem",
+	"CARGO_HTTP_CAINFO=" CERTS_BUNDLE,
+	"AWS_CA_BUNDLE=" CERTS_BUNDLE,
+	"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH=" CERTS_BUNDLE,
+	"NIX_SSL_CERT_FILE=" CERTS_BUNDLE,
+	"HTTPLIB2_CA_CERTS=" CERTS_BUNDLE,
+	"CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE=" CERTS_BUNDLE,
+	"DENO_CERT=" CERTS_DIR "/ward.pem",
+	"JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=" CERTS_DIR "/java.jks -Djavax.net.ssl.trustStoreType=JKS "
+	"-Djavax.net.ssl.trustStorePassword=changeit",
+	NULL
+};
+
+const char *const certs_places[] = { "etc/pki/tls/certs/ca-bundle.crt", "etc/pki/tls/cert.pem",
+				     "etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "etc/ssl/cert.pem", "etc/ssl/ca-bundle.pem",
+				     NULL };
+
+int certs_open_store(struct ward_err *e)
+{
+	static const char *const places[] = { CERTS_BUNDLE, "/etc/pki/tls/certs/ca-bundle.crt",
+					      "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/ca-bundle.pem",
+					      "/etc/ssl/cert.pem" };
+	const char *said = getenv("SSL_CERT_FILE");
+	int fd = -1;
+
+	if (said && *said) {
+		fd = open(said, O_RDONLY | O_CLOEXEC);
+		if (fd < 0) {
+			ward_fail_errno(e, "SSL_CERT_FILE: cannot open %s", said);
+			return ward_remedy(e, "unset it, or let it name a file with PEM certificates");
+		}
+		return fd;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(places) && fd < 0; i++)
+		fd = open(places[i], O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		ward_fail(e, ENOENT, "rules with mode inspect need the host's trust store, and there is none");
+		return ward_remedy(e, "install ca-certificates, or set SSL_CERT_FILE to a file with PEM certificates");
+	}
+	return fd;
+}
+
+static void add_entry(struct certs *t, const char *name, const char *link, const char *bytes, size_t n)
+{
+	t->entries[t->count++] = (struct certs_entry){ name, link, bytes, n };
+}
+
+/* The links by hash and by name, as the host has them; what they lead to is beneath /usr, or in the directory itself. */
+static void add_links(struct certs *t)
+{
+	auto_dir dir = opendir(CERTS_SYSTEM);
+	struct dirent *d;
+
+	while (dir && t->count < LINKS_MAX && (d = readdir(dir))) {
+		char target[1024];
+		ssize_t n = d->d_type == DT_LNK ? readlinkat(dirfd(dir), d->d_name, target, sizeof(target) - 1) : -1;
+
+		if (n <= 0 || n == (ssize_t)sizeof(target) - 1 || strcmp(d->d_name, t->name) == 0 ||
+		    strcmp(d->d_name, "ca-certificates.crt") == 0)
+			continue;
+		target[n] = '\0';
+		strv_add(&t->strings, d->d_name);
+		strv_add(&t->strings, target);
+		if (t->strings.failed)
+			break;
+		add_entry(t, t->strings.items[t->strings.len - 2], t->strings.items[t->strings.len - 1], NULL, 0);
+	}
+}
+
+int certs_fill(struct certs *t, int fd, struct ward_err *e)
+{
+	struct gate_trust head;
+	struct stat st;
+	const char *at;
+	uint64_t sum;
+
+	if (fstat(fd, &st) < 0 || st.st_size < (off_t)sizeof(head) || st.st_size > 64 << 20)
+		return ward_fail(e, EPROTO, "the gateway said nothing that can be trusted");
+	t->map_bytes = (size_t)st.st_size;
+	t->map = mmap(NULL, t->map_bytes, PROT_READ, MAP_SHARED, fd, 0);
+	t->entries = calloc(LINKS_MAX + 8, sizeof(*t->entries));
+	if (t->map == MAP_FAILED || !t->entries) {
+		t->map = NULL;
+		return ward_fail(e, ENOMEM, "out of memory");
+	}
+	memcpy(&head, t->map, sizeof(head));
+	sum = sizeof(head) + (uint64_t)head.own_bytes + head.bundle_bytes + head.java_bytes;
+	if (head.magic != GATE_MAGIC || sum != t->map_bytes || !(fcntl(fd, F_GET_SEALS) & F_SEAL_WRITE))
+		return ward_fail(e, EPROTO, "the gateway said nothing that can be trusted");
+	at = (const char *)t->map + sizeof(head);
+	snprintf(t->name, sizeof(t->name), "%08x.0", head.hash);
+	add_entry(t, t->name, NULL, at, head.own_bytes);
+	add_entry(t, "ward.pem", NULL, at, head.own_bytes);
+	add_entry(t, "ca-certificates.crt", NULL, at + head.own_bytes, head.bundle_bytes);
+	add_entry(t, "java.jks", NULL, at + head.own_bytes + head.bundle_bytes, head.java_bytes);
+	add_links(t);
+	return t->strings.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
+}
+
+void certs_free(struct certs *t)
+{
+	if (!t)
+		return;
+	if (t->map)
+		munmap(t->map, t->map_bytes);
+	free(t->entries);
+	strv_free(&t->strings);
+	free(t);
+}

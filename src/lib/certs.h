@@ -1,0 +1,43 @@
+/*
+ * Whom a sandbox with inspect rules trusts: what the host trusts, and its own authority, which is made by its gateway. A directory of
+ * certificates takes the place of /etc/ssl/certs inside, and variables name it for programs that look elsewhere.
+ */
+#ifndef WARD_LIB_CERTS_H
+#define WARD_LIB_CERTS_H
+
+#include "base/buf.h"
+
+#define CERTS_DIR "/.ward/trust"
+#define CERTS_SYSTEM "/etc/ssl/certs"
+#define CERTS_BUNDLE CERTS_SYSTEM "/ca-certificates.crt"
+
+/* A part of the directory. */
+struct certs_entry {
+	const char *name;
+	const char *link;	/* where it points; NULL: a file */
+	const char *bytes;
+	size_t n;
+};
+
+struct certs {
+	struct certs_entry *entries;
+	size_t count;
+	struct strv strings;	/* the host's links */
+	char name[16];		/* HASH.0 */
+	void *map;		/* what the gateway wrote */
+	size_t map_bytes;
+};
+
+/* Opens the host's trust store: SSL_CERT_FILE, or where distributions have it. */
+must_check int certs_open_store(struct ward_err *e);
+/* Takes what the gateway says is to be trusted: fd is a sealed memory file (gateway/protocol.h), borrowed. */
+must_check int certs_fill(struct certs *t, int fd, struct ward_err *e);
+void certs_free(struct certs *t);
+
+/* NAME=VALUE for programs that do not look into /etc/ssl/certs, NULL-terminated. */
+extern const char *const certs_env[];
+
+/* Other places of the bundle, which it is bound over where they exist; without the first "/". NULL-terminated. */
+extern const char *const certs_places[];
+
+#endif
