@@ -97,33 +97,38 @@ static int copy_bytes(struct copy *c, int from, int to, uint64_t bytes, char dig
 	return r;
 }
 
-static int copy_file(struct copy *c, int dir_fd, const char *name, struct ward_err *e)
+static int copy_open_file(struct copy *c, int from, const struct stat *st, struct ward_err *e)
 {
-	auto_fd from = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), to = -1;
+	const char *first = find_linked(c, st);
 	char digest[DIGEST_HEX];
-	struct tree_meta m;
-	const char *first;
-	struct stat st;
+	struct tree_meta m = meta_of(st);
+	auto_fd to = -1;
 	int r;
 
-	if (from < 0 || fstat(from, &st) < 0 || !S_ISREG(st.st_mode))
-		return ward_fail_errno(e, "cannot open it");
-	first = find_linked(c, &st);
 	if (first) {
 		list_entry(c, 'h', 0, first);
 		return tree_add_hardlink(c->t, c->path, first, e);
 	}
-	m = meta_of(&st);
-	r = tree_add_file(c->t, c->path, (uint64_t)st.st_size, &m, &to, e);
+	r = tree_add_file(c->t, c->path, (uint64_t)st->st_size, &m, &to, e);
 	if (r == 0)
-		r = copy_bytes(c, from, to, (uint64_t)st.st_size, digest, e);
+		r = copy_bytes(c, from, to, (uint64_t)st->st_size, digest, e);
 	if (r == 0)
 		r = tree_finish_file(to, &m, e);
 	if (r == 0)
-		r = keep_linked(c, &st, e);
+		r = keep_linked(c, st, e);
 	if (r == 0)
 		list_entry(c, 'f', m.mode, digest);
 	return r;
+}
+
+static int copy_file(struct copy *c, int dir_fd, const char *name, struct ward_err *e)
+{
+	auto_fd from = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+
+	if (from < 0 || fstat(from, &st) < 0 || !S_ISREG(st.st_mode))
+		return ward_fail_errno(e, "cannot open it");
+	return copy_open_file(c, from, &st, e);
 }
 
 static int copy_link(struct copy *c, int dir_fd, const char *name, const struct stat *st, struct ward_err *e)
@@ -207,6 +212,34 @@ static int copy_entries(struct copy *c, int dir_fd, size_t n, unsigned depth, st
 			ward_wrap(e, "%.300s", buf_text(&shown));
 		}
 	}
+	return r;
+}
+
+int copy_into(struct tree *t, int source_fd, const char *path, struct ward_err *e)
+{
+	struct copy *c = calloc(1, sizeof(*c));
+	char unused[DIGEST_HEX];
+	struct stat st;
+	int r;
+
+	if (!c)
+		return ward_fail(e, ENOMEM, "out of memory");
+	c->t = t;
+	hash_begin(&c->list);
+	memcpy(c->path, path, strlen(path) + 1);
+	if (fstat(source_fd, &st) < 0) {
+		r = ward_fail_errno(e, "cannot look at it");
+	} else if (S_ISDIR(st.st_mode)) {
+		c->dev = st.st_dev;
+		r = copy_inner(c, source_fd, ".", &st, strlen(path), 0, e);
+	} else {
+		r = S_ISREG(st.st_mode) ? copy_open_file(c, source_fd, &st, e) : ward_fail(e, EINVAL, "it is neither a file nor a directory");
+	}
+	hash_end(&c->list, unused);
+	for (size_t i = 0; i < c->linked_len; i++)
+		free(c->linked[i].path);
+	free(c->linked);
+	free(c);
 	return r;
 }
 

@@ -33,6 +33,9 @@ int image_build(const struct image_options *o);
 /* Imports what the descriptor is, and names it. source: where it came from, for people. key: of images_set_source(), NULL: none. */
 must_check int import_fd(const struct image_options *o, int fd, bool is_dir, const char *wanted, const char *source, const char *key,
 			 struct imported *ret, struct ward_err *e);
+/* Imports a tree that was built here, with how it wishes to be run. */
+must_check int import_tree(const struct image_options *o, int fd, const struct image_wish *wish, const char *source, struct imported *ret,
+			   struct ward_err *e);
 int import_say(const struct image_options *o, const struct imported *i);
 
 /* Prints the error as ward does; returns code. */

@@ -32,12 +32,10 @@ static int name_it(const struct image_options *o, struct imported *i, struct war
 	return r;
 }
 
-int import_fd(const struct image_options *o, int fd, bool is_dir, const char *wanted, const char *source, const char *key,
-	      struct imported *ret, struct ward_err *e)
+static int import_job(const struct image_options *o, struct unpack_job job, const char *source, const char *key, struct imported *ret,
+		      struct ward_err *e)
 {
 	struct progress shown, *progress = image_progress(&shown, o);
-	struct unpack_job job = { .source_fd = fd, .is_dir = is_dir, .wanted = wanted, .max_bytes = o->max_bytes, .max_entries = o->max_entries,
-				  .progress = progress };
 	struct work w;
 	int r;
 
@@ -47,6 +45,9 @@ int import_fd(const struct image_options *o, int fd, bool is_dir, const char *wa
 	if (r < 0)
 		return r;
 	job.target_fd = w.fd;
+	job.max_bytes = o->max_bytes;
+	job.max_entries = o->max_entries;
+	job.progress = progress;
 	r = unpack_run(&job, &ret->what, e);
 	image_progress_end(progress);
 	if (r == 0)
@@ -59,6 +60,18 @@ int import_fd(const struct image_options *o, int fd, bool is_dir, const char *wa
 	if (r == 0 && key)
 		r = images_set_source(key, ret->what.digest, e);
 	return r;
+}
+
+int import_fd(const struct image_options *o, int fd, bool is_dir, const char *wanted, const char *source, const char *key,
+	      struct imported *ret, struct ward_err *e)
+{
+	return import_job(o, (struct unpack_job){ .source_fd = fd, .is_dir = is_dir, .wanted = wanted }, source, key, ret, e);
+}
+
+int import_tree(const struct image_options *o, int fd, const struct image_wish *wish, const char *source, struct imported *ret,
+		struct ward_err *e)
+{
+	return import_job(o, (struct unpack_job){ .source_fd = fd, .is_dir = true, .wish = wish }, source, NULL, ret, e);
 }
 
 static void say_json(const struct imported *i, struct buf *out)

@@ -12,7 +12,7 @@ static const struct {
 	const char *name;
 	int (*run)(const struct image_options *o);
 } verbs[] = {
-	{ "import", image_import }, { "pull", image_pull }, { "ls", image_list }, { "rm", image_remove }, { "gc", image_collect },
+	{ "import", image_import }, { "build", image_build }, { "pull", image_pull }, { "ls", image_list }, { "rm", image_remove }, { "gc", image_collect },
 };
 
 static int read_bound(const char *option, const char *value, bool size, uint64_t *ret, struct ward_err *e)

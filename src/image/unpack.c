@@ -315,14 +315,27 @@ static int unpack_archive(const struct unpack_job *job, struct unpacked *out, st
 	return r;
 }
 
+/* The same files that wish for something else are another image. */
+static int add_config_digest(const struct unpack_job *job, char digest[DIGEST_HEX], struct ward_err *e)
+{
+	auto_buf bytes = { 0 };
+	int r;
+
+	buf_puts(&bytes, digest);
+	r = read_small(job->target_fd, UNPACK_CONFIG, &bytes, e);
+	if (r == 0)
+		digest_of(&bytes, digest);
+	return r;
+}
+
 static int unpack_dir(const struct unpack_job *job, struct unpacked *out, struct ward_err *e)
 {
-	const struct image_wish nothing = { 0 };
+	const struct image_wish nothing = { 0 }, *wish = job->wish ? job->wish : &nothing;
 	struct tree t = { .parent_fd = -1 };
 	auto_fd root = -1, owners = -1;
 	int r;
 
-	if (has_file(job->source_fd, "oci-layout"))
+	if (!job->wish && has_file(job->source_fd, "oci-layout"))
 		return unpack_layout(job, job->source_fd, out, e);
 	r = begin_tree(job, out, &t, &root, &owners, e);
 	if (r == 0)
@@ -330,7 +343,11 @@ static int unpack_dir(const struct unpack_job *job, struct unpacked *out, struct
 	if (r == 0)
 		r = tree_end(&t, e);
 	tree_free(&t);
-	return r < 0 ? r : unpack_write_config(job->target_fd, &nothing, e);
+	if (r == 0)
+		r = unpack_write_config(job->target_fd, wish, e);
+	if (r == 0 && job->wish)
+		r = add_config_digest(job, out->digest, e);
+	return r;
 }
 
 int unpack_work(const struct unpack_job *job, struct unpacked *out, struct ward_err *e)

@@ -20,6 +20,7 @@ struct unpack_job {
 	int source_fd;		/* a file or a directory; borrowed */
 	bool is_dir;
 	const char *wanted;	/* which image of several, NULL: the only one */
+	const struct image_wish *wish;	/* of a directory: how it wants to be run, NULL: nothing; borrowed */
 	int target_fd;		/* an empty directory; borrowed */
 	uint64_t max_bytes, max_entries;
 	struct progress *progress;	/* NULL: nobody looks */
@@ -43,6 +44,8 @@ must_check int unpack_work(const struct unpack_job *job, struct unpacked *out, s
 must_check int unpack_write_config(int target_fd, const struct image_wish *w, struct ward_err *e);
 /* Copies the directory source_fd into the tree, and writes the digest of what there is. */
 must_check int copy_dir(struct tree *t, int source_fd, char ret_digest[DIGEST_HEX], struct ward_err *e);
+/* Copies a file or directory to that clean path of the tree, which is not the root. */
+must_check int copy_into(struct tree *t, int source_fd, const char *path, struct ward_err *e);
 /* Takes away from this process what unpacking does not need. dir_source: files are opened in the source, too. */
 must_check int confine_worker(const struct unpack_job *job, struct ward_err *e);
 

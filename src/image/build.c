@@ -1,0 +1,285 @@
+/*
+ * ward image build: an image from a recipe. In: a file of YAML (recipe.c). Out: an image in the store. The base's tree is copied into the store's work directory, the recipe's files are put into it, and each
+ * command runs in a sandbox of its own (`ward run`): the new tree is its root and the one thing that it may write, the recipe's directory is read-only, there is no network. What
+ * came of that is then imported like any stranger's directory: by the confined worker, without set-id bits and devices.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/io.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "image/image.h"
+#include "image/recipe.h"
+#include "image/store.h"
+#include "lib/store.h"
+
+#define RECIPE_BYTES_MAX (1024 * 1024)
+#define WORKSPACE "workspace"	/* beside the new root: empty */
+
+struct build {
+	const struct image_options *o;
+	struct recipe recipe;
+	struct work work;
+	char *dir;		/* of the recipe, absolute */
+	char *root;		/* of the new tree, absolute */
+	int dir_fd, root_fd;	/* -1: not yet */
+};
+
+/* What a command may write: every directory of the root but those that a sandbox has of its own. */
+static const char *const own_dirs[] = { "proc", "dev", "sys", "tmp", "home", ".ward" };
+/* Directories that commands expect. */
+static const char *const made_dirs[] = { "bin", "etc", "opt", "srv", "usr", "var", "root" };
+
+static bool is_own(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(own_dirs); i++)
+		if (strcmp(own_dirs[i], name) == 0)
+			return true;
+	return name[0] == '.';
+}
+
+/* -- the tree */
+
+static int read_recipe(struct build *b, const char *path, struct ward_err *e)
+{
+	struct policy_errors errors = { 0 };
+	auto_free char *real = realpath(path, NULL);
+	auto_buf bytes = { 0 };
+	int r = real ? io_read_file(AT_FDCWD, real, RECIPE_BYTES_MAX, &bytes) : -errno;
+
+	if (r < 0)
+		return ward_fail(e, -r, "cannot read the recipe %.300s: %s", path, strerror(-r));
+	r = recipe_read(path, (const uint8_t *)buf_text(&bytes), bytes.len, &b->recipe, &errors);
+	if (r < 0) {
+		auto_buf all = { 0 };
+
+		for (size_t i = 0; i < errors.lines.len && all.len < 600; i++)
+			buf_printf(&all, "%s%s", i ? "; " : "", errors.lines.items[i]);
+		ward_fail(e, EINVAL, "%.700s", errors.lines.len ? buf_text(&all) : "out of memory");
+	}
+	strv_free(&errors.lines);
+	if (r < 0)
+		return r;
+	b->dir = path_join(real, "..");
+	b->dir_fd = b->dir ? open(b->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	return b->dir_fd < 0 ? ward_fail_errno(e, "cannot open the directory of the recipe") : 0;
+}
+
+/* What the base wishes counts where the recipe says nothing. */
+static void inherit(struct build *b, const struct image *base)
+{
+	struct image_wish *w = &b->recipe.wish;
+	auto_strv own = w->env;
+
+	w->env = (struct strv){ 0 };
+	for (size_t i = 0; i < base->env.len; i++)
+		strv_add(&w->env, base->env.items[i]);
+	for (size_t i = 0; i < own.len; i++)
+		strv_add(&w->env, own.items[i]);
+	for (size_t i = 0; i < base->command.len && !w->cmd.len && i == w->entrypoint.len; i++)
+		strv_add(&w->entrypoint, base->command.items[i]);
+	if (!w->workdir && base->workdir)
+		w->workdir = strdup(base->workdir);
+	if (!w->user && base->user)
+		w->user = strdup(base->user);
+}
+
+static int copy_base(struct build *b, struct ward_err *e)
+{
+	struct progress shown, *progress = image_progress(&shown, b->o);
+	struct unpack_job job = { .is_dir = true, .target_fd = b->work.fd, .max_bytes = b->o->max_bytes, .max_entries = b->o->max_entries,
+				  .progress = progress };
+	struct unpacked copied;
+	struct image base;
+	auto_fd root = -1;
+	int r;
+
+	if (strcmp(b->recipe.from, "scratch") == 0)
+		return mkdirat(b->work.fd, UNPACK_ROOT, 0755) < 0 ? ward_fail_errno(e, "cannot make the root") : 0;
+	r = images_open(b->recipe.from, &base, e);
+	if (r < 0)
+		return ward_wrap(e, "from");
+	root = open(base.root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	job.source_fd = root;
+	r = root < 0 ? ward_fail_errno(e, "cannot open the base image") : unpack_run(&job, &copied, e);
+	image_progress_end(progress);
+	inherit(b, &base);
+	image_clear(&base);
+	return r;
+}
+
+static int open_root(struct build *b, struct ward_err *e)
+{
+	auto_free char *state = NULL;
+	auto_buf path = { 0 };
+	int r = store_path(&state, e);
+
+	if (r < 0)
+		return r;
+	buf_printf(&path, "%s/%s/%s/%s", state, IMAGES_DIR, b->work.name, UNPACK_ROOT);
+	b->root = realpath(buf_text(&path), NULL);
+	b->root_fd = b->root ? open(b->root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	if (b->root_fd < 0)
+		return ward_fail_errno(e, "cannot open the new root");
+	if (mkdirat(b->work.fd, WORKSPACE, 0755) < 0)
+		return ward_fail_errno(e, "cannot make a workspace");
+	for (size_t i = 0; i < ARRAY_LEN(made_dirs); i++)
+		if (mkdirat(b->root_fd, made_dirs[i], 0755) < 0 && errno != EEXIST)
+			return ward_fail_errno(e, "cannot make /%s", made_dirs[i]);
+	return 0;
+}
+
+/* Through no link that leads out of the recipe's directory, and into the new root alone. */
+static int add_file(struct build *b, struct tree *t, const struct recipe_file *f, struct ward_err *e)
+{
+	auto_fd from = path_open_beneath(b->dir_fd, f->from, O_RDONLY | O_NONBLOCK | O_NOCTTY, e);
+	int r = from < 0 ? from : copy_into(t, from, f->to, e);
+
+	return r < 0 ? ward_wrap(e, "files: %s", f->from) : 0;
+}
+
+static int add_files(struct build *b, struct ward_err *e)
+{
+	struct tree_count count = { 0 };
+	struct tree t;
+	int r = 0;
+
+	tree_begin(&t, b->root_fd, -1, &count, b->o->max_bytes, b->o->max_entries);
+	for (size_t i = 0; i < b->recipe.file_count && r == 0; i++)
+		r = add_file(b, &t, &b->recipe.files[i], e);
+	tree_free(&t);
+	return r;
+}
+
+/* -- commands */
+
+static int add_writable(const struct build *b, struct strv *argv, struct ward_err *e)
+{
+	int copy = openat(b->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_dir dir = copy < 0 ? NULL : fdopendir(copy);
+	struct dirent *entry;
+
+	if (!dir)
+		return ward_fail_errno(e, "cannot read the new root");
+	while ((entry = readdir(dir))) {
+		struct stat st;
+
+		if (is_own(entry->d_name) || fstatat(copy, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+			continue;
+		strv_add(argv, "--rw");
+		strv_addf(argv, "%s/%s:/%s", b->root, entry->d_name, entry->d_name);
+	}
+	return 0;
+}
+
+static void become_ward(char **argv)
+{
+	static const char *const places[] = { "ward", "../../bin/ward", "../cli/ward" };
+	char self[PATH_MAX], path[PATH_MAX + 32];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n <= 0)
+		return;
+	self[n] = '\0';
+	*(strrchr(self, '/') + 1) = '\0';
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		snprintf(path, sizeof(path), "%s%s", self, places[i]);
+		execv(path, argv);
+	}
+}
+
+static int run_ward(char **argv, struct ward_err *e)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		dup2(STDERR_FILENO, STDOUT_FILENO);	/* what the build prints is the image */
+		become_ward(argv);
+		_exit(125);
+	}
+	if (pid < 0)
+		return ward_fail_errno(e, "cannot start ward");
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	return ward_fail(e, EIO, "ward was ended by signal %d", WTERMSIG(status));
+}
+
+static int run_step(const struct build *b, const char *step, struct ward_err *e)
+{
+	static const char *const head[] = { "ward", "run", "--image" };
+	static const char *const tail[] = { "--set", "filesystem.mode=read_only", "--", "/bin/sh", "-ec" };
+	auto_strv argv = { 0 };
+	int r;
+
+	for (size_t i = 0; i < ARRAY_LEN(head); i++)
+		strv_add(&argv, head[i]);
+	strv_add(&argv, b->root);
+	strv_addf(&argv, "--workspace=%s/../" WORKSPACE, b->root);	/* no policy file of anybody's lies there */
+	strv_addf(&argv, "--ro=%s", b->dir);
+	strv_addf(&argv, "--chdir=%s", b->dir);
+	for (size_t i = 0; i < b->recipe.wish.env.len; i++) {
+		strv_add(&argv, "--env");
+		strv_add(&argv, b->recipe.wish.env.items[i]);
+	}
+	r = add_writable(b, &argv, e);
+	for (size_t i = 0; i < ARRAY_LEN(tail); i++)
+		strv_add(&argv, tail[i]);
+	strv_add(&argv, step);
+	if (r == 0 && argv.failed)
+		r = ward_fail(e, ENOMEM, "out of memory");
+	if (r == 0)
+		r = run_ward(argv.items, e);
+	if (r > 0)
+		return ward_fail(e, EINVAL, "run: exit status %d of: %.300s", r, step);
+	return r;
+}
+
+static int build(struct build *b, struct imported *ret, struct ward_err *e)
+{
+	int r = copy_base(b, e);
+
+	if (r == 0)
+		r = open_root(b, e);
+	if (r == 0)
+		r = add_files(b, e);
+	for (size_t i = 0; i < b->recipe.run.len && r == 0; i++)
+		r = run_step(b, b->recipe.run.items[i], e);
+	if (r == 0)
+		r = import_tree(b->o, b->root_fd, &b->recipe.wish, b->dir, ret, e);
+	return r;
+}
+
+int image_build(const struct image_options *o)
+{
+	struct build b = { .o = o, .dir_fd = -1, .root_fd = -1 };
+	struct imported i = { 0 };
+	struct ward_err e = { 0 };
+	int r;
+
+	if (o->count != 1) {
+		ward_fail(&e, EINVAL, "build takes one recipe");
+		ward_remedy(&e, "ward image build RECIPE --name NAME");
+		return image_error(&e, o->json, IMAGE_USAGE);
+	}
+	r = read_recipe(&b, o->words[0], &e);
+	if (r == 0)
+		r = work_begin(&b.work, &e);
+	if (r == 0) {
+		r = build(&b, &i, &e);
+		work_end(&b.work);
+	}
+	own_close_fd(&b.dir_fd);
+	own_close_fd(&b.root_fd);
+	free(b.dir);
+	free(b.root);
+	recipe_clear(&b.recipe);
+	return r < 0 ? image_error(&e, o->json, IMAGE_REFUSED) : import_say(o, &i);
+}

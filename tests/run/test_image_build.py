@@ -1,0 +1,99 @@
+"""ward image build: a recipe's files and commands make an image, the commands in a sandbox that can write the new root alone."""
+import json
+import os
+
+from harness import images
+from harness.images import imported, listed, put, root_of, tar
+
+
+def base(t):
+    """A base image with a shell."""
+    return imported(t, put(t, "base.tar", tar(*images.busybox_root())), "--name", "base")
+
+
+def build(t, recipe, files=None, rc=0, name="made"):
+    """Writes a recipe beside its files and builds it."""
+    top = t.fresh_dir("recipe")
+    t.write(top, {"recipe.yaml": recipe, **(files or {})})
+    r = t.ward("image", "build", os.path.join(top, "recipe.yaml"), "--name", name, "--json")
+    t.equal(r.rc, rc, f"{recipe}: {r.err}")
+    return r
+
+
+def test_files_commands_and_wishes(t):
+    first = base(t)
+    r = build(t, """
+from: base
+files: [{from: app, to: /opt/app}, {from: tool.sh, to: /usr/local/bin/tool}]
+env: [GREETING=hello, PATH=/usr/local/bin:/bin]
+run:
+  - cat beside > /etc/from-beside; id -u > /var/who; mkdir -p /var/lib/app
+  - echo $GREETING > /var/lib/app/greeting; ls /opt/app > /var/lib/app/list; echo SAID-BY-A-STEP
+entrypoint: [tool]
+cmd: [one]
+workdir: /var/lib/app
+""", {"app/a": "A\n", "app/deep/b": "B\n", "tool.sh": "#!/bin/sh\ncat greeting list /etc/from-beside; echo $1 $(pwd)\n", "beside": "BESIDE\n"})
+    t.check("SAID-BY-A-STEP" in r.err and r.out.startswith("{"), "what a command prints is not the result")
+    made = json.loads(r.out)
+    root = root_of(t, made)
+    t.equal((t.read(root, "opt/app/deep/b"), t.read(root, "var/who")), ("B\n", "1000\n"))
+    os.chmod(os.path.join(root, "usr/local/bin/tool"), 0o755)
+    r = t.ward("run", "--image", "made", cwd=t.workspace())
+    t.equal(r.out.split(), ["hello", "a", "deep", "BESIDE", "one", "/var/lib/app"], r.err)
+    t.equal(sorted(os.listdir(root_of(t, first))), ["bin", "etc", "root", "tmp", "usr", "var"], "the base is as it was")
+    again = json.loads(build(t, "from: made\ncmd: [other]\n", name="third").out)
+    other = json.loads(build(t, "from: made\ncmd: [another]\n", name="fourth").out)
+    t.check(again["digest"] != other["digest"], "the same files with another command are another image")
+    t.equal(sorted(listed(t)), ["base", "fourth", "made", "third"])
+    t.equal([n for n in os.listdir(os.path.join(t.state_dir, "images")) if n.startswith("work-")], [], "left behind")
+
+
+def test_a_step_can_write_the_new_root_alone(t):
+    first = base(t)
+    outside = t.fresh_dir("outside")
+    build(t, f"""
+from: base
+files: [{{from: mine, to: /etc/mine}}]
+run:
+  - for d in {outside} {t.state_dir} {t.home} . /; do touch $d/written-by-a-step 2>/dev/null || true; done
+  - ln -s {outside} /opt/link; cp /bin/busybox /opt/suid; chmod 4755 /opt/suid 2>/dev/null || echo refused > /opt/answer
+""", {"mine": "M\n"})
+    root = root_of(t, listed(t)["made"])
+    t.equal(t.read(root, "opt/answer"), "refused\n", "set-id bits")
+    for place in (outside, t.state_dir, t.home, root, os.path.dirname(listed(t)["made"]["source"]), listed(t)["made"]["source"]):
+        t.check(not os.path.exists(os.path.join(place, "written-by-a-step")), place)	# a private /tmp may have taken it
+    t.equal(os.listdir(outside), [], "outside")
+    t.equal(t.read(root_of(t, first), "etc/image-name"), "MADE-OF-BUSYBOX\n")
+    # a file that goes through a link of the base stays in the image
+    r = build(t, f"from: made\nfiles: [{{from: mine, to: /opt/link/x}}]\n", {"mine": "M\n"}, rc=125)
+    t.check("leads nowhere" in r.err, r.err)
+    t.equal(os.listdir(outside), [], "outside")
+
+
+def test_recipes_that_are_wrong(t):
+    base(t)
+    top = t.fresh_dir("secret")
+    t.write(top, {"file": "SECRET\n"})
+    cases = [("run: [a]\n", "base image is missing"), ("from: base\nfrobnicate: 1\n", "2:1: unknown key frobnicate; known are from"), ("from: nobody\n", "there is no image nobody"),
+             ("from: base\nfiles: [{from: ../../etc/passwd, to: /x}]\n", "leads upwards"), ("from: base\nfiles: [{from: link, to: /x}]\n", "files: link"),
+             ("from: base\nfiles: [{from: a, to: relative}]\n", "absolute"), ("from: base\nfiles: [{from: a, to: /}]\n", "not the root"),
+             ("from: base\nfiles: [{from: a, to: /../x}]\n", "leads upwards"), ("from: base\nfiles: [{from: missing, to: /x}]\n", "missing"), ("from: base\nrun: [exit 7]\n", "exit status 7"),
+             ("from: base\nenv: [NOTHING]\n", "NAME=VALUE"), ("from: base\nrun: {a: b}\n", "expected a list"), ("- a\n", "expected a map"), ("from: [\n", "recipe.yaml:")]
+    for recipe, why in cases:
+        made = t.fresh_dir("recipe")
+        t.write(made, {"recipe.yaml": recipe})
+        os.symlink(os.path.join(top, "file"), os.path.join(made, "link"))
+        r = t.ward("image", "build", os.path.join(made, "recipe.yaml"))
+        t.check(r.rc == 125 and why in r.err, f"{recipe!r}: {r}")
+    t.equal(list(listed(t)), ["base"])
+    t.equal([n for n in os.listdir(os.path.join(t.state_dir, "images")) if n.startswith("work-")], [], "left behind")
+    t.equal(t.ward("image", "build").rc, 2)
+
+
+def test_from_nothing(t):
+    build(t, "from: scratch\nfiles: [{from: busybox, to: /bin/busybox}]\nentrypoint: [/bin/busybox, echo, FROM-SCRATCH]\n", rc=125)
+    top = t.fresh_dir("recipe")
+    t.write(top, {"r.yaml": "from: scratch\nfiles: [{from: busybox, to: /bin/busybox}]\nentrypoint: [/bin/busybox, echo, FROM-SCRATCH]\n"})
+    t.run("cp", images.BUSYBOX, top, check=True)
+    t.equal(t.ward("image", "build", os.path.join(top, "r.yaml"), "--name", "tiny").rc, 0)
+    t.equal(t.ward("run", "--image", "tiny", cwd=t.workspace()).out, "FROM-SCRATCH\n")
