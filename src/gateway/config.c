@@ -17,7 +17,8 @@ int config_read(int fd, struct rules **ret_rules, struct gate_config *ret_config
 	int r;
 
 	if (pread(fd, &config, sizeof(config), 0) != (ssize_t)sizeof(config) || config.magic != GATE_MAGIC ||
-	    config.rules_bytes > RULES_BYTES_MAX || config.match_count > GATE_MATCHES_MAX)
+	    config.rules_bytes > RULES_BYTES_MAX || config.match_count > GATE_MATCHES_MAX ||
+	    config.classes.count > NET_CLASSES_MAX || config.classes.port_count > NET_CLASS_PORTS_MAX)
 		return ward_fail(e, EINVAL, "the gateway was started without a configuration");
 	bytes = malloc(config.rules_bytes);
 	if (!bytes)

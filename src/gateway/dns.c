@@ -10,7 +10,7 @@
 #include "gateway/dns.h"
 
 #define HEADER 12
-#define TTL 60			/* a name keeps its address for ever; short, so that nothing outlives the sandbox by much */
+#define TTL 5			/* a name keeps its address, but may get another one by `ward net` */
 #define TTL_NEGATIVE 1		/* `ward net allow` is to work at once */
 #define EDNS_SIZE 1232
 

@@ -331,6 +331,8 @@ static int prepare(struct front *f, struct ward_err *e)
 	if (r < 0)
 		return r;
 	f->names = names_new(seed);
+	if (f->names)
+		names_use_classes(f->names, &f->config.classes);
 	f->control_fd = GATE_FD_CONTROL;
 	f->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (!f->names || f->epoll_fd < 0 || watch(f, f->control_fd, EPOLLIN, EVENT_CONTROL) < 0 ||

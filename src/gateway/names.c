@@ -1,8 +1,10 @@
 /*
- * Names and their synthetic addresses. In: canonical names that the rules allow. Out: one address each, and the way back. The
- * address is the position in the table, counted from 198.18.0.1, so the way back is an index; the way forth is a hash table
- * whose hash (SipHash-1-3) is keyed, because the sandbox chooses the names. Entries are only added. Memory is reserved for
- * the worst case at once and becomes real page by page. Run by the gateway's parsing process. Fuzzed with fuzz/dns.c.
+ * Names and their synthetic addresses. In: canonical names that the rules allow, each with its port class. Out: one address each,
+ * and the way back, which is an array over the whole range; the way forth is a hash table whose hash (SipHash-1-3) is keyed,
+ * because the sandbox chooses the names. An address is of the block of its class (classes.h), or where that is full, and for
+ * names without a class, of the rest. Entries are only added. When the rules change, a name may be of another class: the next
+ * question gives it a second address, and the first one goes on to mean it. Memory is reserved for the worst case at once and
+ * becomes real page by page. Run by the gateway's parsing process. Fuzzed with fuzz/dns.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,23 +14,30 @@
 #define BUCKETS 8192			/* a power of two; few, so that few pages are touched by few names */
 #define WILD_BYTES (3 * 1024 * 1024)	/* of text that names under wildcards may fill */
 #define LISTED_BYTES (NAMES_LISTED * (HOSTNAME_MAX + 1))
-#define FIRST 0xc6120001u		/* 198.18.0.1 */
+#define RANGE 0xc6120000u		/* 198.18.0.0 */
+#define RANGE_ADDRESSES 0x20000u
+#define REST_FIRST (RANGE_ADDRESSES / 2)
 
 struct entry {
 	uint32_t text;
 	uint32_t next;			/* index + 1 in the same bucket */
-	uint8_t len;
+	uint32_t address;		/* counted from RANGE; the latest */
+	uint8_t len, class;		/* class: that it was given for */
 };
 
 struct names {
 	uint64_t key[2];
+	const struct net_classes *classes;	/* borrowed; NULL: none */
+	uint32_t used[NET_CLASSES_MAX + 1];	/* addresses of each block; the last is the rest */
 	uint32_t count, wild, listed, text_len, wild_bytes;
 	uint32_t buckets[BUCKETS];	/* index + 1 */
 	struct entry entries[NAMES_MAX];
+	uint32_t meaning[RANGE_ADDRESSES];	/* index + 1 of the entry */
 	char text[WILD_BYTES + LISTED_BYTES];
 };
 
-_Static_assert(NAMES_MAX < 0x20000 - 1, "more names than 198.18.0.0/15 has addresses");
+_Static_assert(NAMES_MAX < RANGE_ADDRESSES - REST_FIRST, "every name fits into the rest");
+_Static_assert(NET_CLASSES_MAX * NET_CLASS_ADDRESSES <= REST_FIRST, "the blocks lie before the rest");
 
 static uint64_t turn(uint64_t x, unsigned bits)
 {
@@ -86,9 +95,19 @@ void names_free(struct names *n)
 	free(n);
 }
 
-static struct ip address_of(uint32_t index)
+void names_use_classes(struct names *n, const struct net_classes *classes)
 {
-	uint32_t a = FIRST + index;
+	n->classes = classes;
+}
+
+const struct net_classes *names_classes(const struct names *n)
+{
+	return n->classes;
+}
+
+static struct ip address_of(uint32_t offset)
+{
+	uint32_t a = RANGE + offset;
 
 	return ip_from_4((const uint8_t[]){ (uint8_t)(a >> 24), (uint8_t)(a >> 16), (uint8_t)(a >> 8), (uint8_t)a });
 }
@@ -107,7 +126,32 @@ static bool admit(struct names *n, uint32_t bytes, bool listed)
 	return true;
 }
 
-bool names_give(struct names *n, const struct host *host, bool listed, struct ip *ret)
+/* The next address of a block, 0: it is full. The first of each is left out. */
+static uint32_t next_of(struct names *n, unsigned class, uint32_t kept)
+{
+	uint32_t first = class < NET_CLASSES_MAX ? class * NET_CLASS_ADDRESSES : REST_FIRST;
+	uint32_t all = class < NET_CLASSES_MAX ? NET_CLASS_ADDRESSES : RANGE_ADDRESSES - REST_FIRST;
+
+	return n->used[class] + 1 + kept < all ? first + ++n->used[class] : 0;
+}
+
+/* An address for an entry. again: it has one; then no room is taken that names still to come may need. */
+static bool give_address(struct names *n, uint32_t index, unsigned class, bool again)
+{
+	struct entry *entry = &n->entries[index];
+	uint32_t address = next_of(n, class, again && class == NET_CLASSES_MAX ? NAMES_MAX - n->count : 0);
+
+	if (!address && !again && class < NET_CLASSES_MAX)
+		address = next_of(n, NET_CLASSES_MAX, 0);
+	entry->class = (uint8_t)class;
+	if (!address)
+		return false;
+	entry->address = address;
+	n->meaning[address] = index + 1;
+	return true;
+}
+
+bool names_give(struct names *n, const struct host *host, bool listed, unsigned class, struct ip *ret)
 {
 	uint32_t *bucket = &n->buckets[hash(n, host->name, host->len) & (BUCKETS - 1)];
 	struct entry *new;
@@ -118,18 +162,22 @@ bool names_give(struct names *n, const struct host *host, bool listed, struct ip
 		const struct entry *entry = &n->entries[at - 1];
 
 		if (entry->len == host->len && memcmp(n->text + entry->text, host->name, host->len) == 0) {
-			*ret = address_of(at - 1);
+			if (entry->class != class)
+				(void)!give_address(n, at - 1, class, true);
+			*ret = address_of(entry->address);
 			return true;
 		}
 	}
-	if (!admit(n, host->len, listed))
+	if (class > NET_CLASSES_MAX || !admit(n, host->len, listed))
 		return false;
 	new = &n->entries[n->count];
 	*new = (struct entry){ .text = n->text_len, .next = *bucket, .len = host->len };
 	memcpy(n->text + n->text_len, host->name, host->len);
 	n->text_len += host->len;
-	*ret = address_of(n->count);
 	*bucket = ++n->count;
+	if (!give_address(n, n->count - 1, class, false))
+		return false;
+	*ret = address_of(new->address);
 	return true;
 }
 
@@ -143,9 +191,9 @@ bool names_find(const struct names *n, const struct ip *ip, struct host *ret)
 	uint32_t a = (uint32_t)ip->bytes[0] << 24 | (uint32_t)ip->bytes[1] << 16 | (uint32_t)ip->bytes[2] << 8 | ip->bytes[3];
 	const struct entry *entry;
 
-	if (!names_is_synthetic(ip) || a < FIRST || a - FIRST >= n->count)
+	if (!names_is_synthetic(ip) || !n->meaning[a - RANGE])
 		return false;
-	entry = &n->entries[a - FIRST];
+	entry = &n->entries[n->meaning[a - RANGE] - 1];
 	memset(ret, 0, sizeof(*ret));
 	ret->kind = HOST_NAME;
 	ret->len = entry->len;

@@ -7,9 +7,10 @@
 #ifndef WARD_GATEWAY_NAMES_H
 #define WARD_GATEWAY_NAMES_H
 
+#include "lib/net.h"
 #include "policy/hostname.h"
 
-#define NAMES_WILD 65536		/* names under wildcards and in mode open */
+#define NAMES_WILD 57000		/* names under wildcards and in mode open */
 #define NAMES_LISTED 8192		/* names that stand in rules, services included, over all generations */
 #define NAMES_MAX (NAMES_WILD + NAMES_LISTED)
 
@@ -19,8 +20,12 @@ struct names;
 must_check struct names *names_new(const uint8_t seed[16]);
 void names_free(struct names *n);
 
-/* The address of a name (HOST_NAME), a new one if it has none yet. listed: a rule has exactly this name. False: no room. */
-must_check bool names_give(struct names *n, const struct host *host, bool listed, struct ip *ret);
+/* The address of a name (HOST_NAME), a new one if it has none yet or is of another class now (NET_CLASSES_MAX: of none). listed: a
+ * rule has exactly this name. False: no room. */
+must_check bool names_give(struct names *n, const struct host *host, bool listed, unsigned class, struct ip *ret);
+/* The classes that the resolver gives addresses by; borrowed, NULL: none. */
+void names_use_classes(struct names *n, const struct net_classes *classes);
+const struct net_classes *names_classes(const struct names *n);
 /* The name of an address; false if it has none. */
 must_check bool names_find(const struct names *n, const struct ip *ip, struct host *ret);
 /* Whether an address is of the synthetic range. */

@@ -33,6 +33,7 @@ struct gate_config {
 	uint32_t match_count;
 	uint32_t tell;			/* what passes is told, too (told.h): somebody keeps a journal */
 	struct net_match matches[GATE_MATCHES_MAX];	/* what the kernel brings; all else it has refused */
+	struct net_classes classes;	/* which block a name's address is of */
 };
 
 enum gate_word { GATE_SOCKETS = 1, GATE_FINISH, GATE_RULES, GATE_SHOW };

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "gateway/classes.h"
 #include "gateway/dns.h"
 
 static bool ends_with(const struct host *h, const char *suffix)
@@ -66,7 +67,8 @@ static void decide_question(const struct rules *rules, struct names *names, stru
 		o->rcode = DNS_NXDOMAIN;
 	} else if (o->query.type != DNS_A && o->query.type != DNS_ANY) {
 		o->rcode = DNS_NOERROR;
-	} else if (!names_give(names, &o->query.host, is_listed(rules, &o->verdict), &o->ip)) {
+	} else if (!names_give(names, &o->query.host, is_listed(rules, &o->verdict),
+			       classes_of(rules, names_classes(names), &o->query.host), &o->ip)) {
 		verdict_refuse(&o->verdict, REASON_NAMES_FULL);
 		o->ip = (struct ip){ 0 };
 		o->rcode = DNS_SERVFAIL;

@@ -72,6 +72,7 @@ int egress_write_config(const struct egress *g, struct ward_err *e)
 	config.proxy_bytes = p->net.proxy ? sizeof(*p->net.proxy) : 0;
 	config.tell = p->spec->policy.audit_journal != JOURNAL_NONE;
 	memcpy(config.matches, g->bring.matches, sizeof(config.matches));
+	config.classes = g->bring.classes;
 	r = io_write_all(fd, &config, sizeof(config));
 	if (r == 0)
 		r = io_write_all(fd, rules.data, rules.len);

@@ -138,7 +138,7 @@ static bool has_port(const struct plan_net *n, uint16_t port)
 /* What the kernel brings. More than the rules in force allow opens nothing: the gateway decides. */
 static int bring(struct egress *g, const struct rules *new, struct plan_net *ret, struct ward_err *e)
 {
-	*ret = (struct plan_net){ 0 };
+	*ret = (struct plan_net){ .classes = g->bring.classes };
 	plan_net_bring(new, ret);
 	for (size_t i = 0; g->ports && i < ret->port_count; i++)
 		if (!has_port(&g->plan->net, ret->ports[i])) {
@@ -188,6 +188,7 @@ static int put_in_force(struct egress *g, struct rules *new, const struct plan_n
 	g->rules = g->own = new;
 	memcpy(g->bring.matches, bring_now->matches, sizeof(g->bring.matches));
 	g->bring.match_count = bring_now->match_count;
+	g->bring.classes = bring_now->classes;
 	note_temporary(g, old, seconds);
 	rules_free(old_own);
 	g->closed = 0;

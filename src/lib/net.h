@@ -18,6 +18,21 @@
 /* Names are answered with addresses of this block. */
 #define NET_NAMES4 { 198, 18, 0, 0 }
 #define NET_NAMES4_PREFIX 15
+/* Of it, names of one port class have a /20 from the beginning on, all others the second half (gateway/classes.h). */
+#define NET_CLASSES_MAX 15
+#define NET_CLASS_PREFIX 20
+#define NET_CLASS_ADDRESSES 4096
+#define NET_REST4 { 198, 19, 0, 0 }
+#define NET_REST4_PREFIX 16
+#define NET_CLASS_PORTS_MAX 64
+
+/* The sets of ports that names may have. */
+struct net_classes {
+	bool off;			/* too many, or every port is brought: there are none */
+	uint32_t count, port_count;
+	uint16_t ports[NET_CLASS_PORTS_MAX];	/* of all of them */
+	uint64_t sets[NET_CLASSES_MAX];		/* a bit for each of ports */
+};
 
 /* Sockets that were made in the sandbox's network namespace. */
 enum net_socket {

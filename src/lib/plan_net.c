@@ -9,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gateway/classes.h"
 #include "policy/units.h"
 
 static void add_match(struct plan_net *n, const struct net_match *m)
 {
-	for (size_t i = 0; i < n->match_count; i++) {
+	for (size_t i = 0; i < n->match_count && i < PLAN_NET_MATCHES_MAX; i++) {
 		const struct net_match *known = &n->matches[i];
 
 		if (known->v6 == m->v6 && known->prefix == m->prefix && known->first <= m->first &&
@@ -44,30 +45,76 @@ static void bring_all(struct plan_net *n)
 	n->matches[1] = (struct net_match){ .v6 = true, .first = 1, .last = 65535 };
 }
 
+/* Ports of addresses; those of names are brought by their classes. */
 static void add_rule(struct plan_net *n, const struct rules *rules, const struct rule *rule)
 {
-	struct net_match m = { .prefix = NET_NAMES4_PREFIX, .address = NET_NAMES4 };
+	struct net_match m = { .v6 = rule->ip.family == 6, .prefix = rule->prefix };
 
-	if (rule->kind == RULE_BLOCK) {
-		m = (struct net_match){ .v6 = rule->ip.family == 6, .prefix = rule->prefix };
-		memcpy(m.address, rule->ip.bytes, sizeof(m.address));
-	}
+	memcpy(m.address, rule->ip.bytes, sizeof(m.address));
 	for (unsigned i = 0; i < rule->n_ports; i++) {
 		m.first = m.last = rules->ports[rule->first_port + i];
-		add_match(n, &m);
+		if (rule->kind == RULE_BLOCK)
+			add_match(n, &m);
 		add_port(n, m.first);
 	}
 }
 
 static void add_services(struct plan_net *n, const struct rules *rules)
 {
-	for (uint32_t i = 0; i < rules->n_services; i++) {
-		struct net_match m = { .prefix = NET_NAMES4_PREFIX, .address = NET_NAMES4,
-				       .first = rules->services[i].port, .last = rules->services[i].port };
+	for (uint32_t i = 0; i < rules->n_services; i++)
+		add_port(n, rules->services[i].port);
+}
 
-		add_match(n, &m);
-		add_port(n, m.first);
+static void add_class(struct plan_net *n, const struct net_match *block, uint64_t set)
+{
+	struct net_match m = *block;
+
+	for (unsigned i = 0; i < n->classes.port_count; i++) {
+		m.first = m.last = n->classes.ports[i];
+		if (set >> i & 1)
+			add_match(n, &m);
 	}
+}
+
+/* Every port that some name has, for every name. */
+static void add_all_names(struct plan_net *n, const struct rules *rules)
+{
+	struct net_match m = { .prefix = NET_NAMES4_PREFIX, .address = NET_NAMES4 };
+
+	for (uint32_t i = 0; i < rules->n_items; i++) {
+		const struct rule *rule = &rules->items[i];
+
+		for (unsigned k = 0; k < rule->n_ports && rule->kind != RULE_BLOCK && !rule->deny && !rule->dead; k++) {
+			m.first = m.last = rules->ports[rule->first_port + k];
+			add_match(n, &m);
+		}
+	}
+	for (uint32_t i = 0; i < rules->n_services; i++) {
+		m.first = m.last = rules->services[i].port;
+		add_match(n, &m);
+	}
+}
+
+/* The ports of names: of each class for its block, of all for the names that are in none. Where there are no classes, all for all. */
+static void add_names(struct plan_net *n, const struct rules *rules)
+{
+	struct net_match rest = { .prefix = NET_REST4_PREFIX, .address = NET_REST4 };
+	size_t before = n->match_count;
+
+	classes_extend(rules, &n->classes);
+	for (unsigned k = 0; k < n->classes.count && !n->classes.off; k++) {
+		struct net_match m = { .prefix = NET_CLASS_PREFIX, .address = NET_NAMES4 };
+
+		m.address[2] = (uint8_t)(k * (NET_CLASS_ADDRESSES / 256));
+		add_class(n, &m, n->classes.sets[k]);
+	}
+	if (!n->classes.off && n->classes.count)
+		add_class(n, &rest, UINT64_MAX);
+	if (!n->classes.off && n->match_count <= PLAN_NET_MATCHES_MAX)
+		return;
+	n->classes.off = true;
+	n->match_count = before;
+	add_all_names(n, rules);
 }
 
 void plan_net_bring(const struct rules *rules, struct plan_net *n)
@@ -78,6 +125,7 @@ void plan_net_bring(const struct rules *rules, struct plan_net *n)
 		if (!rules->items[i].deny && !rules->items[i].dead)
 			add_rule(n, rules, &rules->items[i]);
 	add_services(n, rules);
+	add_names(n, rules);
 	for (size_t i = 0; i < ARRAY_LEN(usual) && rules->network == RULES_OPEN; i++)
 		add_port(n, usual[i]);
 	if (rules->network == RULES_OPEN || n->match_count > PLAN_NET_MATCHES_MAX)

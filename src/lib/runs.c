@@ -50,6 +50,8 @@ static void drop(int runs_fd, const char *id)
 
 	snprintf(path, sizeof(path), "%.23s/control", id);
 	unlinkat(runs_fd, path, 0);
+	snprintf(path, sizeof(path), "%.23s/control.new", id);
+	unlinkat(runs_fd, path, 0);
 	unlinkat(runs_fd, id, AT_REMOVEDIR);
 }
 
@@ -63,10 +65,11 @@ void runs_leave(struct box_entry *entry)
 	box_entry_close(entry);
 }
 
-/* 1: somebody listens; 0: nobody; -1: that cannot be said now. */
+/* 1: somebody listens; 0: nobody any more; -1: that cannot be said now. */
 static int is_alive(int runs_fd, const char *id)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct stat st;
 	auto_fd fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%.23s/control", runs_fd, id);
@@ -74,14 +77,9 @@ static int is_alive(int runs_fd, const char *id)
 		return -1;
 	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 || errno == EAGAIN)
 		return 1;
-	return errno == ECONNREFUSED || errno == ENOENT ? 0 : -1;
-}
-
-static bool is_new(int runs_fd, const char *id)
-{
-	struct stat st;
-
-	return fstatat(runs_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_ctim.tv_sec + MAKING_S > time(NULL);
+	if (errno == ENOENT)	/* killed before it had one, or just about to */
+		return fstatat(runs_fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_ctim.tv_sec + MAKING_S > time(NULL) ? -1 : 0;
+	return errno == ECONNREFUSED ? 0 : -1;
 }
 
 int runs_list(struct boxes *ret_runs, struct ward_err *e)
@@ -104,7 +102,7 @@ int runs_list(struct boxes *ret_runs, struct ward_err *e)
 		if (!boxes_is_id(entry->d_name))
 			continue;
 		alive = is_alive(dirfd(list), entry->d_name);
-		if (alive == 0 && !is_new(dirfd(list), entry->d_name))
+		if (alive == 0)
 			drop(dirfd(list), entry->d_name);
 		if (alive != 1)
 			continue;

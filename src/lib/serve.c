@@ -404,13 +404,13 @@ bool serve_is_busy(const struct serve *s)
 
 /* ---- beginning and end ---- */
 
-static int listen_in(int dir_fd, struct ward_err *e)
+static int listen_in(int dir_fd, const char *name, struct ward_err *e)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	auto_fd fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	/* through the descriptor: the path itself may be longer than a socket's address */
-	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/control", dir_fd);
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", dir_fd, name);
 	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 128) < 0)
 		return ward_fail_errno(e, "cannot make the sandbox's control socket");
 	return take_fd(&fd);
@@ -501,7 +501,7 @@ int serve_create(struct box *b, struct box_entry *entry, bool terminal, struct s
 	s->output_fd = s->slave_fd = s->log.fd = -1;
 	s->life_fd = b->detached->attached ? b->detached->asker_fd : -1;
 	s->terminal = terminal;
-	r = s->listen_fd = listen_in(entry->run_fd, e);
+	r = s->listen_fd = listen_in(entry->run_fd, "control", e);
 	if (r >= 0 && !b->detached->attached)
 		r = log_open(&s->log, entry->dir_fd, e);
 	if (r >= 0 && !terminal)
@@ -524,8 +524,11 @@ int serve_create_net(struct box *b, struct box_entry *entry, struct serve **ret_
 	s->entry = entry;
 	s->net_only = true;
 	s->output_fd = s->slave_fd = s->log.fd = s->life_fd = -1;
-	s->listen_fd = listen_in(entry->run_fd, e);
-	if (s->listen_fd < 0) {
+	s->listen_fd = listen_in(entry->run_fd, "control.new", e);
+	/* by its name it is there only when somebody listens: one that nobody listens to is a dead one's */
+	if (s->listen_fd >= 0 && renameat(entry->run_fd, "control.new", entry->run_fd, "control") < 0)
+		ward_fail_errno(e, "cannot make the run's control socket");
+	if (e->code) {
 		serve_destroy(s);
 		return -e->code;
 	}

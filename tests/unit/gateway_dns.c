@@ -1,6 +1,7 @@
 /* The resolver inside: what it answers, what it refuses, and the table of synthetic addresses. */
 #include <errno.h>
 
+#include "gateway/classes.h"
 #include "gateway/dns.h"
 #include "gateway_help.h"
 
@@ -125,7 +126,7 @@ static void test_a(void **state)
 	assert_int_equal(a.flags & 0x0100, 0x0100);
 	assert_int_equal(a.an, 1);
 	assert_memory_equal(a.bytes + 12, m.bytes + 12, m.n - 12);	/* the question as it was written */
-	assert_memory_equal(a.bytes + a.n - 4, ((uint8_t[]){ 198, 18, 0, 1 }), 4);
+	assert_memory_equal(a.bytes + a.n - 4, ((uint8_t[]){ 198, 19, 0, 1 }), 4);
 	assert_true(names_find(f->names, &a.outcome.ip, &back));
 	assert_string_equal(back.name, "api.example.com");
 	first = a.outcome.ip;
@@ -321,7 +322,7 @@ static void test_reverse_and_localhost(void **state)
 
 	ask(&m, "api.example.com", DNS_A);
 	answer(f->rules, f->names, &m, &a);
-	ask(&m, "1.0.18.198.in-addr.arpa", DNS_PTR);
+	ask(&m, "1.0.19.198.in-addr.arpa", DNS_PTR);
 	answer(f->rules, f->names, &m, &a);
 	assert_int_equal(a.an, 1);
 	assert_memory_equal(a.bytes + a.n - 17, "\003api\007example\003com", 17);
@@ -366,7 +367,7 @@ static void test_flood(void **state)
 	ask(&m, "n7.wild.example", DNS_A);
 	answer(f->rules, f->names, &m, &a);
 	assert_int_equal(a.an, 1);
-	assert_memory_equal(a.bytes + a.n - 4, ((uint8_t[]){ 198, 18, 0, 8 }), 4);
+	assert_memory_equal(a.bytes + a.n - 4, ((uint8_t[]){ 198, 19, 0, 8 }), 4);
 }
 
 static void test_names_differ(void **state)
@@ -377,7 +378,7 @@ static void test_names_differ(void **state)
 
 	for (unsigned i = 0; i < NAMES_LISTED; i++) {
 		h.len = (uint8_t)snprintf(h.name, sizeof(h.name), "h%u.example", i);
-		assert_true(names_give(f->names, &h, true, &ip));
+		assert_true(names_give(f->names, &h, true, NET_CLASSES_MAX, &ip));
 		assert_true(names_is_synthetic(&ip));
 		assert_true(names_find(f->names, &ip, &back));
 		assert_true(host_equal(&h, &back));
@@ -410,6 +411,98 @@ static void test_destination(void **state)
 	assert_int_equal(v.reason, REASON_LITERAL);
 }
 
+/* The address of a name, as its third byte tells the class. */
+static struct ip address(const struct rules *r, struct names *names, const char *name)
+{
+	struct message m;
+	struct answer a;
+
+	ask(&m, name, DNS_A);
+	answer(r, names, &m, &a);
+	assert_int_equal(a.an, 1);
+	return a.outcome.ip;
+}
+
+/* Names with the same ports share a block; a rule more moves a name, whose old address goes on to mean it. */
+static void test_classes(void **state)
+{
+	struct fixture *f = *state;
+	struct net_classes c = { 0 };
+	struct ward_err e = { 0 };
+	struct rules *next = NULL;
+	struct ip before, after;
+	struct host back;
+
+	classes_extend(f->rules, &c);
+	assert_int_equal(c.count, 2);
+	assert_int_equal(c.port_count, 2);
+	names_use_classes(f->names, &c);
+	before = address(f->rules, f->names, "api.example.com");
+	assert_true(ip_within(&before, &(struct ip){ 4, { 198, 18, 0, 0 } }, 20));
+	after = address(f->rules, f->names, "a.wild.example");
+	assert_true(ip_within(&after, &(struct ip){ 4, { 198, 18, 0, 0 } }, 20));
+	after = address(f->rules, f->names, "pg");
+	assert_true(ip_within(&after, &(struct ip){ 4, { 198, 18, 16, 0 } }, 20));
+	assert_int_equal(rules_change(f->rules, "api.example.com:8443", false, &next, &e), 0);
+	classes_extend(next, &c);
+	assert_int_equal(c.count, 3);
+	after = address(next, f->names, "api.example.com");
+	assert_true(ip_within(&after, &(struct ip){ 4, { 198, 18, 32, 0 } }, 20));
+	assert_true(names_find(f->names, &before, &back));
+	assert_string_equal(back.name, "api.example.com");
+	assert_true(names_find(f->names, &after, &back));
+	assert_string_equal(back.name, "api.example.com");
+	rules_free(next);
+	next = NULL;
+	assert_int_equal(rules_change(f->rules, "b.wild.example", true, &next, &e), 0);
+	classes_extend(next, &c);
+	assert_int_equal(c.count, 3);	/* who may nothing has no address */
+	rules_free(next);
+	for (unsigned i = 0; i < NET_CLASS_ADDRESSES + 10; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "n%u.wild.example", i);
+		after = address(f->rules, f->names, name);
+	}
+	assert_true(ip_within(&after, &(struct ip){ 4, { 198, 19, 0, 0 } }, 16));	/* the block is full */
+	names_use_classes(f->names, NULL);
+}
+
+/* Sixteen different sets, and more ports than are kept: what has no class is in the rest. */
+static void test_many_classes(void **state)
+{
+	struct net_classes c = { 0 };
+	auto_buf text = { 0 };
+	struct rules *r;
+	struct host h;
+
+	(void)state;
+	buf_puts(&text, "{mode: restricted, egress_allowlist: [");
+	for (unsigned i = 0; i < 40; i++)
+		buf_printf(&text, "'h%u.example:%u', ", i, 1000 + i);
+	buf_puts(&text, "'x.example:9'], host_services: []}");
+	r = rules_of(buf_text(&text));
+	classes_extend(r, &c);
+	assert_int_equal(c.count, NET_CLASSES_MAX);
+	h = host_of("h3.example");
+	assert_int_equal(classes_of(r, &c, &h), 3);
+	h = host_of("h39.example");
+	assert_int_equal(classes_of(r, &c, &h), NET_CLASSES_MAX);
+	rules_free(r);
+	text.len = 0;
+	buf_puts(&text, "{mode: restricted, egress_allowlist: [");
+	for (unsigned i = 0; i < 70; i++)
+		buf_printf(&text, "'h%u.example:%u', ", i, 1000 + i);
+	buf_puts(&text, "'x.example:9'], host_services: []}");
+	r = rules_of(buf_text(&text));
+	c = (struct net_classes){ 0 };
+	classes_extend(r, &c);
+	assert_true(c.off);
+	h = host_of("h3.example");
+	assert_int_equal(classes_of(r, &c, &h), NET_CLASSES_MAX);
+	rules_free(r);
+}
+
 static void test_frame(void **state)
 {
 	uint8_t bytes[64] = { 0, 20 };
@@ -431,7 +524,8 @@ int main(void)
 		WITH_RULES(test_a),	    WITH_RULES(test_nodata),		    WITH_RULES(test_denied),
 		WITH_RULES(test_odd_labels), WITH_RULES(test_malformed),	    WITH_RULES(test_edns),
 		WITH_RULES(test_flood),	    WITH_RULES(test_reverse_and_localhost), WITH_RULES(test_names_differ),
-		WITH_RULES(test_destination), cmocka_unit_test(test_frame),
+		WITH_RULES(test_destination), cmocka_unit_test(test_frame),	    WITH_RULES(test_classes),
+		cmocka_unit_test(test_many_classes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
