@@ -1,6 +1,7 @@
 """Turns what the network's bench measured into numbers, a table and a picture. Pure functions: no I/O."""
 import html
 import statistics
+import textwrap
 
 # key in a summary, heading, unit, whether more is better, how a number is written
 COLUMNS = [("down", "download", "MiB/s", True, "{:.0f}"), ("up", "upload", "MiB/s", True, "{:.0f}"), ("ttfb", "first byte", "µs", False, "{:.0f}"),
@@ -48,6 +49,8 @@ def bars(summary):
                      ("an idle connection", memory["bytes_per_idle"] / 1024, "KiB", 4)]
     for what, number, unit, bar in absolute:
         rows.append({"what": what, "number": round(number, 2), "unit": unit, "more": False, "bar": bar, "goal": None, "holds": number <= bar})
+        if unit == "ms":
+            rows[-1]["of_best"] = round(start["with_min_ms"] - start["without_min_ms"], 2)
     return rows
 
 
@@ -60,7 +63,8 @@ def where(summary):
     c = summary["conditions"]
     controls = sorted({row["control"] for row in summary["ways"].values() if row["control"]})
     return (f"{c['processors']} processors ({c['processor']}) shared by client, server and relay; Linux {c['kernel']}; {', '.join(controls)}; "
-            f"{c['as']}; {c['rounds']} rounds, interleaved; load before: {c['load_before']:.1f}")
+            f"{c['as']}; {c['rounds']} rounds, interleaved; load before: {c['load_before']:.1f}" +
+            (f"; {c['note']}" if c.get("note") else ""))
 
 
 def text(summary):
@@ -86,7 +90,7 @@ def text(summary):
 
 # -- the picture: a panel of bars for each column
 
-WIDTH, PANEL, LABEL, BAR, ROW = 1000, 490, 130, 210, 20
+WIDTH, PANEL, LABEL, BAR, ROW, TOP = 1000, 490, 130, 210, 20, 104
 COLOURS = {"ward": "#1d4ed8", "ward, no nf_tables": "#7c9cf0", "direct": "#334155"}
 
 
@@ -127,12 +131,13 @@ def verdicts(x, y, summary):
 
 def svg(summary):
     tall = 12 + max(len(summary["ways"]), len(summary["bars"])) * ROW + 34
-    cells = [panel(24 + i % 2 * PANEL, 84 + i // 2 * tall, summary, *column) for i, column in enumerate(COLUMNS)]
-    height = 84 + 3 * tall + 8
+    under = "".join(f'<text x="24" y="{52 + 17 * i}" class="n">{html.escape(line)}</text>' for i, line in enumerate(textwrap.wrap(where(summary), 140)))
+    cells = [panel(24 + i % 2 * PANEL, TOP + i // 2 * tall, summary, *column) for i, column in enumerate(COLUMNS)]
+    height = TOP + 3 * tall + 8
     missing = f'absent: {", ".join(summary["absent"])}' if summary["absent"] else ""
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
             'font-family="system-ui, sans-serif" font-size="12" fill="#0f172a">'
             '<style>.h{font-size:14px;font-weight:600}.n{fill:#64748b}</style><rect width="100%" height="100%" fill="#ffffff"/>'
             '<text x="24" y="32" font-size="18" font-weight="600">A connection through ward&#8217;s gateway, and through other relays</text>'
-            f'<text x="24" y="52" class="n">{html.escape(where(summary))}</text>' + "".join(cells) + verdicts(24 + PANEL, 84 + 2 * tall, summary)
+            + under + "".join(cells) + verdicts(24 + PANEL, TOP + 2 * tall, summary)
             + f'<text x="24" y="{height - 14}" class="n">{html.escape(missing)}</text></svg>\n')
