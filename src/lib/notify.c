@@ -3,8 +3,9 @@
  *
  * In: the listener that came with the sandbox's filter. Out: an answer for every call that waits
  * there, and entries in the result's denials. Runs in the supervisor's loop with the user's rights.
- * The answer is EPERM whatever the call's arguments are: nothing behind a pointer is looked at, and
- * CONTINUE is never said, so there is nothing to race. Only on the Landlock rung some calls are
+ * The answer is EPERM whatever the call's arguments are: nothing behind a pointer decides, so there is
+ * nothing to race. CONTINUE is said to execve alone, which every set allows and which comes here only to
+ * be seen (exec_watch.c). Only on the Landlock rung some calls are
  * made on behalf of the sandbox (behalf.c).
  *
  * A hostile caller can make calls as fast as it likes. Each tenth of a second has a budget; when it
@@ -29,6 +30,7 @@
 #include "base/io.h"
 #include "base/text.h"
 #include "lib/behalf.h"
+#include "lib/exec_watch.h"
 
 enum from { FROM_STRICT, FROM_DEFAULT, FROM_BUILD, FROM_NESTING, FROM_NEVER };
 
@@ -41,10 +43,15 @@ struct call {
 
 #include "seccomp-calls.h"
 
+/* linux/seccomp.h has them since 6.6 */
+#define NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
+#define NOTIF_SYNC_WAKE_UP 1UL
+
 #define WINDOW_MS 100
 #define WINDOW_BUDGET 1000 /* of costs: 1,000 denials or 10,000 calls on behalf a second */
 #define COST_DENIAL 10
 #define COST_BEHALF 1
+#define COST_EXEC 1
 #define RECORDED_EACH 100
 #define REPORT_MS 1000	/* between two events that only count */
 #define EXE_SHOWN_MAX 200
@@ -53,6 +60,7 @@ struct notify {
 	int fd;
 	const struct plan *plan;
 	struct behalf *behalf; /* NULL: not on the Landlock rung */
+	struct exec_watch *execs; /* NULL: nobody wants to know */
 	struct seccomp_notif *request; /* as long as the kernel's */
 	struct seccomp_notif_resp *answer;
 	size_t request_len, answer_len;
@@ -94,6 +102,11 @@ int notify_create(int fd, const struct plan *p, struct notify **ret_notify, stru
 	r = allocate(n, e);
 	if (r == 0 && p->rung == RUNG_LANDLOCK)
 		r = behalf_create(p, &n->behalf, e);
+	if (r == 0 && p->spec->policy.audit_level <= AUDIT_EXEC) {
+		n->execs = exec_watch_create();
+		r = n->execs ? 0 : ward_fail(e, ENOMEM, "out of memory");
+		(void)ioctl(fd, NOTIF_SET_FLAGS, NOTIF_SYNC_WAKE_UP);	/* since 6.6: the answer comes sooner */
+	}
 	if (r < 0) {
 		notify_destroy(n);
 		return r;
@@ -113,6 +126,7 @@ void notify_destroy(struct notify *n)
 		return;
 	close(n->fd);
 	behalf_destroy(n->behalf);
+	exec_watch_destroy(n->execs);
 	free(n->request);
 	free(n->answer);
 	free(n);
@@ -284,11 +298,27 @@ static void answer(struct notify *n, int error)
 	(void)ioctl(n->fd, SECCOMP_IOCTL_NOTIF_SEND, n->answer);
 }
 
+/* A program is being started: it goes on whatever was seen. The filter sends this here only where its set allows it. */
+static void pass_exec(struct notify *n, struct result *r)
+{
+	n->window_spent += COST_EXEC;
+	exec_watch_look(n->execs, n->fd, n->request);
+	memset(n->answer, 0, n->answer_len);
+	n->answer->id = n->request->id;
+	n->answer->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+	(void)ioctl(n->fd, SECCOMP_IOCTL_NOTIF_SEND, n->answer);
+	exec_watch_report(n->execs, r);
+}
+
 static void handle_one(struct notify *n, struct result *r)
 {
 	const struct seccomp_notif *q = n->request;
 	int error = -EPERM;
 
+	if (n->execs && q->data.arch == AUDIT_ARCH_X86_64 && exec_watch_knows(q->data.nr)) {
+		pass_exec(n, r);
+		return;
+	}
 	if (n->behalf && behalf_serves(q->data.nr)) {
 		n->window_spent += COST_BEHALF;
 		error = behalf_call(n->behalf, n->fd, q);
@@ -316,8 +346,10 @@ static void report_more(struct notify *n, struct result *r)
 
 void notify_finish(struct notify *n, struct result *r)
 {
-	if (n)
-		report_more(n, r);
+	if (!n)
+		return;
+	report_more(n, r);
+	exec_watch_finish(n->execs, r);
 }
 
 unsigned notify_handle(struct notify *n, struct result *r)

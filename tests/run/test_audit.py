@@ -332,3 +332,121 @@ def test_network(t):
     shown = t.ward("audit", "show", "--all", "--json", "--host", "*.test", "--kind", "net").out
     t.check("db.test" in shown and "8.8.8.8" not in shown, shown)
     good(t)
+
+
+EXEC = ("run", "--set", "audit.level=exec", "--")
+
+
+def test_exec_level(t):
+    """Every program that is started, with its words, parent and directory; a shell's own words are not programs."""
+    ws = t.workspace()
+    r = t.ward(*EXEC, "/bin/sh", "-c", "/bin/echo 'UNMISTAKABLE WORD' two; cd /tmp; /bin/true; /nowhere/at-all", cwd=ws)
+    t.equal(r.rc, 127, r.err)
+    events = [e for e in journal(t) if e["kind"] == "exec.start"]
+    t.equal([e["object"] for e in events[1:]], ["/bin/echo", "/bin/true", "/nowhere/at-all"])
+    t.check(events[0].get("object") in ("/bin/sh", None), events[0])	# ward-init's memory is closed to its own user
+    t.equal(events[1]["argv"], ["/bin/echo", "UNMISTAKABLE WORD", "two"])
+    t.equal((events[1]["ppid"], events[1]["observed"], events[1]["cwd"]), (events[0]["pid"], True, ws))
+    t.equal(events[2]["cwd"], "/tmp")
+    t.check(os.path.basename(events[1]["exe"]) in ("sh", "dash", "bash"), events[1])
+    good(t)
+
+
+def test_basic_level_watches_no_program(t):
+    t.ward("run", "--", "/bin/sh", "-c", "/bin/true; true", cwd=t.workspace())
+    t.equal(kinds(journal(t)), ["run.start", "run.end"])
+
+
+HOSTILE = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	char *many[301] = { 0 }, *big = malloc(100001), *end = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *none[] = { NULL };
+	memset(big, 'B', 100000); big[100000] = 0;
+	munmap(end + 4096, 4096);
+	memcpy(end + 4086, "/bin/true", 10);	/* its NUL is the last byte before nothing */
+	for (int i = 0; i < 300; i++) many[i] = i == 1 ? big : (char *)"x";
+	if (execve((char *)1, none, none) != -1 || errno != EFAULT) return 1;
+	if (execve("/bin/true", (char **)8, none) != -1 || errno != EFAULT) return 2;
+	if (execve(end + 4090, none, none) != -1) return 3;
+	if (vfork() == 0) { execve(end + 4086, many, none); _exit(9); }
+	int status; wait(&status); if (status) return 5;
+	if (argc == 1) {
+		char *words[] = { argv[0], (char *)"by-descriptor", NULL };
+		syscall(322, open(argv[0], O_PATH), "", words, none, 0x1000);	/* execveat, AT_EMPTY_PATH */
+		return 6;
+	}
+	execl("/bin/echo", "echo", "DONE-AT-LAST", NULL);
+	return 7;
+}
+"""
+
+
+def test_exec_level_hostile(t):
+    """Bad pointers, words without end, a program by its descriptor: the callers get what they would get anyway, and the journal stays whole."""
+    ws = t.workspace()
+    shutil.copy(t.compile(HOSTILE), os.path.join(ws, "hostile"))
+    os.chmod(os.path.join(ws, "hostile"), 0o755)
+    r = t.ward(*EXEC, "./hostile", cwd=ws, timeout=60)
+    t.equal((r.rc, r.out), (0, "DONE-AT-LAST\n"), r.err)
+    events = [e for e in journal(t) if e["kind"] == "exec.start"]
+    t.equal([e["object"] for e in events if "BBBB" in "".join(e.get("argv", []))], ["/bin/true"] * 2)
+    t.check(all(e.get("cut") for e in events if "BBBB" in "".join(e.get("argv", []))), events)
+    t.check(any(e.get("argv") == ["./hostile", "by-descriptor"] for e in events), events)
+    t.equal(events[-1]["argv"], ["echo", "DONE-AT-LAST"])
+    good(t)
+
+
+def test_exec_level_storm(t):
+    """What is too much to look at is counted, and nothing is missing without a count."""
+    ws = t.workspace()
+    source = r"""
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+	char *none[] = { 0 };
+	for (int i = 0; i < 4; i++)
+		if (fork() == 0) {
+			for (int k = 0; k < 500; k++)
+				if (execve("/nowhere/STORM", none, none) == 0) return 1;
+			_exit(0);
+		}
+	while (wait(0) > 0);
+	return 0;
+}
+"""
+    shutil.copy(t.compile(source), os.path.join(ws, "storm"))
+    os.chmod(os.path.join(ws, "storm"), 0o755)
+    r = t.ward(*EXEC, "./storm", cwd=ws, timeout=60)
+    t.equal(r.rc, 0, r.err)
+    events = [e for e in journal(t) if e["kind"] == "exec.start"]
+    t.equal(sum(e.get("count", 1) for e in events if e.get("object") not in (None, "./storm")), 2000)
+    good(t)
+
+
+def test_exec_level_needs_a_listener(t):
+    """Inside another ward nobody can watch: refused, never silently less."""
+    ws = t.workspace()
+    inner = "env WARD_STATE_DIR=/tmp/s WARD_RUNTIME_DIR=/tmp/r /opt/ward run --set audit.level=%s -- /bin/true"
+    outer = ["run", "--set", "process.nesting=true", "--ro", f"{t.ward_path}:/opt/ward", "--", "/bin/sh", "-c"]
+    r = t.ward(*outer, inner % "basic", cwd=ws)
+    t.equal(r.rc, 0, r.err)
+    r = t.ward(*outer, inner % "exec", cwd=ws)
+    t.equal(r.rc, 125, r.err)
+    t.contains(r.err, "seccomp")
+
+
+def test_full_is_refused(t):
+    r = t.ward("run", "--set", "audit.level=full", "--", "true", cwd=t.workspace())
+    t.equal(r.rc, 125)
+    t.contains(r.err, "not yet supported")

@@ -253,6 +253,33 @@ static void test_every_number(void **state)
 	}
 }
 
+/* Watching programs being started changes nothing else, and passes nothing to the listener that the set would not allow. */
+static void test_watch_exec(void **state)
+{
+	static const unsigned variants[] = { 0, SECCOMP_NESTING, SECCOMP_RUNG, SECCOMP_CLOSE_MEMORY };
+	static uint32_t plain[1024];
+	size_t len;
+
+	(void)state;
+	for (unsigned set = 0; set < 3; set++)
+		for (size_t f = 0; f < ARRAY_LEN(variants); f++) {
+			take(set, variants[f]);
+			for (int nr = 0; nr < 1024; nr++)
+				plain[nr] = fate(nr, 0, 0, 0, 0);
+			take(set, variants[f] | SECCOMP_WATCH_EXEC);
+			for (int nr = 0; nr < 1024; nr++) {
+				uint32_t got = fate(nr, 0, 0, 0, 0);
+				bool starts = nr == SYS_execve || nr == SYS_execveat;
+
+				if (starts)
+					assert_int_equal(plain[nr], ALLOW);
+				assert_int_equal(got, starts ? NOTIFY : plain[nr]);
+			}
+			assert_int_equal(fate(0x40000000 + SYS_execve, 0, 0, 0, 0), KILL);
+		}
+	assert_int_equal(seccomp_program(0, SECCOMP_NO_LISTENER | SECCOMP_WATCH_EXEC, code, SECCOMP_PROGRAM_MAX, &len), -EINVAL);
+}
+
 static void test_other_machines_die(void **state)
 {
 	static const uint32_t others[] = { AUDIT_ARCH_I386, AUDIT_ARCH_ARM, AUDIT_ARCH_AARCH64, 0, UINT32_MAX,
@@ -662,7 +689,8 @@ static void test_golden(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_number),  cmocka_unit_test(test_other_machines_die),
+		cmocka_unit_test(test_every_number),
+		cmocka_unit_test(test_watch_exec),  cmocka_unit_test(test_other_machines_die),
 		cmocka_unit_test(test_set_id_modes),  cmocka_unit_test(test_device_nodes),
 		cmocka_unit_test(test_namespaces),    cmocka_unit_test(test_sockets),
 		cmocka_unit_test(test_ioctl),	      cmocka_unit_test(test_prctl_and_personality),

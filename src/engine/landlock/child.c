@@ -129,7 +129,7 @@ static long filter_calls(struct rung_child *c)
 	long fd = seccomp_install(c->filter, c->filter_len, true);
 
 	c->listener_fd = (int)fd;
-	if (fd != -EBUSY && fd != -EPERM)
+	if ((fd != -EBUSY && fd != -EPERM) || c->plan->spec->policy.audit_level <= AUDIT_EXEC)
 		return fd < 0 ? fd : 0;
 	c->listener_fd = -1;
 	fd = seccomp_program(c->plan->spec->policy.proc_syscalls,

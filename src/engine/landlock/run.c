@@ -247,7 +247,8 @@ static int prepare(struct rung_memory *m, const struct plan *p, const int stdio_
 	if (run->cgroup)
 		c->cgroup_count = cgroup_self_fds(run->cgroup, c->cgroup_fds, RUNG_CGROUPS_MAX);
 	c->rlimit_count = limits_rlimits(p, c->rlimits, LIMITS_RLIMITS);
-	r = seccomp_program(p->spec->policy.proc_syscalls, SECCOMP_RUNG, c->filter,
+	r = seccomp_program(p->spec->policy.proc_syscalls,
+			    SECCOMP_RUNG | (p->spec->policy.audit_level <= AUDIT_EXEC ? SECCOMP_WATCH_EXEC : 0), c->filter,
 			    SECCOMP_PROGRAM_MAX, &c->filter_len);
 	if (r < 0)
 		return ward_fail(e, -r, "cannot make the system call filter");

@@ -77,7 +77,11 @@ static int prepare_filter(struct native_child *c, const struct plan *p, struct w
 {
 	unsigned flags = (p->spec->policy.proc_nesting ? SECCOMP_NESTING : 0) |
 			 (p->limits[LIMIT_MEMORY].held_by == HELD_WATCH ? SECCOMP_CLOSE_MEMORY : 0);
-	int r = seccomp_program(p->spec->policy.proc_syscalls, flags, c->filter, ARRAY_LEN(c->filter),
+	int r;
+
+	if (p->spec->policy.audit_level <= AUDIT_EXEC)
+		flags |= SECCOMP_WATCH_EXEC;
+	r = seccomp_program(p->spec->policy.proc_syscalls, flags, c->filter, ARRAY_LEN(c->filter),
 				&c->filter_len);
 
 	return r < 0 ? ward_fail(e, -r, "cannot make the system call filter") : 0;

@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/raw.h"
@@ -40,6 +41,17 @@ static void replace(struct sock_filter *code, const uint16_t *at, size_t count, 
 		code[at[i]].k = value;
 }
 
+/* In front of the program: the calls that start programs go to the listener, which lets them go on. All sets allow both, whatever their
+ * arguments (a unit test holds the table to it): what the listener passes is nothing that the program would not. */
+static const struct sock_filter watch_exec[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 0, 4),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execve, 1, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execveat, 0, 1),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+};
+
 int seccomp_program(unsigned set, unsigned flags, struct sock_filter *out, size_t cap,
 		    size_t *ret_len)
 {
@@ -47,7 +59,8 @@ int seccomp_program(unsigned set, unsigned flags, struct sock_filter *out, size_
 			   : flags & SECCOMP_RUNG  ? VARIANT_RUNG
 						   : VARIANT_PLAIN;
 
-	if (set >= ARRAY_LEN(programs[0]) || (flags & SECCOMP_NESTING && flags & SECCOMP_RUNG))
+	if (set >= ARRAY_LEN(programs[0]) || (flags & SECCOMP_NESTING && flags & SECCOMP_RUNG) ||
+	    (flags & SECCOMP_NO_LISTENER && flags & SECCOMP_WATCH_EXEC))
 		return -EINVAL;
 
 	const struct program *p = &programs[variant][set];
@@ -60,6 +73,13 @@ int seccomp_program(unsigned set, unsigned flags, struct sock_filter *out, size_
 	if (flags & SECCOMP_CLOSE_MEMORY)
 		replace(out, p->closable, p->closable_count, SECCOMP_RET_ERRNO | ENOSYS);
 	*ret_len = p->len;
+	if (flags & SECCOMP_WATCH_EXEC) {
+		if (cap < p->len + ARRAY_LEN(watch_exec))
+			return -ENOSPC;
+		memmove(out + ARRAY_LEN(watch_exec), out, p->len * sizeof(*out));
+		memcpy(out, watch_exec, sizeof(watch_exec));
+		*ret_len += ARRAY_LEN(watch_exec);
+	}
 	return 0;
 }
 

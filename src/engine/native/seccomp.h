@@ -16,7 +16,9 @@ enum {
 	SECCOMP_NO_LISTENER =
 		1 << 2, /* denied calls are EPERM at once: nobody answers (ward inside ward) */
 	SECCOMP_CLOSE_MEMORY =
-		1 << 3 /* memfd_create and System V IPC are ENOSYS: memory is held by looking */
+		1 << 3, /* memfd_create and System V IPC are ENOSYS: memory is held by looking */
+	SECCOMP_WATCH_EXEC =
+		1 << 4 /* execve and execveat, which every set allows, are shown to the listener first */
 };
 
 /* Writes the program of a set (SYSCALLS_STRICT and so on, policy.h) into out[cap]. Touches nothing

@@ -1,0 +1,252 @@
+/*
+ * Programs started inside. In: execve and execveat that wait at the seccomp listener (audit.level: exec). Out: one event each. Runs in the supervisor with the user's rights.
+ *
+ * Nothing is decided here: the filter allows both calls in every set, and whoever asked is told to go on whatever was seen. What stands behind the caller's pointers can be changed by
+ * another of its threads between our look and the kernel's: the event says "observed". The caller is hostile: every length is bounded, every pointer may be wrong, and what it is
+ * called is its own choice; the event's writer escapes it.
+ *
+ * A storm is bounded: LOOKS in a window are looked at, the rest is counted, and the count is an event of its own. Reading goes through /proc/PID/mem, because a confined
+ * supervisor has no process_vm_readv.
+ */
+#include "lib/exec_watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+
+#include "base/io.h"
+
+#define ARGUMENTS_MAX 64
+#define PATH_SHOWN 512
+#define WORDS_MAX 4096
+#define WINDOW_MS 100
+#define LOOKS 300		/* in a window: 3,000 a second */
+#define KNOWN 64		/* processes whose inner number is remembered */
+
+struct exec_watch {
+	struct known {
+		pid_t outer;
+		int inner;
+	} known[KNOWN];
+	uint64_t window_ms, counted_ms;
+	unsigned looks;
+	uint64_t counted;	/* not looked at, and not told yet */
+	/* what was seen of the last one */
+	bool seen, cut;
+	bool readable;		/* its memory is: ward-init's is not, but what that starts is known from run.start and api.call */
+	int pid, ppid;
+	char path[PATH_SHOWN], exe[PATH_SHOWN], cwd[PATH_SHOWN];
+	size_t path_len, exe_len, cwd_len, words_len;
+	char words[WORDS_MAX];
+};
+
+struct exec_watch *exec_watch_create(void)
+{
+	return calloc(1, sizeof(struct exec_watch));
+}
+
+void exec_watch_destroy(struct exec_watch *w)
+{
+	free(w);
+}
+
+bool exec_watch_knows(int nr)
+{
+	return nr == SYS_execve || nr == SYS_execveat;
+}
+
+/* A text of the caller's: at most cap bytes, up to its NUL; what cannot be read is left out. */
+static size_t read_text(int mem_fd, uint64_t at, char *out, size_t cap, bool *cut)
+{
+	size_t page = 4096 - at % 4096, want = cap < page ? cap : page, n;
+	ssize_t got = at ? pread(mem_fd, out, want, (off_t)at) : 0;
+
+	if (got <= 0)
+		return 0;
+	n = strnlen(out, (size_t)got);
+	if (n < (size_t)got)
+		return n;
+	if (n < cap) {	/* it goes on in the next page */
+		got = pread(mem_fd, out + n, cap - n < 4096 ? cap - n : 4096, (off_t)(at + n));
+		if (got > 0) {
+			size_t more = strnlen(out + n, (size_t)got);
+
+			*cut |= more == (size_t)got;
+			return n + more;
+		}
+	}
+	*cut = true;
+	return n;
+}
+
+static void read_words(struct exec_watch *w, int mem_fd, uint64_t at)
+{
+	uint64_t pointers[ARGUMENTS_MAX];
+	ssize_t got = at ? pread(mem_fd, pointers, sizeof(pointers), (off_t)at) : 0;
+	size_t count = got > 0 ? (size_t)got / sizeof(pointers[0]) : 0, i;
+
+	w->words_len = 0;
+	for (i = 0; i < count && pointers[i]; i++) {
+		size_t room = WORDS_MAX - w->words_len;
+
+		if (room < 2)
+			break;
+		w->words_len += read_text(mem_fd, pointers[i], w->words + w->words_len, (room < PATH_SHOWN ? room : PATH_SHOWN) - 1, &w->cut);
+		w->words[w->words_len++] = '\0';
+	}
+	w->cut |= i == ARGUMENTS_MAX || (i < count && pointers[i]);
+}
+
+/* "Key:\tA\tB\n" of /proc/PID/status: the first and the last number. */
+static void read_numbers(const char *status, const char *key, long *ret_first, long *ret_last)
+{
+	const char *at = strstr(status, key);
+	char *end;
+
+	*ret_first = *ret_last = 0;
+	for (at = at ? at + strlen(key) : ""; *at && *at != '\n'; at = end) {
+		at += strspn(at, "\t ");
+		*ret_last = strtol(at, &end, 10);
+		if (end == at)
+			return;
+		if (!*ret_first)
+			*ret_first = *ret_last;
+	}
+}
+
+/* Number inside, and the parent's number outside. */
+static int read_status(int proc_fd, pid_t outer, pid_t *ret_parent)
+{
+	auto_fd fd = openat(proc_fd, "status", O_RDONLY | O_CLOEXEC);
+	char status[2048];	/* both stand at its beginning */
+	ssize_t n = fd < 0 ? -1 : read(fd, status, sizeof(status) - 1);
+	long first, last, parent, unused;
+
+	*ret_parent = 0;
+	if (n <= 0)
+		return outer;
+	status[n] = '\0';
+	read_numbers(status, "\nNSpid:", &first, &last);
+	read_numbers(status, "\nPPid:", &parent, &unused);
+	*ret_parent = (pid_t)parent;
+	return last > 0 ? (int)last : outer;
+}
+
+static int inner_of_parent(struct exec_watch *w, pid_t outer)
+{
+	struct known *k = &w->known[(unsigned)outer % KNOWN];
+	char path[32];
+	auto_fd fd = -1;
+	pid_t unused;
+
+	if (outer <= 0 || k->outer == outer)
+		return outer <= 0 ? 0 : k->inner;
+	snprintf(path, sizeof(path), "/proc/%d", outer);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	*k = (struct known){ .outer = outer, .inner = read_status(fd, outer, &unused) };
+	return k->inner;
+}
+
+static size_t read_link(int proc_fd, const char *name, char out[PATH_SHOWN])
+{
+	ssize_t n = readlinkat(proc_fd, name, out, PATH_SHOWN);
+
+	return n > 0 ? (size_t)n : 0;
+}
+
+static bool may_look(struct exec_watch *w)
+{
+	uint64_t now = io_now_ms();
+
+	if (now - w->window_ms >= WINDOW_MS) {
+		w->window_ms = now;
+		w->looks = 0;
+	}
+	return w->looks++ < LOOKS;
+}
+
+void exec_watch_look(struct exec_watch *w, int listener_fd, const struct seccomp_notif *q)
+{
+	bool at = q->data.nr == SYS_execveat;
+	char path[32];
+	auto_fd proc_fd = -1, mem_fd = -1;
+	pid_t parent = 0;
+
+	w->seen = w->cut = false;
+	if (!may_look(w)) {
+		w->counted++;
+		return;
+	}
+	w->seen = true;
+	w->path_len = w->exe_len = w->cwd_len = w->words_len = 0;
+	w->pid = w->ppid = 0;
+	snprintf(path, sizeof(path), "/proc/%d", (int)q->pid);
+	proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	mem_fd = proc_fd < 0 ? -1 : openat(proc_fd, "mem", O_RDONLY | O_CLOEXEC);
+	w->readable = mem_fd >= 0;
+	if (mem_fd >= 0) {
+		w->path_len = read_text(mem_fd, q->data.args[at], w->path, PATH_SHOWN, &w->cut);
+		read_words(w, mem_fd, q->data.args[at + 1]);
+	}
+	if (proc_fd >= 0) {
+		w->exe_len = read_link(proc_fd, "exe", w->exe);
+		w->cwd_len = read_link(proc_fd, "cwd", w->cwd);
+		w->pid = read_status(proc_fd, (pid_t)q->pid, &parent);
+		w->known[q->pid % KNOWN] = (struct known){ .outer = (pid_t)q->pid, .inner = w->pid };
+		w->ppid = inner_of_parent(w, parent);
+		if (w->pid == 1)
+			w->seen = false;	/* ward-init itself */
+	}
+	/* its number may be somebody else's by now: then all of this was */
+	if (ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &q->id) < 0)
+		w->seen = false;
+}
+
+static void report_counted(struct exec_watch *w, struct result *r)
+{
+	struct ward_event v = event_make(EVENT_EXEC, ACTION_LOG, "more of them, too many to look at");
+
+	if (!w->counted)
+		return;
+	event_number(&v, FIELD_COUNT, w->counted);
+	event_emit(r->events, &v);
+	w->counted = 0;
+}
+
+void exec_watch_report(struct exec_watch *w, struct result *r)
+{
+	struct ward_event v;
+
+	if (w->counted && io_now_ms() - w->counted_ms >= 1000) {
+		w->counted_ms = io_now_ms();
+		report_counted(w, r);
+	}
+	if (!w->seen)
+		return;
+	v = event_make(EVENT_EXEC, ACTION_LOG, NULL);
+	if (w->readable) {
+		event_bytes(&v, FIELD_OBJECT, w->path, w->path_len);
+		event_list(&v, FIELD_ARGV, w->words, w->words_len);
+		event_flag(&v, FIELD_OBSERVED);
+	}
+	if (w->pid > 0)
+		event_number(&v, FIELD_PID, (uint64_t)w->pid);
+	if (w->ppid > 0)
+		event_number(&v, FIELD_PPID, (uint64_t)w->ppid);
+	event_bytes(&v, FIELD_EXE, w->exe_len ? w->exe : NULL, w->exe_len);
+	event_bytes(&v, FIELD_CWD, w->cwd_len ? w->cwd : NULL, w->cwd_len);
+	if (w->cut)
+		event_flag(&v, FIELD_CUT);
+	event_emit(r->events, &v);
+	w->seen = false;
+}
+
+void exec_watch_finish(struct exec_watch *w, struct result *r)
+{
+	if (w)
+		report_counted(w, r);
+}

@@ -1,0 +1,22 @@
+/* Programs that are started inside, as events: watching, never deciding. */
+#ifndef WARD_LIB_EXEC_WATCH_H
+#define WARD_LIB_EXEC_WATCH_H
+
+#include <linux/seccomp.h>
+
+#include "lib/result.h"
+
+struct exec_watch;
+
+must_check struct exec_watch *exec_watch_create(void);
+void exec_watch_destroy(struct exec_watch *w);
+/* Whether the call is one of those that start a program. */
+bool exec_watch_knows(int nr);
+/* Looks at a call that waits at the listener, and reports it once it has been answered: what it sees before is gone afterwards. exec_watch_look() may be slow;
+ * beyond EXEC_LOOKS a second it only counts. */
+void exec_watch_look(struct exec_watch *w, int listener_fd, const struct seccomp_notif *q);
+void exec_watch_report(struct exec_watch *w, struct result *r);
+/* Reports how many were only counted. */
+void exec_watch_finish(struct exec_watch *w, struct result *r);
+
+#endif
