@@ -210,9 +210,11 @@ static bool read_body(struct front *f, struct exchange *ex)
 		say = wire_read(&ex->wire, f->scratch, n, &n);
 	}
 	if (say == TLS_READ || say == TLS_WRITE) {
-		if (ex->up_bytes)
-			ex->held = false;	/* it pauses */
-		return false;
+		bool pauses = ex->held && ex->up_bytes;
+
+		if (pauses)
+			ex->held = false;
+		return pauses;
 	}
 	if (say != TLS_DONE) {	/* it was never complete */
 		exchange_break(f, ex);

@@ -148,6 +148,18 @@ def certificates(t):
     return path
 
 
+def trusted_world(t, **options):
+    """A world whose certificates the host trusts."""
+    world = World(t, **options)
+    with open("/etc/ssl/certs/ca-certificates.crt") as store, open(os.path.join(world.certificates, "ca.pem")) as ca:
+        t.write(world.dir, {"bundle.pem": store.read() + ca.read()})
+    bundle = os.path.join(world.dir, "bundle.pem")
+    os.chmod(bundle, 0o644)
+    t.run("nsenter", "-t", str(world.home), "-m", "mount", "--bind", bundle, "/etc/ssl/certs/ca-certificates.crt", root=True,
+          check=True)
+    return world
+
+
 def policy(t, rules=None, **network):
     """Writes a policy outside of every workspace; returns its path."""
     path = os.path.join(t.fresh_dir("policy"), "ward.yaml")

@@ -3,19 +3,7 @@ import json
 import os
 import shutil
 
-from harness.world import World, denial, policy
-
-
-def trusted_world(t, **options):
-    """A world whose certificates the host trusts."""
-    world = World(t, **options)
-    bundle = os.path.join(world.dir, "bundle.pem")
-    t.write(world.dir, {"bundle.pem": open("/etc/ssl/certs/ca-certificates.crt").read() +
-                        open(os.path.join(world.certificates, "ca.pem")).read()})
-    os.chmod(bundle, 0o644)
-    t.run("nsenter", "-t", str(world.home), "-m", "mount", "--bind", bundle, "/etc/ssl/certs/ca-certificates.crt", root=True,
-          check=True)
-    return world
+from harness.world import World, denial, policy, trusted_world
 
 
 def inside(t, world, rules, *argv, files=None, timeout=60, **options):
