@@ -33,6 +33,19 @@ int config_read(int fd, struct rules **ret_rules, struct gate_config *ret_config
 	return 0;
 }
 
+int config_read_keys(const struct gate_config *config, char **ret, struct ward_err *e)
+{
+	off_t at = (off_t)(sizeof(*config) + config->rules_bytes + config->proxy_bytes);
+
+	*ret = NULL;
+	if (!config->keys_bytes)
+		return 0;
+	*ret = config->keys_bytes <= GATE_KEYS_MAX ? calloc(config->keys_bytes + 2, 1) : NULL;	/* ends with an empty one */
+	if (!*ret || pread(GATE_FD_CONFIG, *ret, config->keys_bytes, at) != (ssize_t)config->keys_bytes)
+		return ward_fail(e, EINVAL, "the gateway's configuration is incomplete");
+	return 0;
+}
+
 int config_read_proxy(struct upstream *ret, struct ward_err *e)
 {
 	struct gate_config config;

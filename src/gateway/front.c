@@ -324,6 +324,9 @@ static int prepare(struct front *f, struct ward_err *e)
 	int r = config_read(GATE_FD_CONFIG, &f->rules, &f->config, e);
 
 	(void)fcntl(GATE_FD_TRUST, F_SETFD, FD_CLOEXEC);	/* not for dial */
+	(void)fcntl(GATE_FD_KEYS, F_SETFD, FD_CLOEXEC);
+	if (r == 0)
+		r = config_read_keys(&f->config, &f->keys_hosts, e);
 	if (r == 0)
 		r = f->dial_fd = start_dial(e);
 	if (r >= 0 && getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))

@@ -86,6 +86,7 @@ struct front {
 	const struct inspect_ops *inspect;	/* NULL: this program has none */
 	struct inspector *inspector;
 	int epoll_fd, control_fd, dial_fd;
+	char *keys_hosts;		/* whose servers are behind GATE_FD_KEYS; NULL: nobody's */
 	struct rules *rules;
 	struct names *names;
 	struct gate_config config;

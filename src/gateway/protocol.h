@@ -20,16 +20,18 @@
 #include "lib/net.h"
 
 /* Descriptors that the programs are started with, beside 0-2 (/dev/null). */
-enum { GATE_FD_CONTROL = 3, GATE_FD_CONFIG, GATE_FD_HOSTS, GATE_FD_ORDERS, GATE_FD_TRUST, GATE_FDS_END };
+enum { GATE_FD_CONTROL = 3, GATE_FD_CONFIG, GATE_FD_HOSTS, GATE_FD_ORDERS, GATE_FD_TRUST, GATE_FD_KEYS, GATE_FDS_END };
 
 #define GATE_MAGIC 0x77677431
 #define GATE_MATCHES_MAX 64
+#define GATE_KEYS_MAX (128 * 1024)
 
 /* The configuration: this, then rules_bytes of encoded rules, then proxy_bytes (struct upstream, or nothing), which only dial
- * reads: the credentials are not front's business. */
+ * reads: the credentials are not front's business; then keys_bytes: the hosts (names, *.suffix, *) whose connections ward-keys makes of
+ * GATE_FD_KEYS, each ended by NUL. */
 struct gate_config {
 	uint32_t magic;
-	uint32_t rules_bytes, proxy_bytes;
+	uint32_t rules_bytes, proxy_bytes, keys_bytes;
 	uint32_t match_count;
 	uint32_t tell;			/* what passes is told, too (told.h): somebody keeps a journal */
 	struct net_match matches[GATE_MATCHES_MAX];	/* what the kernel brings; all else it has refused */

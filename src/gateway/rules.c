@@ -9,6 +9,7 @@
 
 #include "gateway/addr.h"
 #include "gateway/rules_index.h"
+#include "policy/policy_grant.h"
 #include "policy/policy_rule.h"
 #include "policy/units.h"
 
@@ -206,6 +207,15 @@ static int start_making(struct making *m, size_t n_items, size_t n_services, str
 	return m->items && m->services ? 0 : ward_fail(e, ENOMEM, "out of memory");
 }
 
+/* Where a grant may put a secret in, requests are looked into: on the port of HTTPS, and unless the rule says otherwise. */
+static bool gets_secret(const struct policy *p, const struct policy_rule *rule)
+{
+	for (unsigned i = 0; i < rule->n_ports && rule->mode == POLICY_RULE_BY_PORT; i++)
+		if (rule->ports[i] == 443)
+			return policy_grants_touch(p, rule->host);
+	return false;
+}
+
 static int gather(struct making *m, const struct policy *p, struct ward_err *e)
 {
 	int r = start_making(m, p->net_egress.len, p->net_host_services.len, e);
@@ -214,6 +224,8 @@ static int gather(struct making *m, const struct policy *p, struct ward_err *e)
 		struct policy_rule rule;
 
 		r = policy_rule_read(p->net_egress.items[i], &rule, e);
+		if (r == 0 && gets_secret(p, &rule))
+			rule.mode = POLICY_RULE_INSPECT;
 		if (r == 0)
 			r = add_rule(m, &rule, false, false, e);
 		if (r < 0)

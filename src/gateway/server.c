@@ -5,7 +5,11 @@
  */
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 
+#include "base/io.h"
+#include "creds/protocol.h"
 #include "gateway/inspect.h"
 
 #define IDLE_MAX 32
@@ -135,6 +139,40 @@ static void open_server(struct front *f, struct server *s)
 		enter_pool(f, s);
 }
 
+/* -- servers that a secret may go to */
+
+static bool is_for_keys(const struct front *f, const struct host *host)
+{
+	for (const char *at = f->keys_hosts; at && *at; at += strlen(at) + 1) {
+		size_t n = strlen(at);
+
+		if (strcmp(at, "*") == 0 || strcmp(at, host->name) == 0)
+			return true;
+		if (*at == '*' && host->len >= n && strcmp(host->name + host->len - (n - 1), at + 1) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* ward-keys gets the socket and ends TLS with the server; what is left here is a pipe to it, in the clear. */
+static bool hand_over(struct front *f, struct flow *w)
+{
+	struct keys_open open = { .magic = KEYS_OPEN_MAGIC, .port = w->want.port, .host_len = w->want.host.len };
+	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.u64 = (uint64_t)(uintptr_t)w | 1 };
+	int pair[2];
+	bool done;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0)
+		return false;
+	memcpy(open.host, w->want.host.name, w->want.host.len);
+	done = io_send_fds(GATE_FD_KEYS, &open, sizeof(open), (const int[]){ w->fds[SERVER], pair[1] }, 2) == 0;
+	close(pair[1]);
+	close(w->fds[SERVER]);	/* and epoll forgets it: nobody here has it any more */
+	w->fds[SERVER] = pair[0];
+	w->can_read[SERVER] = false;
+	return done && epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, pair[0], &event) == 0;
+}
+
 void server_dialled(struct front *f, struct flow *w)
 {
 	struct server *s = w->inspect;
@@ -142,6 +180,16 @@ void server_dialled(struct front *f, struct flow *w)
 	w->state = FLOW_INSPECT;
 	s->wire.fd = w->fds[SERVER];
 	s->alpn = TLS_ALPN_HTTP1;
+	if (s->tls && is_for_keys(f, &w->want.host)) {
+		if (!hand_over(f, w)) {
+			flow_close(f, w, true);
+			return;
+		}
+		s->wire.fd = w->fds[SERVER];
+		remember(inspector_of(f), s);
+		open_server(f, s);
+		return;
+	}
 	if (!s->tls) {
 		open_server(f, s);
 		return;

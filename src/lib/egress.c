@@ -24,6 +24,8 @@
 #include "base/io.h"
 #include "base/raw.h"
 #include "lib/egress_internal.h"
+#include "lib/secrets.h"
+#include "policy/policy_grant.h"
 
 #define BEGIN_MS 10000		/* and to begin, where that is waited for */
 #define END_MS 1000		/* what the gateway may take to say its totals */
@@ -57,12 +59,30 @@ static int open_program(bool look, struct ward_err *e)
 	return ward_remedy(e, "install ward with all its files (make install), or run without a network");
 }
 
+/* The hosts whose connections go through ward-keys; all that are inspected where every request is looked through for secrets. */
+static void write_keys(const struct plan *p, struct buf *out)
+{
+	if (!p->secrets)
+		return;
+	if (p->spec->policy.cred_scanning)
+		buf_add(out, "*", 2);
+	for (size_t i = 0; i < p->spec->policy.cred_grants.len; i++) {
+		struct ward_err ignored = { 0 };
+		auto_grant g = { 0 };
+
+		if (policy_grant_read(p->spec->policy.cred_grants.items[i], &g, &ignored) < 0)
+			continue;	/* plan_add_creds() has read it */
+		for (size_t k = 0; k < g.hosts.len; k++)
+			buf_add(out, g.hosts.items[k], strlen(g.hosts.items[k]) + 1);
+	}
+}
+
 int egress_write_config(const struct egress *g, struct ward_err *e)
 {
 	struct gate_config config = { .magic = GATE_MAGIC, .match_count = (uint32_t)g->bring.match_count };
 	const struct plan *p = g->plan;
 	auto_fd fd = memfd_create("ward-rules", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	auto_buf rules = { 0 };
+	auto_buf rules = { 0 }, keys = { 0 };
 	int r = rules_encode(g->rules, &rules);
 
 	_Static_assert(PLAN_NET_MATCHES_MAX == GATE_MATCHES_MAX, "the plan's matches fit the gateway's");
@@ -70,6 +90,8 @@ int egress_write_config(const struct egress *g, struct ward_err *e)
 		return ward_fail(e, r < 0 ? -r : errno, "cannot write the gateway's rules");
 	config.rules_bytes = (uint32_t)rules.len;
 	config.proxy_bytes = p->net.proxy ? sizeof(*p->net.proxy) : 0;
+	write_keys(p, &keys);
+	config.keys_bytes = (uint32_t)keys.len;
 	config.tell = p->spec->policy.audit_journal != JOURNAL_NONE;
 	memcpy(config.matches, g->bring.matches, sizeof(config.matches));
 	config.classes = g->bring.classes;
@@ -78,6 +100,8 @@ int egress_write_config(const struct egress *g, struct ward_err *e)
 		r = io_write_all(fd, rules.data, rules.len);
 	if (r == 0 && p->net.proxy)
 		r = io_write_all(fd, p->net.proxy, sizeof(*p->net.proxy));
+	if (r == 0)
+		r = keys.failed || keys.len > GATE_KEYS_MAX ? -ENOMEM : io_write_all(fd, keys.data, keys.len);
 	if (r < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		return ward_fail(e, EIO, "cannot write the gateway's rules");
 	return take_fd(&fd);
@@ -126,7 +150,9 @@ static int start_program(struct egress *g, int config_fd, const int child_fds[2]
 	auto_fd nothing = move_up(open("/dev/null", O_RDWR | O_CLOEXEC));
 	auto_fd hosts = move_up(open("/etc/hosts", O_RDONLY | O_CLOEXEC));
 	auto_fd trust = g->plan->certs ? move_up(certs_open_store(e)) : -1;
-	struct starting s = { .fds = { nothing, nothing, nothing, child_fds[0], config_fd, hosts, child_fds[1], trust }, .program_fd = g->program_fd,
+	auto_fd other_trust = g->plan->secrets && trust >= 0 ? certs_open_store(e) : -1;	/* each reads its own from the beginning */
+	auto_fd keys = other_trust >= 0 ? move_up(secrets_link(g->plan->secrets, other_trust)) : -1;
+	struct starting s = { .fds = { nothing, nothing, nothing, child_fds[0], config_fd, hosts, child_fds[1], trust, keys }, .program_fd = g->program_fd,
 			      .argv = argv, .envp = argv + 1 };
 	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK, .stack = stack, .stack_bytes = sizeof(stack),
 				     .main = child_main, .argument = &s };
@@ -136,6 +162,8 @@ static int start_program(struct egress *g, int config_fd, const int child_fds[2]
 		return ward_fail_errno(e, "cannot open /dev/null");
 	if (g->plan->certs && trust < 0)
 		return e->code ? -e->code : ward_fail_errno(e, "cannot open the host's trust store");
+	if (g->plan->secrets && g->plan->certs && keys < 0)
+		return ward_fail(e, EPIPE, "the secrets cannot be handed over: ward-secrets has ended");
 	pid = clone_start(&child);
 	if (pid < 0)
 		return ward_fail(e, (int)-pid, "cannot start the gateway: %s", strerror((int)-pid));

@@ -344,7 +344,8 @@ static void text_roots(const struct plan *p, struct buf *out)
 }
 
 static const char *const net_modes[] = { "none", "restricted", "open" };
-static const char *const rule_modes[] = { [RULE_SPLICE] = "TLS of that name", [RULE_HTTP] = "HTTP of that host", [RULE_TCP] = "anything" };
+static const char *const rule_modes[] = { [RULE_SPLICE] = "TLS of that name", [RULE_HTTP] = "HTTP of that host", [RULE_TCP] = "anything",
+					  [RULE_INSPECT] = "requests, in TLS that ends at the gateway", [RULE_PLAIN] = "requests" };
 
 static void text_network(const struct plan *p, struct buf *out)
 {

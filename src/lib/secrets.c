@@ -27,10 +27,6 @@ struct secrets {
 	pid_t pid;
 };
 
-/* Where the host's programs find whom they trust; the first that is there. */
-static const char *const trust_stores[] = { "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem",
-					    "/etc/ssl/ca-bundle.pem" };
-
 static int say(struct secrets *s, enum secrets_op op, int32_t code, uint64_t tag, const void *bytes, size_t n, const int *fds, size_t fd_count,
 	       struct ward_err *e)
 {
@@ -143,19 +139,14 @@ int secrets_start(const struct policy *p, const struct strv *seen, const struct 
 	return r < 0 ? ward_wrap(e, "credentials.grants") : 0;
 }
 
-int secrets_link(struct secrets *s)
+int secrets_link(struct secrets *s, int trust_fd)
 {
-	auto_fd trust = -1;
 	struct ward_err e = { 0 };
 	int pair[2], r;
 
-	if (!s || s->fd < 0)
+	if (s->fd < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return -1;
-	for (size_t i = 0; i < ARRAY_LEN(trust_stores) && trust < 0; i++)
-		trust = open(trust_stores[i], O_RDONLY | O_CLOEXEC);
-	if (trust < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -1;
-	r = say(s, SECRETS_KEYS, 0, 0, NULL, 0, (int[]){ pair[1], trust }, 2, &e);
+	r = say(s, SECRETS_KEYS, 0, 0, NULL, 0, (int[]){ pair[1], trust_fd }, 2, &e);
 	close(pair[1]);
 	if (r < 0) {
 		close(pair[0]);

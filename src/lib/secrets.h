@@ -14,8 +14,8 @@ struct secrets;
  * the host's paths that exist inside, words the environment and command there. */
 must_check int secrets_start(const struct policy *p, const struct strv *seen, const struct strv *words, struct secrets **ret, struct strv *shown,
 			     struct ward_err *e);
-/* The gateway is started: a link for its front to ward-keys, which is started with it. The caller's; -1: none. NULL is fine. */
-int secrets_link(struct secrets *s);
+/* The gateway is started: a link for its front to ward-keys, which is started with the trust store (borrowed). The caller's; -1: none. */
+int secrets_link(struct secrets *s, int trust_fd);
 /* What to poll; -1: nothing. NULL is fine. */
 int secrets_fd(const struct secrets *s);
 

@@ -223,3 +223,14 @@ def scene(s, rules=None, names=None, resolvers=1, **network):
     s.wrap = s.world.wrap(s.ws)
     s.options += ["-p", policy(s.t, rules, **network)]
     return s.world
+
+
+def trusted_world(t, **options):
+    """A world whose certificates the host trusts."""
+    world = World(t, **options)
+    bundle = os.path.join(world.dir, "bundle.pem")
+    t.write(world.dir, {"bundle.pem": open("/etc/ssl/certs/ca-certificates.crt").read() +
+                        open(os.path.join(world.certificates, "ca.pem")).read()})
+    os.chmod(bundle, 0o644)
+    t.run("nsenter", "-t", str(world.home), "-m", "mount", "--bind", bundle, "/etc/ssl/certs/ca-certificates.crt", root=True, check=True)
+    return world

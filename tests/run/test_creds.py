@@ -1,0 +1,257 @@
+"""Secrets that a sandbox uses and never holds: what the server gets, what is inside, what is refused."""
+import json
+import os
+
+from harness.world import serve, trusted_world
+
+SECRET = "sk-proj-ONLYxTHExSERVERxMAYxSEExTHISxVALUEx0123456789"
+PORT = 9443
+
+SERVER = r"""
+import base64, http.server, json, os, ssl, sys
+class Server(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def log_message(self, *_):
+        pass
+    def answer(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        with open(sys.argv[1] + "/seen", "a") as f:
+            f.write(json.dumps([self.command, self.headers["Host"], self.path, list(self.headers.items()), body.decode("latin-1")]) + "\n")
+        value = (self.headers.get("Authorization") or "none").encode()
+        text = json.dumps([list(self.headers.items()), base64.b64encode(b"x" + value).decode(), value.hex()]).encode()
+        self.send_response(302 if self.path == "/away" else 200)
+        if self.path == "/away":
+            self.send_header("Location", "https://other.test:9443/elsewhere")
+        self.send_header("X-Back", value.decode())
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for at in range(0, len(text), 11):
+            piece = text[at:at + 11]
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+        self.wfile.write(b"0\r\n\r\n")
+    do_GET = do_POST = answer
+server = http.server.ThreadingHTTPServer(("0.0.0.0", 9443), Server)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[2] + "/server.pem", sys.argv[2] + "/server.key")
+server.socket = context.wrap_socket(server.socket, server_side=True)
+server.serve_forever()
+"""
+
+# What a program inside does: requests, then it waits so that its memory can be looked at.
+AGENT = r"""
+import json, os, subprocess, sys, time, urllib.request, urllib.error
+kept = []       # whatever came back stays in memory
+def ask(url, headers={}, data=None):
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=30) as r:
+            kept.append((r.status, dict(r.headers), r.read()))
+    except urllib.error.HTTPError as error:
+        kept.append((error.code, dict(error.headers), error.read()))
+    except OSError as error:
+        kept.append((0, {}, repr(error).encode()))
+    print(json.dumps([kept[-1][0], kept[-1][2].decode("latin-1")]), flush=True)
+token = os.environ["API_KEY"]
+web, other = "https://web.test:9443", "https://other.test:9443"
+for line in json.load(open("requests.json")):
+    url, headers, data = [x.replace("TOKEN", token) if isinstance(x, str) else x for x in line]
+    ask(url, {k: v.replace("TOKEN", token) for k, v in headers.items()}, data.encode() if data is not None else None)
+json.dump([dict(os.environ), [[s, h, b.decode("latin-1")] for s, h, b in kept]], open("kept.json", "w"))
+if sys.argv[1:] == ["wait"]:
+    open("ready", "w").close()
+    while not os.path.exists("go"):
+        time.sleep(0.02)
+"""
+
+
+def start(t):
+    world = trusted_world(t)
+    t.write(world.dir, {"server.py": SERVER, "seen": ""})
+    serve(t, world, ["/usr/bin/python3", os.path.join(world.dir, "server.py"), world.dir, world.certificates], PORT)
+    return world
+
+
+def seen(t, world):
+    return [json.loads(line) for line in (t.read(os.path.join(world.dir, "seen")) or "").splitlines()]
+
+
+def policy(t, grants, **credentials):
+    path = os.path.join(t.fresh_dir("policy"), "ward.yaml")
+    rules = [{"host": name, "ports": [PORT], "mode": "inspect"} for name in ("web.test", "other.test")] + ["db.test:443"]
+    document = {"version": 1, "network": {"mode": "restricted", "egress_allowlist": rules},
+                "credentials": {"mode": "just_in_time", "grants": grants, **credentials}}
+    with open(path, "w") as f:
+        f.write(json.dumps(document))
+    return path
+
+
+def secret_file(t):
+    path = os.path.join(t.fresh_dir("secrets"), "key")
+    with open(path, "w") as f:
+        f.write(SECRET + "\n")
+    os.chmod(path, 0o600)
+    return path
+
+
+def has(pid, text):
+    """Whether the memory of a process has these bytes."""
+    try:
+        with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+            for line in maps:
+                area, rights = line.split()[:2]
+                first, last = (int(x, 16) for x in area.split("-"))
+                if "r" not in rights or "[v" in line:
+                    continue
+                try:
+                    memory.seek(first)
+                    if text in memory.read(last - first):
+                        return True
+                except OSError:
+                    pass
+    except OSError:
+        return None
+    return False
+
+
+def processes():
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            yield int(pid), open(f"/proc/{pid}/comm").read().strip(), int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            pass
+
+
+def below(root):
+    """Every process that descends from one, with its name."""
+    children = {}
+    for pid, name, parent in processes():
+        children.setdefault(parent, []).append((pid, name))
+    todo, found = [root], []
+    while todo:
+        for pid, name in children.get(todo.pop(), []):
+            found.append((pid, name))
+            todo.append(pid)
+    return found
+
+
+def test_never_inside(t):
+    """The server gets the secret; memory, environment, files, answers, report, journal and output have it nowhere."""
+    world = start(t)
+    ws = t.workspace({"agent.py": AGENT, "requests.json": json.dumps([
+        ["https://web.test:9443/v1/a", {"Authorization": "Bearer TOKEN"}, None], ["https://web.test:9443/v1/b", {}, "hello"],
+        ["https://web.test:9443/away", {"Authorization": "Bearer TOKEN"}, None]])})
+    path = policy(t, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY"}])
+    report = os.path.join(t.fresh_dir("report"), "report.json")
+    process = t.popen(t.ward_argv("run", "-p", path, "--report", report, "--", "/usr/bin/python3", "agent.py", "wait", wrap=world.wrap(ws)),
+                      cwd=ws, root=True)
+    t.wait_until(lambda: os.path.exists(os.path.join(ws, "ready")) or process.poll() is not None, 60, "the requests are not made")
+    t.check(process.poll() is None, f"ended: {process.stdout.read() if process.poll() is not None else ''} {process.stderr.read() if process.poll() is not None else ''}")
+    with t.root():
+        holders = {name: has(pid, SECRET.encode()) for pid, name in below(process.pid)}
+    t.equal({name for name, found in holders.items() if found}, {"ward-secrets", "ward-keys"}, f"who has it: {holders}")
+    t.check("python3" in holders and len(holders) >= 6, f"all were looked at: {holders}")
+    with open(os.path.join(ws, "go"), "w"):
+        pass
+    out, err = (text.decode() for text in process.communicate(timeout=60))
+    t.equal(process.returncode, 0, f"exit code: {err}")
+    answers = [json.loads(line) for line in out.splitlines()]
+    t.equal([a[0] for a in answers], [200, 200, 200], "status")
+    environment, kept = json.loads(t.read(os.path.join(ws, "kept.json")))
+    placeholder = environment["API_KEY"]
+    got = seen(t, world)
+    t.equal([(g[1], dict(g[3]).get("Authorization")) for g in got],
+            [("web.test:9443", f"Bearer {SECRET}")] * 3 + [("other.test:9443", f"Bearer {placeholder}")], "a redirect elsewhere has only the placeholder")
+    t.equal(got[1][4], "hello", "a body")
+    t.check(placeholder.startswith("sk-proj-WARD") and len(placeholder) == len(SECRET), f"the placeholder: {placeholder}")
+    everywhere = out + err + t.read(report) + json.dumps(kept) + json.dumps(environment)
+    for place in (ws, t.state_dir):
+        for directory, _, names in os.walk(place):
+            everywhere += "".join(t.read(os.path.join(directory, name)) or "" for name in names)
+    for form in (SECRET, SECRET.encode().hex(), "T05MWXhUSEV4U0VSVkVS", "9OTFl4VEhFeFNFUlZFUn", "ROTFl4VEhFeFNFUlZFUn"):
+        t.check(form not in everywhere, f"{form} is in what is left")
+    t.check("xxxxxxxxxxxxxxxx" in answers[0][1], f"what came back was taken out: {answers[0]}")
+
+
+def test_places_and_leaks(t):
+    """Only the grant's host, and only its header; elsewhere the placeholder stops the request, and the report says so."""
+    world = start(t)
+    lines = [["https://other.test:9443/x", {"Authorization": "Bearer TOKEN"}, None], ["https://web.test:9443/x?k=TOKEN", {}, None],
+             ["https://web.test:9443/x", {"X-Other": "TOKEN"}, None], ["https://web.test:9443/x", {}, '{"a": "TOKEN"}'],
+             ["https://web.test:9443/fine", {"Authorization": "Bearer mine"}, None], ["https://web.test:9443/once", {}, None],
+             ["https://other.test:9443/fine", {}, None]]
+    ws = t.workspace({"agent.py": AGENT, "requests.json": json.dumps(lines)})
+    path = policy(t, [{"name": "api", "source": "env:API_KEY", "hosts": ["web.test"], "max_uses": 1}], secret_scanning=True)
+    r = world.ward("run", "-p", path, "--env", "API_KEY", "--widen", "--", "/usr/bin/python3", "agent.py", cwd=ws, report=True, timeout=60,
+                   env={"API_KEY": SECRET})
+    t.equal(r.rc, 0, f"exit code: {r.err}")
+    answers = [json.loads(line) for line in r.out.splitlines()]
+    t.equal([a[0] for a in answers], [403, 403, 403, 403, 200, 403, 200], f"{answers}")
+    t.contains(answers[3][1], "where it does not belong", "the answer explains itself")
+    t.contains(answers[5][1], "max_uses", "the second use")
+    got = seen(t, world)
+    t.equal([(g[2], dict(g[3]).get("Authorization")) for g in got], [("/fine", f"Bearer {SECRET}"), ("/fine", None)], "what the servers got")
+    whats = [d["what"] for d in r.report["denials"]]
+    t.contains(whats, "placeholder of grant api to other.test", "the report")
+    t.contains(whats, "grant api for web.test", "the report")
+    t.check(SECRET not in json.dumps(r.report) + r.out + r.err, "nothing has the secret")
+    environment = json.loads(t.read(os.path.join(ws, "kept.json")))[0]
+    t.check(environment["API_KEY"] != SECRET, "a variable that is passed through is the placeholder")
+
+
+def test_refused_at_the_start(t):
+    """What cannot be fetched, or would be inside anyway, stops the run before anything starts; `ward plan` fetches nothing."""
+    ws = t.workspace({"key": "INSIDExTHExWORKSPACE\n", "bin/give": "#!/bin/sh\necho PLANTEDxSECRETxPLANTED\n"})
+    os.chmod(os.path.join(ws, "key"), 0o600)
+    os.chmod(os.path.join(ws, "bin/give"), 0o755)
+    one = {"name": "n", "hosts": ["web.test"]}
+    for grant, why in (({**one, "source": "env:NOT_SET"}, "NOT_SET is not set"), ({**one, "source": f"file:{ws}/key"}, "visible inside"),
+                       ({**one, "source": "cmd:give"}, "can see or change it"), ({**one, "source": "cmd:false"}, "exit status 1")):
+        r = t.ward("run", "-p", policy(t, [grant]), "--", "true", cwd=ws, env={"PATH": f"{ws}/bin:/usr/bin:/bin"})
+        t.equal(r.rc, 125, f"{grant}: {r.err}")
+        t.contains(r.err, why, f"{grant}")
+    r = t.ward("run", "-p", policy(t, [{**one, "source": "env:A_KEY"}]), "--env", "OTHER", "--widen", "--", "true", cwd=ws,
+               env={"A_KEY": SECRET, "OTHER": f"x {SECRET}"})
+    t.equal(r.rc, 125, "the secret under another name")
+    t.contains(r.err, "in the variable OTHER", "why")
+    t.check(SECRET not in r.err, "the error has no secret")
+    r = t.ward("plan", "-p", policy(t, [{**one, "source": "env:NOT_SET"}]), "--", "true", cwd=ws)
+    t.equal(r.rc, 0, f"a plan fetches nothing: {r.err}")
+    t.contains(r.out, " NOT_SET\n", "plan")
+    # a policy that lies in the workspace names the user's secrets only after ward trust
+    t.write(ws, {"ward.yaml": json.dumps({"network": {"mode": "none"}, "credentials": {"grants": [{**one, "source": "env:A_KEY"}]}})})
+    r = t.ward("run", "--", "true", cwd=ws, env={"A_KEY": SECRET})
+    t.equal(r.rc, 125, "a found policy with a grant")
+    t.contains(r.err, "ward trust", "remedy")
+
+
+def test_while_it_runs(t):
+    """ls counts uses, revoke ends them at once, grant gives another; no secret is in any command line or output."""
+    world = start(t)
+    ws = t.workspace({"agent.py": AGENT, "requests.json": json.dumps([["https://web.test:9443/a", {}, None]])})
+    path = policy(t, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY"}])
+    ward = lambda *args, **options: world.ward(*args, cwd=ws, timeout=60, **options)
+    box = ward("run", "-d", "-p", path, "--", "sleep", "1000").out.strip()
+    ask = lambda: json.loads(ward("exec", box, "/usr/bin/python3", os.path.join(ws, "agent.py")).out.splitlines()[0])
+    try:
+        t.equal(ask()[0], 200, "the grant is used")
+        row = json.loads(ward("secret", "ls", "--json", box).out)["grants"][0]
+        t.equal((row["name"], row["state"], row["uses"], row["max_uses"]), ("api", "live", 1, None), "ls")
+        t.contains(ward("secret", "ls", box).out, "header Authorization", "ls as text")
+        t.equal(ward("secret", "revoke", box, "api").rc, 0, "revoke")
+        answer = ask()
+        t.equal(answer[0], 403, "a revoked grant")
+        t.contains(answer[1], "revoked", "why")
+        t.equal(ward("secret", "revoke", box, "api").rc, 125, "twice")
+        late = "{name: late, source: 'env:LATE', hosts: [web.test], header: 'X-Late: {}', paths: ['/a']}"
+        r = ward("secret", "grant", box, late, env={"LATE": "LATExSECRETxLATExSECRET"})
+        t.equal(r.rc, 0, f"grant: {r.err}")
+        t.contains(r.out, "placeholder LATExWARD" if "LATExWARD" in r.out else "placeholder ", "a placeholder is printed")
+        t.check("LATExSECRETxLATE" not in r.out + r.err, "and no secret")
+        r = ward("secret", "grant", box, late.replace("web.test", "evil.test").replace("late,", "more,"), env={"LATE": "LATExSECRETxLATExSECRET"})
+        t.equal(r.rc, 125, "a host that no grant of the policy is for")
+        r = ward("secret", "grant", box, late.replace("name: late", "name: piped"), "--stdin", input="PIPEDxSECRETxPIPED\n")
+        t.equal(r.rc, 0, f"--stdin: {r.err}")
+        t.equal(len(json.loads(ward("secret", "ls", "--json", box).out)["grants"]), 3, "three of them")
+        t.equal(ward("secret", "ls").rc, 2, "usage")
+    finally:
+        ward("kill", box)
+        ward("rm", "-f", box)
