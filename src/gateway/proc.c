@@ -12,6 +12,7 @@
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>
@@ -30,27 +31,32 @@ struct row {
 	int argument;		/* -1: whatever they are */
 	unsigned values[VALUES_MAX];
 	unsigned value_count;
+	bool without;		/* values[0] are bits that it must not have */
 };
 
 #define COUNT(...) (sizeof((const unsigned[]){ __VA_ARGS__ }) / sizeof(unsigned))
 static const struct row rows[] = {
 #define PROC(...)
-#define CALL(procs, name) { procs, SYS_##name, -1, { 0 }, 0 },
-#define CALL_IF(procs, name, argument, ...) { procs, SYS_##name, argument, { __VA_ARGS__ }, COUNT(__VA_ARGS__) },
+#define CALL(procs, name) { procs, SYS_##name, -1, { 0 }, 0, false },
+#define CALL_IF(procs, name, argument, ...) { procs, SYS_##name, argument, { __VA_ARGS__ }, COUNT(__VA_ARGS__), false },
+#define CALL_NOT(procs, name, argument, bits) { procs, SYS_##name, argument, { bits }, 1, true },
 #include "procs.def"
 #undef PROC
 #undef CALL
 #undef CALL_IF
+#undef CALL_NOT
 };
 
 static const rlim_t open_files[] = {
 #define PROC(id, name, files, help) files,
 #define CALL(...)
 #define CALL_IF(...)
+#define CALL_NOT(...)
 #include "procs.def"
 #undef PROC
 #undef CALL
 #undef CALL_IF
+#undef CALL_NOT
 };
 
 /* -- the filter */
@@ -71,7 +77,11 @@ static size_t add_row(struct sock_filter *code, size_t n, const struct row *r)
 	code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)r->nr, 0,
 						 (uint8_t)(2 * r->value_count + 2));
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low);
-	for (unsigned i = 0; i < r->value_count; i++) {
+	if (r->without) {
+		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, r->values[0], 1, 0);
+		code[n++] = (struct sock_filter)ALLOW;
+	}
+	for (unsigned i = 0; !r->without && i < r->value_count; i++) {
 		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, r->values[i], 0, 1);
 		code[n++] = (struct sock_filter)ALLOW;
 	}

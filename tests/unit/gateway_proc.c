@@ -106,6 +106,33 @@ static long try_connect(void)
 	return connect(file_fd, (struct sockaddr *)&there, sizeof(there)) < 0 && errno == EPERM ? -1 : 0;
 }
 
+/* A listening socket that stops listening can be made to connect without connect(). */
+static long try_fast_open(void)
+{
+	struct sockaddr_in there = { .sin_family = AF_INET, .sin_port = htons(9), .sin_addr = { htonl(INADDR_LOOPBACK) } };
+
+	shutdown(file_fd, SHUT_RD);
+	return sendto(file_fd, "x", 1, MSG_FASTOPEN | MSG_NOSIGNAL, (struct sockaddr *)&there, sizeof(there)) < 0 && errno == EPERM ? -1 : 0;
+}
+
+static long try_fast_open_message(void)
+{
+	struct sockaddr_in there = { .sin_family = AF_INET, .sin_port = htons(9), .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct iovec iov = { .iov_base = &there, .iov_len = 1 };
+	struct msghdr m = { .msg_name = &there, .msg_namelen = sizeof(there), .msg_iov = &iov, .msg_iovlen = 1 };
+
+	shutdown(file_fd, SHUT_RD);
+	return sendmsg(file_fd, &m, MSG_FASTOPEN | MSG_NOSIGNAL) < 0 && errno == EPERM ? -1 : 0;
+}
+
+/* What front does all the time. */
+static long try_send(void)
+{
+	struct msghdr m = { 0 };
+
+	return (send(file_fd, "x", 1, MSG_NOSIGNAL | MSG_MORE) < 0 && errno == EPERM) || (sendmsg(file_fd, &m, MSG_NOSIGNAL) < 0 && errno == EPERM) ? -1 : 0;
+}
+
 static long try_trace(void)
 {
 	return ptrace(PTRACE_TRACEME, 0, 0, 0);
@@ -154,30 +181,43 @@ static const struct row {
 	const char *name;
 	long (*run)(void);
 	bool front, dial;	/* which may */
+	bool socket;		/* is tried on one */
 } rows[] = {
-	{ "open", try_open, false, false },
-	{ "stat", try_stat, false, false },
-	{ "openat2", try_open_proc, false, false },
-	{ "create", try_create, false, false },
-	{ "execve", try_exec, false, false },
-	{ "execveat", try_exec_fd, false, false },
-	{ "clone", try_fork, false, false },
-	{ "clone3", try_fork3, false, false },
-	{ "inet socket", try_inet, false, true },
-	{ "unix socket", try_unix, false, false },
-	{ "netlink socket", try_netlink, false, false },
-	{ "packet socket", try_packet, false, false },
-	{ "vsock socket", try_vsock, false, false },
-	{ "connect", try_connect, false, true },
-	{ "ptrace", try_trace, false, false },
-	{ "kill", try_kill, false, false },
-	{ "executable memory", try_code, false, false },
-	{ "limits", try_limits, false, false },
-	{ "dumpable", try_dumpable, false, false },
-	{ "io_uring", try_uring, false, false },
-	{ "memfd", try_memfd, false, false },
-	{ "pidfd", try_getfd, false, false },
+	{ "open", try_open, false, false, false },
+	{ "stat", try_stat, false, false, false },
+	{ "openat2", try_open_proc, false, false, false },
+	{ "create", try_create, false, false, false },
+	{ "execve", try_exec, false, false, false },
+	{ "execveat", try_exec_fd, false, false, false },
+	{ "clone", try_fork, false, false, false },
+	{ "clone3", try_fork3, false, false, false },
+	{ "inet socket", try_inet, false, true, false },
+	{ "unix socket", try_unix, false, false, false },
+	{ "netlink socket", try_netlink, false, false, false },
+	{ "packet socket", try_packet, false, false, false },
+	{ "vsock socket", try_vsock, false, false, false },
+	{ "connect", try_connect, false, true, true },
+	{ "connect by sending", try_fast_open, false, true, true },
+	{ "connect by a message", try_fast_open_message, false, true, true },
+	{ "send", try_send, true, true, true },
+	{ "ptrace", try_trace, false, false, false },
+	{ "kill", try_kill, false, false, false },
+	{ "executable memory", try_code, false, false, false },
+	{ "limits", try_limits, false, false, false },
+	{ "dumpable", try_dumpable, false, false, false },
+	{ "io_uring", try_uring, false, false, false },
+	{ "memfd", try_memfd, false, false, false },
+	{ "pidfd", try_getfd, false, false, false },
 };
+
+static int socket_for(const struct row *row)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (row->run == try_fast_open || row->run == try_fast_open_message)
+		assert_int_equal(listen(fd, 1), 0);
+	return fd;
+}
 
 /* 0: as the row says; 1: not; 2: could not be confined. */
 static int in_child(enum proc p, const struct row *row)
@@ -187,7 +227,7 @@ static int in_child(enum proc p, const struct row *row)
 	int status;
 	pid_t pid;
 
-	file_fd = row->run == try_connect ? socket(AF_INET, SOCK_STREAM, 0) : open("/bin/true", O_RDONLY);
+	file_fd = row->socket ? socket_for(row) : open("/bin/true", O_RDONLY);
 	pid = fork();
 	if (pid == 0) {
 		int result = proc_confine(p, &e) < 0 ? 2 : (row->run() >= 0) == may ? 0 : 1;
