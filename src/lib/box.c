@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 
 #include "base/io.h"
 #include "lib/detach.h"
@@ -180,7 +181,7 @@ static int start(struct box *b, struct ward_err *e)
 void box_begin(struct box_early *early, const struct engine *engine, struct timing *timing)
 {
 	*early = (struct box_early){ .engine = engine, .signal_fd = -1,
-		.run = { .pid_fd = -1, .control_fd = -1, .notify_fd = -1, .proc_fd = -1, .master_fd = -1, .slave_fd = -1,
+		.run = { .pid_fd = -1, .mounts_fd = -1, .control_fd = -1, .notify_fd = -1, .proc_fd = -1, .master_fd = -1, .slave_fd = -1,
 			 .layer_fd = -1, .timing = timing } };
 	timing->origin_ns = timing_now(timing);
 	block_signals(early);
@@ -191,6 +192,8 @@ void box_begin(struct box_early *early, const struct engine *engine, struct timi
 
 void box_abandon(struct box_early *early)
 {
+	while (early->run.mounts_pid > 0 && waitpid(early->run.mounts_pid, NULL, 0) < 0 && errno == EINTR)
+		;
 	if (early->engine && early->engine->finish)
 		early->engine->finish(&early->run);
 	plan_system_free(early->system);
@@ -264,6 +267,7 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 	if (b.detached && !b.detached->started)	/* nobody has its id */
 		r->refused = true;
 	box_finish(&b);
+	early->run = (struct running){ .mounts_pid = b.run.mounts_pid };	/* for box_abandon(), when all else is done */
 	timing_end(timing, "end, sweep, record", began);
 	timing_sort(timing);
 	r->duration_ms = io_now_ms() - b.started_ms;

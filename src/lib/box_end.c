@@ -173,7 +173,7 @@ void box_finish(struct box *b)
 		close(b->disk_fds[i]);
 	for (size_t i = 0; i < b->run.tmpfs_count; i++)
 		close(b->run.tmpfs_fds[i]);
-	close_all((int *[]){ &b->run.proc_fd, &b->run.notify_fd, &b->run.control_fd, &b->run.pid_fd,
+	close_all((int *[]){ &b->run.mounts_fd, &b->run.proc_fd, &b->run.notify_fd, &b->run.control_fd, &b->run.pid_fd,
 			     &b->signal_fd, NULL });
 	if (b->engine->finish)
 		b->engine->finish(&b->run);

@@ -81,6 +81,8 @@ bool box_on_control(struct box *b)
 	} else if (m.op == GUEST_READY) {
 		b->answered = true;
 	} else if (m.op == GUEST_EXITED) {
+		if (!b->exited && b->engine->exited && !b->detached && !b->review)
+			b->engine->exited(&b->run);
 		b->exited = true;
 		b->status = m.a;
 	} else if (m.op == GUEST_STOPPED) {

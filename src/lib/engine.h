@@ -27,6 +27,8 @@ struct running {
 	int layer_fd;		/* review: the mount that changes go to, -1: the engine opens layer_path; borrowed */
 	const char *layer_path;	/* borrowed; NULL: no review */
 	bool layer_copy;	/* it holds what is reviewed, too: the workspace itself is not mounted */
+	int mounts_fd;		/* holds the sandbox's mounts, -1: nobody does but the sandbox */
+	pid_t mounts_pid;	/* who takes them apart, to be waited for; 0: nobody */
 	sigset_t caller_mask;	/* blocked signals as the command shall have them */
 	struct timing *timing;	/* borrowed; NULL: nobody asks */
 	void *child;		/* memory that the child used before exec; freed with the rest */
@@ -53,6 +55,8 @@ struct engine {
 	int (*net_bring)(int rules_fd, const struct net_match *matches, size_t count, struct ward_err *e);
 	/* Kills every process of the sandbox, as often as asked. NULL: SIGKILL to pid_fd does it. */
 	void (*kill)(struct running *run);
+	/* The command has ended, says ward-init, and will be followed by it. NULL: nothing to do. */
+	void (*exited)(struct running *run);
 	/* Whether the dead sandbox failed before it could become ward-init, and why. NULL: cannot happen. */
 	bool (*last_words)(const struct running *run, struct ward_err *e);
 	/* Frees what the engine itself keeps in *run, when every process of the sandbox is dead. */

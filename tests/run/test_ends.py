@@ -3,7 +3,7 @@ import json
 import os
 import time
 
-from harness import needs, serial, timeout
+from harness import host, needs, serial, timeout
 
 
 def test_exit_code_is_the_commands(t):
@@ -31,6 +31,24 @@ def test_command_that_only_the_host_has(t):
     r = t.ward("run", "--", "mytool", cwd=t.workspace(), env=env)
     t.equal(r.rc, 127)
     t.contains(r.err, "--ro", "the remedy")
+
+
+ALONE = """
+import ctypes, os, subprocess, sys
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)	# whoever loses its parent becomes our child
+for _ in range(10):
+    subprocess.run(sys.argv[1:], check=True)
+    try:
+        print("left behind", os.waitpid(-1, os.WNOHANG))
+    except ChildProcessError:
+        print("alone")
+"""
+
+
+def test_nobody_is_left_behind(t):
+    """Whoever waited for ward has waited for every process of it: what takes the mounts apart beside it, too."""
+    r = t.run("python3", "-c", ALONE, host.WARD, "run", "-w", t.workspace(), "--", "/bin/true", check=True)
+    t.equal(r.out.split("\n")[:-1], ["alone"] * 10, "after each run")
 
 
 @serial

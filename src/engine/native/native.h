@@ -18,8 +18,6 @@ extern const struct engine engine_native;
 #define NATIVE_PTYS_MAX 256	/* of the host's 4096 */
 #define NATIVE_STAGES_MAX 32
 
-enum old_root { OLD_ROOT_OWN = 1, OLD_ROOT_HELPER };
-
 struct native_bytes {
 	const char *data;
 	size_t len;
@@ -86,7 +84,7 @@ struct native_child {
 	uint32_t net_go;		/* a futex: the supervisor has done its part, its processor is free */
 	bool net_taken;			/* somebody makes it */
 	bool net_own;			/* the child itself, in its own place */
-	uint32_t old_root;		/* a futex: the child is in the new root, and who takes the old one away */
+	uint32_t entered;		/* a futex: the child is in the new root, the old one can go */
 	long old_root_left;		/* by the helper, with this error */
 	int base_fd;
 	int proc_fd;			/* the sandbox's /proc, for the supervisor */
@@ -123,6 +121,11 @@ int native_child_main(void *child);
 void native_stage_times(const struct native_child *c, struct timing *t);
 /* "name", "help" pairs, NULL-terminated. */
 const char *const *native_stage_names(void);
+
+/* The sandbox's mounts outlive ward-init, if that can be had: what takes them apart is not what ends it. */
+void native_hold_mounts(struct running *run);
+/* The command has ended: somebody who waits for ward-init's end takes the mounts apart. */
+void native_exited(struct running *run);
 
 /* Launches the child: it builds what no policy changes and waits for the word. into is a cgroup's directory, -1: none. */
 must_check int native_launch(struct running *run, const struct plan_ids *ids, const char *base, int into,

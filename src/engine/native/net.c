@@ -7,8 +7,8 @@
  * helper shares memory and descriptors, leaves the new namespace behind as a descriptor, and is gone before anything of
  * the sandbox's runs. Both have the capabilities of the sandbox's own user namespace, which owns the new one.
  *
- * A helper that is done before the child enters the new root takes the old one away, too: the kernel lets whoever does
- * that wait for every processor.
+ * The helper takes the old root away, too, when the child has left it: the kernel lets whoever does that wait for every
+ * processor, and the child puts on its last layers meanwhile.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -81,23 +81,21 @@ static int help(void *argument)
 	wait_for(&c->net_go);
 	if (take_net(c))
 		make_net(c);
-	wait_for(&c->old_root);
+	wait_for(&c->entered);
 	/* the child has moved our root, too; what lies over it is the old one */
-	if (c->old_root == OLD_ROOT_HELPER)
-		c->old_root_left = raw_call(SYS_umount2, "/", MNT_DETACH);
+	c->old_root_left = raw_call(SYS_umount2, "/", MNT_DETACH);
 	return 0;
 }
 
 long native_leave_old_root(struct native_child *c)
 {
-	if (c->net_pid > 0 && __atomic_load_n(&c->net_done, __ATOMIC_ACQUIRE)) {
-		c->old_root_left = -ECHILD;	/* what a helper that is killed leaves behind */
-		native_net_go(c);
-		set(&c->old_root, OLD_ROOT_HELPER);
-		return 0;
-	}
-	set(&c->old_root, OLD_ROOT_OWN);
-	return raw_call(SYS_umount2, ".", MNT_DETACH);
+	if (c->net_pid <= 0)
+		return raw_call(SYS_umount2, "/", MNT_DETACH);
+	c->old_root_left = -ECHILD;	/* what a helper that is killed leaves behind */
+	if (c->net_own)
+		native_net_go(c);	/* there is nothing else for it to do */
+	set(&c->entered, 1);
+	return 0;
 }
 
 void native_net_meanwhile(struct native_child *c)
@@ -140,6 +138,8 @@ static void wait_for_net(struct native_child *c)
 		    raw_call(SYS_wait4, c->net_pid, 0, WNOHANG | __WALL, 0) != c->net_pid)
 			continue;
 		c->net_pid = 0;
+		if (c->old_root_left == -ECHILD)
+			c->old_root_left = raw_call(SYS_umount2, "/", MNT_DETACH);
 		if (__atomic_load_n(&c->net_done, __ATOMIC_ACQUIRE))
 			continue;	/* its last deed */
 		c->net_own = true;

@@ -172,6 +172,7 @@ static int native_release(const struct plan *p, struct running *run, struct resu
 	c->layers[LAYER_PID] = LAYER_IN_FORCE;
 	c->layers[LAYER_CGROUP] = run->cgroup ? LAYER_IN_FORCE : LAYER_ABSENT;
 	c->layers[LAYER_IDMAP] = p->ids.mode == IDS_MAPPED ? LAYER_IN_FORCE : LAYER_ABSENT;
+	native_hold_mounts(run);
 	native_stage_times(c, run->timing);
 	for (int i = 0; i < LAYERS; i++)
 		result_layer_note(r, (enum layer)i, c->layers[i], c->layer_notes[i]);
@@ -191,6 +192,7 @@ const struct engine engine_native = {
 	.release = native_release,
 	.remount = native_remount,
 	.net_bring = native_net_bring,
+	.exited = native_exited,
 	.last_words = native_last_words,
 	.finish = native_finish,
 	.stages = native_stage_names,

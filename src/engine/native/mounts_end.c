@@ -1,0 +1,75 @@
+/*
+ * The end of the sandbox's mounts, beside the end of the run. The kernel takes a mount namespace apart when the last who
+ * holds it lets go, and lets that one wait for every processor: ward-init's end would take several times as long, and the
+ * supervisor with the sweep and the records behind it. So, where processors are idle, the supervisor holds the
+ * namespace, and when the command has ended a process of its own lets go of it, as soon as ward-init is dead.
+ *
+ * That process shares the supervisor's memory, but has nothing else of it: every descriptor except two is closed, and it
+ * ends with the supervisor. It is waited for before ward itself ends, so whoever waited for ward finds no mount of the
+ * sandbox's that keeps a file system busy. Where the kernel has no such descriptors (before Linux 6.11), all is done in turn.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "base/clone.h"
+#include "base/raw.h"
+#include "engine/native/native.h"
+
+#define GET_MNT_NAMESPACE _IO(0xff, 3)	/* PIDFD_GET_MNT_NAMESPACE, which headers do not have yet */
+
+struct holder {
+	int pid_fd, ns_fd;
+};
+
+static void close_others(const struct holder *h)
+{
+	unsigned low = (unsigned)(h->pid_fd < h->ns_fd ? h->pid_fd : h->ns_fd);
+	unsigned high = (unsigned)(h->pid_fd < h->ns_fd ? h->ns_fd : h->pid_fd);
+
+	if (low > 0)
+		raw_call(SYS_close_range, 0, low - 1, 0);
+	if (high > low + 1)
+		raw_call(SYS_close_range, low + 1, high - 1, 0);
+	raw_call(SYS_close_range, high + 1, ~0U, 0);
+}
+
+static int hold(void *argument)
+{
+	const struct holder *h = argument;
+	struct pollfd dead = { .fd = h->pid_fd, .events = POLLIN };
+
+	raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	close_others(h);
+	while (raw_call(SYS_poll, &dead, 1, -1) == -EINTR)
+		;
+	return 0;	/* to leave is to let go */
+}
+
+void native_hold_mounts(struct running *run)
+{
+	const struct native_memory *m = run->child;
+	long fd = m->child.apart ? raw_call(SYS_ioctl, run->pid_fd, GET_MNT_NAMESPACE, 0) : -ENOSYS;
+
+	run->mounts_fd = fd < 0 ? -1 : (int)fd;
+}
+
+void native_exited(struct running *run)
+{
+	static char stack[1024] __attribute__((aligned(16)));
+	static struct holder h;
+	struct clone_child child = { .flags = CLONE_VM, .stack = stack, .stack_bytes = sizeof(stack), .main = hold, .argument = &h };
+	long pid;
+
+	if (run->mounts_fd < 0)
+		return;
+	h = (struct holder){ run->pid_fd, run->mounts_fd };
+	pid = clone_start(&child);
+	own_close_fd(&run->mounts_fd);
+	run->mounts_fd = -1;
+	run->mounts_pid = pid < 0 ? 0 : (pid_t)pid;
+}
