@@ -91,6 +91,9 @@ show("retry-early", record(talk(open_to("web.test", 8443), hello("web.test") + h
 show("plain", record(talk(open_to("web.test", 443), hello("web.test"))))
 show("ech", record(talk(open_to("web.test", 443), with_extension(hello("web.test"), 0xfe0d, bytes(100)))))
 show("other", record(talk(open_to("web.test", 443), with_extension(hello("web.test"), 0x3333, bytes(100)))))
+wide = hello("wxxeb.test").replace(b"wxxeb", b"\xef\xbd\x97eb")	# a wide w, which is one in other spellings of names
+show("wide", record(talk(open_to("web.test", 443), wide)))
+show("wide-host", talk(open_to("web.test", 80), b"GET / HTTP/1.1\r\nHost: \xef\xbd\x97eb.test\r\n\r\n"))
 connect = b"CONNECT web.test:443 HTTP/1.1\r\nHost: web.test:443\r\n\r\n"
 show("proxy-right", record(talk(open_to("127.0.0.1", 3128, connect), hello("web.test"))))
 show("proxy-evil", record(talk(open_to("127.0.0.1", 3128, connect), hello("evil.test"))))
@@ -98,7 +101,8 @@ show("proxy-ssh", record(talk(open_to("127.0.0.1", 3128, connect), b"SSH-2.0-x\r
 """)
     for name in ("retry-right", "retry-same", "plain", "other", "proxy-right"):
         t.check(got[name] in PASSED or (name == "retry-same" and got[name] == "alert"), f"{name}: {got[name]}")
-    for name in ("retry-evil", "retry-none", "ech", "proxy-evil", "proxy-ssh"):
+    t.check("200" not in got["wide-host"], f"a host that no server knows: {got['wide-host']}")
+    for name in ("retry-evil", "retry-none", "ech", "proxy-evil", "proxy-ssh", "wide"):
         t.check("Reset" in got[name] or got[name] == "end", f"{name}: {got[name]}")
     # the first of the two may have been answered before the second was looked at
     t.check(got["retry-early"] != "alert", f"retry-early: {got['retry-early']}")
