@@ -80,7 +80,7 @@ static void open_flow(struct front *f, struct flow *w)
 
 void flow_dialled(struct front *f, const struct dial_answer *said, int fd)
 {
-	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
+	struct epoll_event event = { .events = FLOW_EVENTS };
 	struct flow *w = (said->id & 0xffff) < f->flow_max ? f->flows[said->id & 0xffff] : NULL;
 	auto_fd server = fd;
 

@@ -4,6 +4,9 @@
 
 #include "gateway/front.h"
 
+/* What is waited for on both sides. */
+#define FLOW_EVENTS (EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET)
+
 /* flow_life.c */
 /* A flow over the client's socket (-1: it has none), which it takes; NULL: the socket is still the caller's. */
 struct flow *flow_new(struct front *f, int fd, enum flow_state state);

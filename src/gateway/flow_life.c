@@ -75,7 +75,7 @@ void flow_expire(struct front *f, uint64_t now)
 
 struct flow *flow_new(struct front *f, int fd, enum flow_state state)
 {
-	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
+	struct epoll_event event = { .events = FLOW_EVENTS };
 	struct flow *w;
 	uint32_t number;
 

@@ -188,6 +188,7 @@ static void on_flow(struct front *f, const struct epoll_event *event)
 		return;
 	if (event->events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
 		w->can_read[s] = true;
+	w->has_urgent[s] |= (event->events & EPOLLPRI) != 0;
 	if (event->events & EPOLLRDHUP)
 		w->has_ended[s] = true;
 	if (event->events & (EPOLLOUT | EPOLLHUP | EPOLLERR))

@@ -45,6 +45,7 @@ enum flow_wait { FLOW_WAIT_NONE, FLOW_WAIT_HEAD, FLOW_WAIT_HALF, FLOW_WAITS };
 struct flow {
 	int fds[SIDES];			/* -1: none yet */
 	bool can_read[SIDES], can_write[SIDES];
+	bool has_urgent[SIDES];		/* bytes outside of the stream have come: they cut reads short */
 	bool has_ended[SIDES];		/* its end has come, behind whatever is still to be read */
 	uint8_t state;			/* enum flow_state */
 	uint8_t greeted;		/* SOCKS: the greeting is done */

@@ -45,7 +45,7 @@ ssize_t pump_read(struct front *f, struct flow *w, enum side s, uint8_t *bytes, 
 	while (got < 0 && errno == EINTR);
 	if (got > 0) {
 		flow_moved(f, w, d, (size_t)got);
-		if ((size_t)got < n && !w->has_ended[s])
+		if ((size_t)got < n && !w->has_ended[s] && !w->has_urgent[s])
 			w->can_read[s] = false;	/* that was all: what comes from now on is an event */
 		return got;
 	}
