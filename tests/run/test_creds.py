@@ -99,7 +99,7 @@ def has(pid, text):
             for line in maps:
                 area, rights = line.split()[:2]
                 first, last = (int(x, 16) for x in area.split("-"))
-                if "r" not in rights or "[v" in line:
+                if "r" not in rights or "[v" in line or last - first > 1 << 28:      # a sanitizer's shadow is as large as that
                     continue
                 try:
                     memory.seek(first)
