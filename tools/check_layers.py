@@ -29,6 +29,7 @@ SHARED = {
     'guest/protocol.h': {'lib', 'engine'},  # what supervisor and ward-init say to each other
     'guest/image.h': {'lib', 'engine'},     # the bytes of ward-init, which ward carries
     'gateway/rules.h': {'lib'},             # pure: the plan compiles the rules that the gateway decides by
+    'gateway/classes.h': {'lib'},           # pure: the kernel's rules are made of the same classes
     'gateway/upstream.h': {'lib'},          # pure: the plan reads the proxy's URL
     'creds/protocol.h': {'lib', 'cli'},     # what supervisor and ward-secrets say to each other
     'gateway/told.h': {'lib'},              # the same, for what passed

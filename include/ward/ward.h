@@ -138,6 +138,18 @@ WARD_API int ward_log(struct ward_box *b, char **ret_text, size_t *ret_bytes, st
 /* What the box uses now, as one JSON object (an entry of `ward stats --json`). The caller frees
  * *ret_json with ward_free(). */
 WARD_API int ward_stats(struct ward_box *b, char **ret_json, struct ward_error *e);
+/* What the box may reach and what it does with that now, as one JSON object (that of `ward net show
+ * BOX --json`): mode, rules with their use, open connections, limits. The caller frees *ret_json with
+ * ward_free(). */
+WARD_API int ward_net_show(struct ward_box *b, char **ret_json, struct ward_error *e);
+/* Changes what the box may reach while it runs. rules: NULL-terminated, each as in
+ * network.egress_allowlist; all come into force together, or none. seconds: they end by themselves;
+ * 0: they stay. When it returns they are in force, and connections that they do not allow are
+ * closed. ward_net_deny() wins over every rule that allows. */
+WARD_API int ward_net_allow(struct ward_box *b, const char *const rules[], unsigned seconds,
+		struct ward_error *e);
+WARD_API int ward_net_deny(struct ward_box *b, const char *const rules[], unsigned seconds,
+		struct ward_error *e);
 /* Sends a signal to the box's own command. */
 WARD_API int ward_signal(struct ward_box *b, int signal_number, struct ward_error *e);
 /* The size of the command's terminal. */

@@ -37,6 +37,8 @@ struct ward_process {
 
 /* A new handle; NULL when out of memory. */
 must_check struct ward_box *box_new(const char *id, const char *name);
+/* Connects to the box; one that has ended is known to have. */
+must_check int box_reach(struct ward_box *b, struct client *ret_client, struct ward_err *e);
 /* Takes the descriptors that came with a started command: three pipes, or one terminal. */
 must_check int streams_take(struct api_streams *s, bool terminal, const int *fds, size_t count, struct ward_err *e);
 void streams_close(struct api_streams *s);

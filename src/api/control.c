@@ -15,7 +15,7 @@
 #define GONE_MS 5000
 
 /* Connects to the box; one that has ended is known to have. */
-static int reach(struct ward_box *b, struct client *ret_client, struct ward_err *e)
+int box_reach(struct ward_box *b, struct client *ret_client, struct ward_err *e)
 {
 	struct box_info info = { 0 };
 	bool ended;
@@ -33,7 +33,7 @@ static int ask(struct ward_box *b, enum control_op op, int32_t argument, struct 
 {
 	struct ward_err inner = { 0 };
 	struct client c = NO_CLIENT;
-	int r = reach(b, &c, &inner);
+	int r = box_reach(b, &c, &inner);
 
 	if (r == 0)
 		r = client_ask(&c, op, 0, argument, 0, &inner);
@@ -86,7 +86,7 @@ int ward_stats(struct ward_box *b, char **ret_json, struct ward_error *e)
 	struct client c = NO_CLIENT;
 	auto_buf out = { 0 };
 	struct json j = { .out = &out };
-	int r = reach(b, &c, &inner);
+	int r = box_reach(b, &c, &inner);
 
 	if (r == 0)
 		r = client_send(&c, CONTROL_STATS, 0, 0, 0, &inner);
@@ -196,7 +196,7 @@ int ward_exec(struct ward_box *b, const struct ward_command *c, struct ward_proc
 	int r = process_check(c, &inner);
 
 	if (r == 0)
-		r = reach(b, &client, &inner);
+		r = box_reach(b, &client, &inner);
 	if (r == 0)
 		r = process_start(&client, c, ret_process, &inner);
 	client_close(&client);

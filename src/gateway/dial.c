@@ -35,6 +35,8 @@
 #define DIAL_MS 30000
 #define NEXT_MS 250		/* until the next address is tried beside the last one */
 #define TRIES 3			/* at one time */
+#define FILES_MS 1000		/* after that the supervisor is asked whether the host's files have changed */
+#define FILES_WAIT_MS 200	/* and its answer waited for at most so long */
 
 enum { TAG_FRONT, TAG_LOOKUP, TAG_TRY, TAG_ORDERS };
 
@@ -53,6 +55,7 @@ struct attempt {
 	bool was_refused;
 	uint64_t next_at_ms, end_at_ms;
 	bool by_proxy;
+	bool looking;			/* its name is looked up when the supervisor has answered about the files */
 	bool inward, revoked;		/* revoked: the rules changed while its name was being looked up */
 	struct host target;		/* that front asked for */
 	struct upstream_talk *talk;	/* owned; on the one socket that is left */
@@ -67,6 +70,8 @@ struct dial {
 	struct attempt attempts[DIAL_MAX];
 	size_t busy;
 	uint32_t questions;
+	uint64_t files_at_ms;		/* what is known of the host's files is from then */
+	uint64_t files_until_ms;	/* the supervisor was asked, and is waited for until then; 0: not */
 	bool gone;			/* front is */
 	bool began;			/* something came from front */
 };
@@ -345,6 +350,35 @@ static bool is_sound(const struct want *w)
 	       (w->host.kind == HOST_ADDRESS && (w->host.ip.family == 4 || w->host.ip.family == 6));
 }
 
+static void look_up_now(struct dial *d, struct attempt *a)
+{
+	a->looking = false;
+	lookup_find(d->lookup, a->by_proxy ? &d->proxy.host : &a->target, a->question);
+}
+
+/* The host's table of names and its resolver may be others now: the supervisor looks, for we have no files. */
+static void look_up(struct dial *d, struct attempt *a)
+{
+	const struct dial_word word = { .kind = DIAL_LOOK };
+	uint64_t now = io_now_ms();
+
+	if (!d->files_until_ms && now - d->files_at_ms >= FILES_MS &&
+	    send(GATE_FD_ORDERS, &word, sizeof(word), MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+		d->files_until_ms = now + FILES_WAIT_MS;
+	a->looking = d->files_until_ms > 0;
+	if (!a->looking)
+		look_up_now(d, a);
+}
+
+static void files_are_known(struct dial *d)
+{
+	d->files_at_ms = io_now_ms();
+	d->files_until_ms = 0;
+	for (size_t i = 0; i < DIAL_MAX; i++)
+		if (d->attempts[i].used && d->attempts[i].looking)
+			look_up_now(d, &d->attempts[i]);
+}
+
 /* Through the proxy: a literal address is checked as any, a name is left to it. */
 static void begin_by_proxy(struct dial *d, struct attempt *a)
 {
@@ -360,7 +394,7 @@ static void begin_by_proxy(struct dial *d, struct attempt *a)
 	}
 	a->by_proxy = true;
 	if (d->proxy.host.kind == HOST_NAME)
-		lookup_find(d->lookup, &d->proxy.host, a->question);
+		look_up(d, a);
 	else
 		found(d, a->question, &d->proxy.host.ip, 1);
 }
@@ -412,7 +446,7 @@ static void begin(struct dial *d, const struct dial_request *request)
 	} else if (d->proxy.port && a->verdict.reach != REACH_SERVICE) {
 		begin_by_proxy(d, a);
 	} else if (a->verdict.reach == REACH_NAME) {
-		lookup_find(d->lookup, &request->want.host, a->question);
+		look_up(d, a);
 	} else {
 		found(d, a->question, &a->verdict.ip, 1);
 	}
@@ -514,19 +548,32 @@ static void take_rules(struct dial *d, int fd)
 		d->gone = true;
 }
 
+static void take_files(struct dial *d, uint32_t files, int *fds, size_t count)
+{
+	size_t next = 0;
+
+	if (files & 1U << DIAL_HOSTS && next < count)
+		lookup_hosts(d->lookup, take_fd(&fds[next++]));
+	if (files & 1U << DIAL_RESOLVER && next < count)
+		lookup_settings(d->lookup, fds[next]);
+	files_are_known(d);
+}
+
 static void on_orders(struct dial *d)
 {
 	struct dial_order order = { 0 };
 	size_t count = 0;
-	int fds[1];
-	ssize_t n = io_recv_fds(GATE_FD_ORDERS, &order, sizeof(order), fds, 1, &count);
+	int fds[DIAL_FILE_COUNT];
+	ssize_t n = io_recv_fds(GATE_FD_ORDERS, &order, sizeof(order), fds, DIAL_FILE_COUNT, &count);
 
 	if (n == (ssize_t)sizeof(order) && order.word == DIAL_RULES && count == 1)
 		take_rules(d, fds[0]);
+	else if (n == (ssize_t)sizeof(order) && order.word == DIAL_FILES)
+		take_files(d, order.files, fds, count);
 	else
 		d->gone = true;	/* the supervisor is */
-	if (count)
-		close(fds[0]);
+	for (size_t i = 0; i < count; i++)
+		own_close_fd(&fds[i]);
 }
 
 static void on_time(struct dial *d)
@@ -534,6 +581,8 @@ static void on_time(struct dial *d)
 	uint64_t now = io_now_ms();
 
 	lookup_tick(d->lookup);
+	if (d->files_until_ms && now >= d->files_until_ms)
+		files_are_known(d);	/* as far as they are */
 	for (size_t i = 0, left = d->busy; i < DIAL_MAX && left; i++) {
 		struct attempt *a = &d->attempts[i];
 
@@ -555,6 +604,8 @@ static int wait_ms(struct dial *d)
 
 	if (!d->busy)
 		return -1;
+	if (d->files_until_ms && d->files_until_ms < first)
+		first = d->files_until_ms;
 	for (size_t i = 0, left = d->busy; i < DIAL_MAX && left; i++) {
 		const struct attempt *a = &d->attempts[i];
 
@@ -601,6 +652,7 @@ int dial_main(void)
 	if (!d)
 		return 125;
 	d->front_fd = GATE_FD_CONTROL;
+	d->files_at_ms = io_now_ms();
 	inward_init(&d->inward);
 	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (config_read(GATE_FD_CONFIG, &d->rules, NULL, &e) < 0 || config_read_proxy(&d->proxy, &e) < 0)

@@ -22,6 +22,7 @@
 #define KNOWN 256		/* names that are kept */
 #define KEPT_MS_MAX 300000
 #define HOSTS_BYTES_MAX (1024 * 1024)
+#define SETTINGS_BYTES_MAX 16384
 
 struct known {
 	struct host name;
@@ -39,6 +40,8 @@ struct lookup {
 	struct buf hosts;
 	struct timespec hosts_time;	/* of the text above */
 	struct known *known[KNOWN];
+	struct question *again;		/* to be asked anew */
+	bool renewing;
 };
 
 /* A question on its way. */
@@ -46,6 +49,7 @@ struct question {
 	struct lookup *lookup;
 	uint32_t id;
 	struct host name;
+	struct question *next;		/* in the list of those to be asked anew */
 };
 
 static void socket_state(void *context, ares_socket_t fd, int readable, int writable)
@@ -88,13 +92,14 @@ int lookup_new(int epoll_fd, uint32_t tag, int hosts_fd, lookup_found found, voi
 	return 0;
 }
 
+static void forget(struct lookup *l);
+
 void lookup_free(struct lookup *l)
 {
 	if (!l)
 		return;
 	ares_destroy(l->channel);
-	for (size_t i = 0; i < KNOWN; i++)
-		free(l->known[i]);
+	forget(l);
 	buf_free(&l->hosts);
 	free(l);
 }
@@ -183,6 +188,11 @@ static void answered(void *context, int status, int timeouts, struct ares_addrin
 	int ttl = INT32_MAX;
 
 	(void)timeouts;
+	if (status == ARES_ECANCELLED && q->lookup->renewing) {
+		q->next = q->lookup->again;
+		q->lookup->again = q;
+		return;
+	}
 	for (struct ares_addrinfo_node *n = answer && status == ARES_SUCCESS ? answer->nodes : NULL;
 	     n && count < LOOKUP_IPS_MAX; n = n->ai_next) {
 		if (!take_address(n->ai_addr, &all[count]))
@@ -200,10 +210,16 @@ static void answered(void *context, int status, int timeouts, struct ares_addrin
 	free(q);
 }
 
-static void ask(struct lookup *l, const struct host *name, uint32_t id)
+static void send_question(struct question *q)
 {
 	const struct ares_addrinfo_hints hints = { .ai_family = AF_UNSPEC, .ai_flags = ARES_AI_NOSORT,
 						   .ai_socktype = SOCK_STREAM };
+
+	ares_getaddrinfo(q->lookup->channel, q->name.name, NULL, &hints, answered, q);
+}
+
+static void ask(struct lookup *l, const struct host *name, uint32_t id)
+{
 	struct question *q = malloc(sizeof(*q));
 
 	if (!q) {
@@ -211,7 +227,46 @@ static void ask(struct lookup *l, const struct host *name, uint32_t id)
 		return;
 	}
 	*q = (struct question){ .lookup = l, .id = id, .name = *name };
-	ares_getaddrinfo(l->channel, name->name, NULL, &hints, answered, q);
+	send_question(q);
+}
+
+/* -- the host's files have changed */
+
+static void forget(struct lookup *l)
+{
+	for (size_t i = 0; i < KNOWN; i++)
+		free(take_ptr(l->known[i]));
+}
+
+void lookup_hosts(struct lookup *l, int hosts_fd)
+{
+	own_close_fd(&l->hosts_fd);
+	l->hosts_fd = hosts_fd;
+	buf_free(&l->hosts);	/* read at the next question */
+	l->hosts = (struct buf){ 0 };
+}
+
+void lookup_settings(struct lookup *l, int resolver_fd)
+{
+	char text[SETTINGS_BYTES_MAX];
+	ssize_t n = pread(resolver_fd, text, sizeof(text), 0);
+	auto_buf servers = { 0 };
+
+	if (n < 0)
+		return;
+	settings_servers(text, (size_t)n, &servers);
+	l->renewing = true;
+	ares_cancel(l->channel);	/* servers are changed only while nothing is asked of them */
+	l->renewing = false;
+	if (!servers.failed)
+		(void)!ares_set_servers_csv(l->channel, buf_text(&servers));
+	forget(l);
+	while (l->again) {
+		struct question *q = l->again;
+
+		l->again = q->next;
+		send_question(q);
+	}
 }
 
 void lookup_find(struct lookup *l, const struct host *name, uint32_t id)

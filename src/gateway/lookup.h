@@ -17,6 +17,10 @@ typedef void (*lookup_found)(void *context, uint32_t id, const struct ip *ips, s
 must_check int lookup_new(int epoll_fd, uint32_t tag, int hosts_fd, lookup_found found, void *context,
 			  struct lookup **ret, struct ward_err *e);
 void lookup_free(struct lookup *l);
+/* The host's files have changed: another table of names (takes the descriptor), other name servers. Questions on their way are asked
+ * anew. */
+void lookup_hosts(struct lookup *l, int hosts_fd);
+void lookup_settings(struct lookup *l, int resolver_fd);
 void lookup_find(struct lookup *l, const struct host *name, uint32_t id);
 /* Something happened on its socket. */
 void lookup_ready(struct lookup *l, int fd, uint32_t epoll_events);

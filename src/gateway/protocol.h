@@ -107,13 +107,16 @@ struct gate_shown {
 	} rows;
 };
 
-enum dial_order_word { DIAL_RULES = 1 };	/* with the configuration, as for front */
+/* RULES: with the configuration, as for front. FILES: the answer to LOOK, with those of the host's files that have changed. */
+enum dial_order_word { DIAL_RULES = 1, DIAL_FILES };
+enum dial_file { DIAL_HOSTS, DIAL_RESOLVER, DIAL_FILE_COUNT };
 
 struct dial_order {
 	uint32_t word;
+	uint32_t files;			/* a bit for each enum dial_file; the descriptors come in that order */
 };
 
-enum dial_word_kind { DIAL_TAKEN = 1 };
+enum dial_word_kind { DIAL_TAKEN = 1, DIAL_LOOK };	/* LOOK: have the host's files changed? */
 
 struct dial_word {
 	uint32_t kind;

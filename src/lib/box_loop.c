@@ -304,6 +304,13 @@ static int next_timeout(const struct box *b, uint64_t now)
 	return first - now > 3600000 ? 3600000 : (int)(first - now);
 }
 
+static void on_orders(struct box *b, uint64_t now)
+{
+	egress_handle_orders(b->egress);
+	if (b->serve)
+		b->slim_at_ms = now + SLIM_AFTER_MS;	/* it was woken up */
+}
+
 enum { POLL_CONTROL, POLL_SIGNAL, POLL_PID, POLL_NOTIFY, POLL_GUARD, POLL_CGROUP, POLL_EGRESS, POLL_ORDERS, POLL_SECRETS, POLL_STDIO };
 
 void box_watch_once(struct box *b)
@@ -349,7 +356,7 @@ void box_watch_once(struct box *b)
 	if (polled[POLL_SECRETS].revents)
 		secrets_handle(b->plan->secrets, b->result, server ? serve_secret_answered : NULL, server);
 	if (polled[POLL_ORDERS].revents && egress_orders_fd(b->egress) >= 0)
-		egress_handle_orders(b->egress);
+		on_orders(b, now);
 	if (server && b->egress)
 		serve_net_look(server);
 	confine(b);

@@ -148,6 +148,7 @@ static int start_program(struct egress *g, int config_fd, const int child_fds[2]
 	static char *const argv[] = { (char *)(uintptr_t)"ward-gateway", NULL };
 	char stack[8192] __attribute__((aligned(16)));
 	auto_fd nothing = move_up(open("/dev/null", O_RDWR | O_CLOEXEC));
+	uint32_t changed;
 	auto_fd hosts = move_up(open("/etc/hosts", O_RDONLY | O_CLOEXEC));
 	auto_fd trust = g->plan->certs ? move_up(certs_open_store(e)) : -1;
 	auto_fd other_trust = g->plan->secrets && trust >= 0 ? certs_open_store(e) : -1;	/* each reads its own from the beginning */
@@ -160,6 +161,7 @@ static int start_program(struct egress *g, int config_fd, const int child_fds[2]
 
 	if (nothing < 0)
 		return ward_fail_errno(e, "cannot open /dev/null");
+	egress_look_at_files(g, &changed);
 	if (g->plan->certs && trust < 0)
 		return e->code ? -e->code : ward_fail_errno(e, "cannot open the host's trust store");
 	if (g->plan->secrets && g->plan->certs && keys < 0)

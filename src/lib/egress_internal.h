@@ -2,6 +2,8 @@
 #ifndef WARD_LIB_EGRESS_INTERNAL_H
 #define WARD_LIB_EGRESS_INTERNAL_H
 
+#include <sys/stat.h>
+
 #include "gateway/protocol.h"
 #include "lib/egress.h"
 
@@ -11,6 +13,14 @@
 struct egress_until {
 	uint32_t rule;
 	uint64_t at_ms;
+};
+
+/* What tells that a file is not the one it was. */
+struct egress_file {
+	dev_t device;
+	ino_t inode;
+	off_t bytes;
+	struct timespec changed;
 };
 
 struct egress {
@@ -36,6 +46,7 @@ struct egress {
 	uint32_t closed;		/* flows, by the last change */
 	struct egress_until until[EGRESS_TEMPORARY_MAX];
 	size_t until_count;
+	struct egress_file files[DIAL_FILE_COUNT];	/* as dial has them */
 	egress_shown shown;
 	void *shown_context;
 };
@@ -46,6 +57,8 @@ must_check int egress_write_config(const struct egress *g, struct ward_err *e);
 bool egress_on_told(const struct egress *g, const uint8_t *bytes, size_t n, struct result *r);
 void egress_report_denied(const struct egress *g, const struct want *w, const struct verdict *v, uint8_t protocol, const char *remedy, struct result *r);
 void egress_report_lost(struct result *r, uint64_t lost, const char *why);
+/* Notes the host's files as they are; *ret_changed has a bit for each that was another one before. */
+void egress_look_at_files(struct egress *g, uint32_t *ret_changed);
 /* Front has taken rules; dial has said something. */
 void egress_on_taken(struct egress *g, const struct gate_event *event);
 /* Ends the gateway for good, by force. */

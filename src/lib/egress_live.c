@@ -6,6 +6,7 @@
  * sandbox has no network. Several changes may be on their way: front is only ever given the last. Nothing here waits. Runs in the supervisor.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -232,6 +233,48 @@ int egress_change(struct egress *g, char *const *lines, size_t count, bool deny,
 
 /* -- what is answered */
 
+static const char *const files[DIAL_FILE_COUNT] = { [DIAL_HOSTS] = "/etc/hosts", [DIAL_RESOLVER] = "/etc/resolv.conf" };
+
+void egress_look_at_files(struct egress *g, uint32_t *ret_changed)
+{
+	*ret_changed = 0;
+	for (unsigned i = 0; i < DIAL_FILE_COUNT; i++) {
+		struct egress_file now = { 0 }, *then = &g->files[i];
+		struct stat st;
+
+		if (stat(files[i], &st) < 0)
+			continue;	/* being replaced: dial keeps what it has */
+		now = (struct egress_file){ st.st_dev, st.st_ino, st.st_size, st.st_mtim };
+		if (now.device == then->device && now.inode == then->inode && now.bytes == then->bytes &&
+		    now.changed.tv_sec == then->changed.tv_sec && now.changed.tv_nsec == then->changed.tv_nsec)
+			continue;
+		*then = now;
+		*ret_changed |= 1U << i;
+	}
+}
+
+/* dial asks before it looks up a name, at most once a second: it cannot open a file. */
+static void give_files(struct egress *g)
+{
+	struct dial_order order = { .word = DIAL_FILES };
+	uint32_t changed = 0;
+	int fds[DIAL_FILE_COUNT];
+	size_t count = 0;
+
+	egress_look_at_files(g, &changed);
+	for (unsigned i = 0; i < DIAL_FILE_COUNT; i++) {
+		int fd = changed & 1U << i ? open(files[i], O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+
+		if (fd < 0)
+			continue;
+		order.files |= 1U << i;
+		fds[count++] = fd;
+	}
+	(void)!io_send_fds(g->orders_fd, &order, sizeof(order), fds, count);	/* without an answer it goes on with what it has */
+	for (size_t i = 0; i < count; i++)
+		close(fds[i]);
+}
+
 void egress_handle_orders(struct egress *g)
 {
 	struct dial_word said;
@@ -245,6 +288,8 @@ void egress_handle_orders(struct egress *g)
 		g->orders_fd = -1;
 		return;
 	}
+	if (said.kind == DIAL_LOOK)
+		give_files(g);
 	if (said.kind == DIAL_TAKEN && said.generation == g->rules->generation && said.generation > g->asked && g->fd >= 0 &&
 	    give_front(g, &e) < 0)
 		egress_cut(g);

@@ -99,6 +99,22 @@ static void list_field_text(const struct schema_row *row, const struct strv *lis
 		list_text(list, row->type != TYPE_STRINGS && row->type != TYPE_ENUMS, out);
 }
 
+/* A URL without the password that it may have: what is shown ends up in logs. */
+static void shown_text(struct buf *out, const char *text)
+{
+	const char *rest = strstr(text, "://"), *at = rest ? strrchr(rest, '@') : NULL;
+	const char *colon = at ? memchr(rest + 3, ':', (size_t)(at - rest - 3)) : NULL;
+	auto_buf shown = { 0 };
+
+	if (!colon) {
+		scalar_text(out, text);
+		return;
+	}
+	buf_printf(&shown, "%.*s:***%s", (int)(colon - text), text, at);
+	scalar_text(out, buf_text(&shown));
+	out->failed |= shown.failed;
+}
+
 char *policy_text(const struct policy *p, enum policy_field field)
 {
 	const struct schema_row *row = schema_row(field);
@@ -110,7 +126,7 @@ char *policy_text(const struct policy *p, enum policy_field field)
 		const char *text = *(char *const *)member;
 
 		if (text)
-			scalar_text(&out, text);
+			shown_text(&out, text);
 		else
 			buf_puts(&out, "null");
 		break;

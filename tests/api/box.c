@@ -117,6 +117,8 @@ static void executes(void)
 	FINE(ward_stats(b, &json, &e));
 	CHECK(strstr(json, "\"memory_bytes\":") && strstr(json, ward_box_id(b)));
 	ward_free(json);
+	REFUSED(ward_net_show(b, &json, &e), EOPNOTSUPP, "has no network");
+	REFUSED(ward_net_allow(b, (const char *const[]){ "a.example", NULL }, 0, &e), EOPNOTSUPP, "has no network");
 	FINE(ward_list(&json, &e));
 	CHECK(strstr(json, "pool-1") && strstr(json, ward_box_id(b)));
 	ward_free(json);
@@ -331,6 +333,33 @@ static void orphan(void)
 	CHECK(e.code == ENOENT);
 }
 
+/* What a box may reach, seen and changed while it runs. */
+static void network(void)
+{
+	const char *const rules[] = { "api.example:8443", "*.cdn.example", NULL }, *const bad[] = { "a.example", "b..example", NULL };
+	const char *const none[] = { NULL };
+	struct ward_spec *s = ward_spec_new();
+	struct ward_error e = { 0 };
+	struct ward_box *b;
+	char *json;
+
+	FINE(ward_spec_workspace(s, workspace, &e));
+	FINE(ward_spec_add(s, "network.egress_allowlist", "example.com", &e));
+	FINE(ward_spec_set(s, "network.mode", "restricted", &e));
+	FINE(ward_start(s, 0, &b, &e));
+	FINE(ward_net_allow(b, rules, 0, &e));
+	FINE(ward_net_deny(b, (const char *const[]){ "example.com:443", NULL }, 3600, &e));
+	REFUSED(ward_net_allow(b, bad, 0, &e), EINVAL, "");
+	REFUSED(ward_net_allow(b, none, 0, &e), EINVAL, "no rule");
+	REFUSED(ward_net_deny(b, NULL, 0, &e), EINVAL, "no rule");
+	FINE(ward_net_show(b, &json, &e));
+	CHECK(strstr(json, "\"generation\":3,") && strstr(json, "api.example:8443") && strstr(json, "\"lasts_ms\":"));
+	CHECK(!strstr(json, "a.example\""));
+	ward_free(json);
+	ward_box_free(b);
+	ward_spec_free(s);
+}
+
 int main(int argc, char **argv)
 {
 	CHECK(argc == 2);
@@ -342,6 +371,7 @@ int main(int argc, char **argv)
 	terminals();
 	limited();
 	refuses();
+	network();
 	orphan();
 	return 0;
 }

@@ -7,7 +7,7 @@ import threading
 
 from harness import filters, timeout, users
 from harness.boxes import clean, look
-from harness.world import OTHER, TRY, World, attempts, policy
+from harness.world import DNS, OTHER, TRY, World, attempts, policy
 
 HOLD = r"""
 import os, socket, sys, time
@@ -44,11 +44,11 @@ def start(t, world, rules=None, **network):
     return r.out.strip(), ws
 
 
-def attempt(t, box, *lines):
+def attempt(t, box, *lines, slow=False):
     """What comes of each "host port" inside."""
     r = t.ward("exec", box, "/usr/bin/python3", "try.py", *lines, timeout=60)
     t.equal(r.rc, 0, f"exec ({r.err})")
-    t.check("slow:" not in r.out, f"an attempt took long: {r.out}")
+    t.check(slow or "slow:" not in r.out, f"an attempt took long: {r.out}")
     return [line.split(" -> ")[1] for line in r.out.splitlines() if " -> " in line]
 
 
@@ -272,7 +272,9 @@ WAITS = r"""
 import os, socket, time
 while not os.path.exists("go"):
     time.sleep(0.02)
-print(socket.create_connection(("db.test", 5432), 10).getpeername()[1], flush=True)
+s = socket.create_connection(("db.test", 5432), 10)
+s.sendall(b"x")
+print(s.recv(1), flush=True)
 """
 
 
@@ -291,7 +293,7 @@ def test_foreground(t):
     t.check(t.ward("stop", run["id"]).rc == 125, "other verbs know detached sandboxes only")
     t.write(ws, {"go": ""})
     out, err = process.communicate(timeout=30)
-    t.equal((out, process.returncode), (b"5432\n", 0), f"the command ({err})")
+    t.equal((out, process.returncode), (b"b'x'\n", 0), f"the command ({err})")
     report = json.loads(t.read(ws, "report.json"))
     t.equal((report["network"]["connections"], report["network"]["generation"]), (1, 2), "in the report")
     t.contains(net(t, "show").out, "no sandbox with a network runs", "afterwards")
@@ -375,3 +377,34 @@ def test_cached_address(t):
     net(t, "deny", box, "db.test:5432")
     t.check(attempt(t, box, f"{first} 5432")[0] in ("ECONNREFUSED", "ECONNRESET"), "denied by its old address")
     t.equal(attempt(t, box, "db.test 5432"), ["ECONNREFUSED"], "and by name")
+
+
+@timeout(60)
+def test_host_files(t):
+    """A resolver or a table of names that the host replaces counts for the next connection."""
+    world = World(t, {"later.test": [OTHER]})
+    box, ws = start(t, world, ["db.test:5432", "later.test:5432", "fresh.test:5432"])
+    t.equal(attempt(t, box, "db.test 5432", "fresh.test 5432"), ["got hello", "ECONNRESET"], "before")
+
+    def replace(name, text):
+        t.write(world.dir, {name + ".new": text})
+        path = os.path.join(world.dir, name + ".new")
+        os.chmod(path, 0o644)
+        t.run("nsenter", "-t", str(world.home), "-m", "mount", "--bind", path, f"/etc/{name}", root=True, check=True)
+    replace("hosts", f"127.0.0.1 localhost\n{OTHER} fresh.test\n")
+    t.wait_until(lambda: attempt(t, box, "fresh.test 5432") == ["got hello"], 10, "the new table of names does not count")
+    replace("resolv.conf", "# nobody is there\nnameserver 127.0.0.1\n")
+    t.wait_until(lambda: attempt(t, box, "later.test 5432", slow=True) == ["ECONNRESET"], 20, "the new resolver does not count")
+    replace("resolv.conf", f"nameserver {DNS}\n")
+    t.wait_until(lambda: attempt(t, box, "later.test 5432") == ["got hello"], 10, "the next resolver does not count")
+
+
+def test_proxy_password(t):
+    """The password of an upstream proxy is in nothing that ward prints."""
+    ws = t.workspace({"ward.yaml": "version: 1\nnetwork:\n  upstream_proxy: http://agent:UNMISTAKABLEPASSWORD@proxy.test:3128\n"})
+    for words in (("check",), ("check", "--json"), ("run", "true"), ("plan", "true"), ("trust",), ("trust", "--json"), ("plan", "--json", "true"),
+                  ("plan", "true"), ("run", "-v", "--set", "network.upstream_proxy=http://agent:UNMISTAKABLEPASSWORD@other.test", "true"),
+                  ("run", "--json", "true")):
+        r = t.ward(*words, cwd=ws)
+        t.check("UNMISTAKABLEPASSWORD" not in r.out + r.err, f"ward {words} prints the password")
+    t.contains(t.ward("check", cwd=ws).out, "http://agent:***@proxy.test:3128", "the rest is shown")

@@ -103,9 +103,31 @@ static void test_logged(void **state)
 	assert_false(packet_logged(&at, &n, &packet, &len));
 }
 
+static void test_settings(void **state)
+{
+	static const struct {
+		const char *text, *servers;
+	} cases[] = {
+		{ "nameserver 192.0.2.1\n", "192.0.2.1" },
+		{ "# c\nsearch a b\nnameserver\t2001:db8::1 # x\nnameserver 192.0.2.1", "2001:db8::1,192.0.2.1" },
+		{ "nameserver 1.1.1.1\nnameserver 1.1.1.2\nnameserver 1.1.1.3\nnameserver 1.1.1.4\n", "1.1.1.1,1.1.1.2,1.1.1.3" },
+		{ "", "127.0.0.1" },
+		{ "nameserver\nnameserver \nnameservers 1.1.1.1\nnameserver fe80::1%eth0\nnameserver dns.example\n", "127.0.0.1" },
+		{ "nameserver 1.1.1.1,evil\noptions x", "127.0.0.1" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		auto_buf out = { 0 };
+
+		settings_servers(cases[i].text, strlen(cases[i].text), &out);
+		assert_string_equal(buf_text(&out), cases[i].servers);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_hosts), cmocka_unit_test(test_packet),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_settings), cmocka_unit_test(test_hosts), cmocka_unit_test(test_packet),
 					    cmocka_unit_test(test_logged) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
