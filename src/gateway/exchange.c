@@ -4,6 +4,7 @@
  *
  *   GREET -> HEAD -> RELAY -> HEAD ...       one request after the other
  *                    RELAY -> TUNNEL         a websocket, where the rule has that
+ *   GREET -> H2                              HTTP/2 from here on: h2.c
  *            HEAD -> REPLY -> HEAD           refused; DRAIN where the rest of the request is of no interest
  *
  * Each direction holds at most what one read gave: nothing more is read before it is written. Runs in front.
@@ -15,6 +16,7 @@
 
 #include "base/io.h"
 #include "base/json.h"
+#include "gateway/h2.h"
 #include "gateway/inspect.h"
 #include "gateway/socks.h"
 
@@ -110,6 +112,15 @@ static void refuse_greeting(struct front *f, struct exchange *ex)
 	flow_close(f, w, wrong != HELLO_FINE);
 }
 
+static void begin_h2(struct front *f, struct exchange *ex)
+{
+	ex->h2 = h2_new(f, ex);
+	ex->state = EXCHANGE_H2;
+	flow_untime(f, ex->flow);
+	if (!ex->h2 || (!ex->server && !server_get(f, ex, true, TLS_ALPN_HTTP2)))
+		flow_close(f, ex->flow, true);
+}
+
 static bool greet(struct front *f, struct exchange *ex)
 {
 	struct flow *w = ex->flow;
@@ -135,6 +146,8 @@ static bool greet(struct front *f, struct exchange *ex)
 	ex->state = EXCHANGE_HEAD;
 	ex->lost = 0;
 	flow_time_out(f, w, FLOW_WAIT_HEAD);
+	if (tls_down_alpn(ex->wire.down) == TLS_ALPN_HTTP2)
+		begin_h2(f, ex);
 	return true;
 }
 
@@ -159,11 +172,12 @@ static const struct {
 	{ REASON_ALLOWED, 403, "Forbidden" },	/* the rest */
 };
 
-static void write_refusal(struct front *f, const struct exchange *ex, enum verdict_reason reason, struct buf *out)
+/* The body of a refusal; returns its row of answers[]. */
+static size_t write_body(struct front *f, const struct exchange *ex, enum verdict_reason reason, struct buf *out)
 {
 	const struct flow *w = ex->flow;
-	auto_buf body = { 0 }, rule = { 0 }, remedy = { 0 };
-	struct json j = { .out = &body };
+	auto_buf rule = { 0 }, remedy = { 0 };
+	struct json j = { .out = out };
 	size_t i = 0;
 
 	rules_text(f->rules, w->verdict.rule, &rule);
@@ -177,48 +191,61 @@ static void write_refusal(struct front *f, const struct exchange *ex, enum verdi
 	if (remedy.len)
 		json_string(&j, "remedy", buf_text(&remedy));
 	json_end_object(&j);
-	buf_puts(&body, "\n");
+	buf_puts(out, "\n");
+	out->failed |= rule.failed || remedy.failed;
 	while (answers[i].reason != reason && answers[i].reason != REASON_ALLOWED)
 		i++;
-	buf_printf(out, "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nX-Ward: refused\r\nContent-Length: %zu\r\n%s\r\n",
-		   answers[i].status, answers[i].phrase, body.len, ex->close ? "Connection: close\r\n" : "");
-	if (!ex->is_head)
-		buf_add(out, body.data, body.len);
-	out->failed |= body.failed || rule.failed || remedy.failed;
+	return i;
+}
+
+/* Tells it, and writes what the program is told. */
+static size_t say_refused(struct front *f, struct exchange *ex, enum verdict_reason reason, struct buf *body)
+{
+	struct flow *w = ex->flow;
+	struct verdict before = w->verdict;
+	size_t row;
+
+	verdict_refuse(&w->verdict, reason);
+	if (reason != REASON_UPSTREAM_TLS && reason != REASON_UNREACHABLE && reason != REASON_UNRESOLVED)	/* told already */
+		front_refused(f, &w->want, &w->verdict, ex->what);
+	row = write_body(f, ex, reason, body);
+	w->verdict = before;
+	return row;
+}
+
+unsigned exchange_say_refused(struct front *f, struct exchange *ex, enum verdict_reason reason, struct buf *body)
+{
+	return answers[say_refused(f, ex, reason, body)].status;
 }
 
 void exchange_refuse(struct front *f, struct exchange *ex, enum verdict_reason reason)
 {
-	struct flow *w = ex->flow;
-	struct verdict before = w->verdict;
-	auto_buf out = { 0 };
+	auto_buf body = { 0 }, head = { 0 };
+	size_t row = say_refused(f, ex, reason, &body);
 
 	if (ex->answered) {	/* the response has begun: all that is left is to break it off */
-		verdict_refuse(&w->verdict, reason);
-		front_refused(f, &w->want, &w->verdict, ex->what);
 		exchange_break(f, ex);
 		return;
 	}
-	verdict_refuse(&w->verdict, reason);
-	if (reason != REASON_UPSTREAM_TLS && reason != REASON_UNREACHABLE && reason != REASON_UNRESOLVED)	/* told already */
-		front_refused(f, &w->want, &w->verdict, ex->what);
 	/* what may follow a request that nobody understood is not understood either */
 	if (reason == REASON_HTTP_BAD || reason == REASON_NOT_HTTP || reason == REASON_HTTP_LARGE || ex->up_body.state != BODY_NONE)
 		ex->close = true;
-	write_refusal(f, ex, reason, &out);
-	w->verdict = before;
+	buf_printf(&head, "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nX-Ward: refused\r\nContent-Length: %zu\r\n%s\r\n",
+		   answers[row].status, answers[row].phrase, body.len, ex->close ? "Connection: close\r\n" : "");
 	server_put(f, ex, ex->server && ex->held);
 	queue_free(&ex->up);
-	queue_add(&ex->down, out.data, out.len);
-	if (out.failed || ex->down.failed) {
+	queue_add(&ex->down, head.data, head.len);
+	if (!ex->is_head)
+		queue_add(&ex->down, body.data, body.len);
+	if (head.failed || body.failed || ex->down.failed) {
 		exchange_break(f, ex);
 		return;
 	}
 	ex->why[0] = '\0';
 	ex->lost = 0;
 	ex->state = EXCHANGE_REPLY;
-	flow_time_out(f, w, FLOW_WAIT_HEAD);
-	flow_mark_ready(f, w);
+	flow_time_out(f, ex->flow, FLOW_WAIT_HEAD);
+	flow_mark_ready(f, ex->flow);
 }
 
 void exchange_break(struct front *f, struct exchange *ex)
@@ -367,6 +394,8 @@ bool exchange_run(struct front *f, struct flow *w)
 		return run_reply(f, ex);
 	case EXCHANGE_DRAIN:
 		return run_drain(f, ex);
+	case EXCHANGE_H2:
+		return h2_run(ex->h2);
 	}
 	return false;
 }
@@ -375,6 +404,7 @@ void exchange_closed(struct front *f, struct flow *w)
 {
 	struct exchange *ex = w->inspect;
 
+	h2_free(ex->h2);
 	server_put(f, ex, ex->state == EXCHANGE_HEAD || ex->state == EXCHANGE_GREET);
 	wire_free(&ex->wire);
 	queue_free(&ex->in);

@@ -17,16 +17,15 @@ static const uint8_t wrong_reasons[] = {
 	[HTTP_LARGE] = REASON_HTTP_LARGE, [HTTP_OTHER_HOST] = REASON_WRONG_HOST, [HTTP_TUNNEL] = REASON_HTTP_TUNNEL,
 };
 
-/* For events and refusals: printable, and cut where it is long. */
-static void describe(struct exchange *ex, const struct http_request *r, struct http_text path)
+void exchange_describe(char *out, size_t size, const struct http_request *r, struct http_text path)
 {
 	size_t at = 0;
 	const struct http_text parts[] = { r->method, { " ", 1 }, path };
 
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-		for (size_t k = 0; k < parts[i].n && at + 1 < sizeof(ex->what); k++)
-			ex->what[at++] = (char)(parts[i].s[k] < ' ' || parts[i].s[k] > '~' ? '?' : parts[i].s[k]);
-	ex->what[at] = '\0';
+		for (size_t k = 0; k < parts[i].n && at + 1 < size; k++)
+			out[at++] = (char)(parts[i].s[k] < ' ' || parts[i].s[k] > '~' ? '?' : parts[i].s[k]);
+	out[at] = '\0';
 }
 
 static bool has_word(struct http_text list, const char *word)
@@ -39,28 +38,35 @@ static bool has_word(struct http_text list, const char *word)
 	return false;
 }
 
+enum verdict_reason exchange_judge(struct front *f, struct exchange *ex, const struct http_request *r, struct http_verdict *ret)
+{
+	struct flow *w = ex->flow;
+	struct verdict now;
+
+	/* the rules may have changed since the connection was made */
+	decide_name(f->rules, &w->want, &now);
+	if (!now.allow || now.mode != w->verdict.mode)
+		return now.allow ? REASON_CHANGED : (enum verdict_reason)now.reason;
+	http_decide(f->rules, now.rule, w->want.port, r, &inspector_of(f)->path, ret);
+	w->verdict.rule = ret->rule;
+	exchange_describe(ex->what, sizeof(ex->what), r, ret->path);
+	return (enum verdict_reason)ret->reason;
+}
+
 /* What may be forwarded, or the reason why not. */
 static enum verdict_reason judge(struct front *f, struct exchange *ex, const struct http_head *head, struct http_verdict *ret)
 {
 	struct inspector *i = inspector_of(f);
 	struct flow *w = ex->flow;
-	struct verdict now;
 
 	if (head->connect)
 		return REASON_HTTP_TUNNEL;
 	if (!http_request_read((const uint8_t *)ex->in.data + ex->in.at, head, &i->request))
 		return REASON_HTTP_BAD;
-	describe(ex, &i->request, i->request.path);
+	exchange_describe(ex->what, sizeof(ex->what), &i->request, i->request.path);
 	if (!host_equal(&head->host, &w->want.host) || (head->port && head->port != w->want.port))
 		return REASON_WRONG_HOST;
-	/* the rules may have changed since the connection was made */
-	decide_name(f->rules, &w->want, &now);
-	if (!now.allow || now.mode != w->verdict.mode)
-		return now.allow ? REASON_CHANGED : (enum verdict_reason)now.reason;
-	http_decide(f->rules, now.rule, w->want.port, &i->request, &i->path, ret);
-	w->verdict.rule = ret->rule;
-	describe(ex, &i->request, ret->path);
-	return (enum verdict_reason)ret->reason;
+	return exchange_judge(f, ex, &i->request, ret);
 }
 
 /* What is kept of the request while it is under way. */

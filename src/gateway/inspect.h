@@ -8,6 +8,7 @@
  *   exchange.c        one connection of a program: its states, refusals, the end
  *   exchange_up.c     requests: read, decided about, written anew
  *   exchange_down.c   responses
+ *   h2.c, h2_stream.c the same for HTTP/2
  */
 #ifndef WARD_GATEWAY_INSPECT_H
 #define WARD_GATEWAY_INSPECT_H
@@ -57,7 +58,8 @@ enum exchange_state {
 	EXCHANGE_RELAY,		/* request and response are under way */
 	EXCHANGE_TUNNEL,	/* a websocket */
 	EXCHANGE_REPLY,		/* an answer of our own is under way */
-	EXCHANGE_DRAIN		/* nothing more is said; what still comes is thrown away */
+	EXCHANGE_DRAIN,		/* nothing more is said; what still comes is thrown away */
+	EXCHANGE_H2		/* HTTP/2 */
 };
 
 struct exchange {
@@ -84,6 +86,7 @@ struct exchange {
 	char what[160];			/* "POST /v1/files", for events */
 	uint8_t lost;			/* enum verdict_reason: why there is no server */
 	char why[200];			/* and in words */
+	struct h2 *h2;			/* owned; NULL: HTTP/1 */
 };
 
 static inline struct inspector *inspector_of(const struct front *f)
@@ -108,6 +111,8 @@ bool exchange_run(struct front *f, struct flow *w);
 void exchange_closed(struct front *f, struct flow *w);
 /* Answers instead of the server, tells it, and goes on or ends. */
 void exchange_refuse(struct front *f, struct exchange *ex, enum verdict_reason reason);
+/* Tells a refusal and appends the body that says so; returns the status. */
+unsigned exchange_say_refused(struct front *f, struct exchange *ex, enum verdict_reason reason, struct buf *body);
 /* Behind a response: the next request, or the end. */
 void exchange_next(struct front *f, struct exchange *ex);
 /* Breaks the connection: the program sees that something is missing. */
@@ -117,6 +122,11 @@ must_check size_t exchange_may(struct front *f, struct exchange *ex, enum direct
 void exchange_moved(struct front *f, struct exchange *ex, enum direction d, size_t n);
 
 /* exchange_up.c */
+/* What the rules in force say about a request for this host. */
+must_check enum verdict_reason exchange_judge(struct front *f, struct exchange *ex, const struct http_request *r,
+					      struct http_verdict *ret);
+/* "POST /v1/files": printable, and cut where it is long. */
+void exchange_describe(char *out, size_t size, const struct http_request *r, struct http_text path);
 bool exchange_run_head(struct front *f, struct exchange *ex);
 bool exchange_run_up(struct front *f, struct exchange *ex);
 /* Another server for the same request. */

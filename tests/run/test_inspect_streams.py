@@ -148,3 +148,77 @@ def test_http1(t):
     t.equal(got["continue"][0], "HTTP/1.1 100 Continue", "the server's word")
     t.check("5 2cf24dba5fb0a30e" in got["continue"][1], f"the body behind it: {got['continue'][1]}")
     t.equal(r.report["denials"], [], "denials")
+
+
+FLOODS = r"""
+import json, socket, ssl, struct
+context = ssl.create_default_context()
+context.set_alpn_protocols(["h2"])
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+def literal(name, value):
+    return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
+HEAD = b"\x82\x87" + literal(b":path", b"/events") + literal(b":authority", b"web.test:9445")
+def flood(parts):
+    "Sends until the other side has had enough; how many parts that took."
+    s = context.wrap_socket(socket.create_connection(("web.test", 9445), 20), server_hostname="web.test")
+    assert s.selected_alpn_protocol() == "h2"
+    s.settimeout(20)
+    sent = 0
+    try:
+        s.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0))
+        for part in parts:
+            s.sendall(part)
+            sent += 1
+        while s.recv(65536):	# its end
+            pass
+    except OSError as error:
+        if isinstance(error, TimeoutError):
+            return "never"
+    return "ended"
+resets = (frame(1, 5, 2 * i + 1, HEAD) + frame(3, 0, 2 * i + 1, b"\0\0\0\x08") for i in range(5000))
+print(json.dumps(["rapid reset", flood(resets)]), flush=True)
+continued = (frame(1, 1, 1, HEAD) if i == 0 else frame(9, 0, 1, literal(b"x%d" % i, b"y" * 100)) for i in range(20000))
+print(json.dumps(["continuation", flood(continued)]), flush=True)
+bomb = b"\x40" + bytes([4]) + b"bomb" + b"\x7f\x81\x1e" + b"b" * 4000	# then one byte for each 4000
+big = (frame(1, 5, 1, HEAD + bomb + b"\xbe" * 4000) if i == 0 else frame(6, 0, 0, b"12345678") for i in range(20))
+def small(s):
+    return frame(7, 0, 0, b"\0" * 8)
+print(json.dumps(["bomb of a table", flood(list(big) + [small(0)])]), flush=True)
+crlf = [frame(1, 5, 1, b"\x82\x87" + literal(b":path", b"/open/DENIED") + literal(b":authority", b"web.test:9445") +
+              literal(b"x", b"a\r\nTransfer-Encoding: chunked")), frame(7, 0, 0, b"\0" * 8)]
+print(json.dumps(["crlf", flood(crlf)]), flush=True)
+"""
+
+
+@timeout(120)
+def test_http2(t):
+    """Streams are decided about one by one; bodies, trailers and a hundred streams at once pass; floods end their connection only."""
+    node = shutil.which("node")
+    if not node:
+        t.skip("no node")
+    world = trusted_world(t)
+    serve(t, world, [node, os.path.join(HERE, "stream_server.js"), world.certificates, "9445", "h2"], 9445)
+    serve(t, world, [node, os.path.join(HERE, "stream_server.js"), world.certificates, "9444"], 9444)
+    with open(os.path.join(HERE, "h2_client.js")) as f:
+        ws = t.workspace({"client.js": f.read(), "floods.py": FLOODS})
+    paths = ["/open/*", "/trailers", "/sum", "/size", "/events", "/go"]
+    rules = [{"host": "web.test", "ports": [9445], "methods": ["GET"], "paths": paths},
+             {"host": "web.test", "ports": [9445], "methods": ["POST"], "paths": ["/sum"]},
+             {"host": "web.test", "ports": [9444], "methods": ["GET"]}]
+    script = "node client.js https://web.test:9445\npython3 floods.py\n" \
+             "for p in 9445 9444; do curl -sS --http2 -w '[\"curl %{local_port}\", \"%{http_version}\"]\\n' -o /dev/null https://web.test:$p/open/curl; done\n" \
+             "curl -sS --http1.1 -w '[\"curl1\", \"%{http_version} %{http_code}\"]\\n' -o /dev/null https://web.test:9445/open/one\n"
+    r = world.ward("run", "-p", policy(t, rules), "--", "/bin/sh", "-c", script, cwd=ws, report=True, timeout=100)
+    t.equal(r.rc, 0, f"exit code ({r.out} {r.err})")
+    lines = [json.loads(line) for line in r.out.splitlines()]
+    got = dict(lines)
+    wanted = {"get": [200, "2.0", "/open/a?x=1", "2", "web.test:9445"], "trailers": ["one two", "checked"], "upload": True,
+              "download": 8000000, "many": 0, "events": "data: first\n\ndata: second\n\n", "path": [403, "path", "refused"],
+              "method": [403, "method"], "authority": [421, "wrong_host"], "refused body": [403, "path"], "bad path": [400, "path_bad"],
+              "bomb": True, "after": 200, "rapid reset": "ended", "continuation": "ended", "bomb of a table": "ended", "crlf": "ended",
+              "curl1": "1.1 200"}
+    for name, value in wanted.items():
+        t.equal(got.get(name), value, f"{name} ({r.err[:500]})")
+    t.equal([value for name, value in lines if name.startswith("curl ")], ["2", "1.1"], "what the server speaks is what is offered")
+    t.check(any(d["what"] == "DELETE /open/DENIED to web.test:9445" for d in r.report["denials"]), f"denials: {r.report['denials']}")

@@ -1,0 +1,293 @@
+/*
+ * A connection of HTTP/2 (h2.h). In: bytes of both sides. Out: frames of both sides. Windows bound what is held: a body's bytes are
+ * given back to the sender's window when they have gone on. Streams that the program opens and takes back at once are counted;
+ * too many of them end the connection. Runs in front.
+ */
+#include "gateway/h2.h"
+
+#include <string.h>
+
+#define WINDOW_BYTES (128 * 1024)
+#define CONNECTION_WINDOW (1024 * 1024)
+#define OUT_BYTES (64 * 1024)		/* frames made before they are written */
+#define RESETS_FREE 100			/* streams that may be taken back, beside one for each that was completed */
+
+static struct h2_stream *stream_of(nghttp2_session *session, int32_t id)
+{
+	return nghttp2_session_get_stream_user_data(session, id);
+}
+
+/* -- what comes */
+
+static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+	struct h2 *h = user;
+	struct h2_stream *s = stream_of(session, frame->hd.stream_id);
+
+	if (session == h->down && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+		s = h2_stream_new(h, frame->hd.stream_id);
+	if (!s)
+		return session == h->down ? NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE : 0;
+	if (s->head)
+		buf_free(&s->head->text);
+	free(s->head);
+	s->head = calloc(1, sizeof(*s->head));
+	return s->head ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n, const uint8_t *value,
+		     size_t value_n, uint8_t flags, void *user)
+{
+	struct h2_stream *s = stream_of(session, frame->hd.stream_id);
+
+	(void)flags;
+	(void)user;
+	if (!s || !s->head)
+		return 0;
+	return h2_head_add(s, name, name_n, value, value_n) ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+}
+
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+	struct h2 *h = user;
+	struct h2_stream *s = frame->hd.stream_id ? stream_of(session, frame->hd.stream_id) : NULL;
+	enum direction d = session == h->down ? UP : DOWN;
+	bool ends = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+
+	if (frame->hd.type == NGHTTP2_RST_STREAM && d == UP && ++h->resets > RESETS_FREE + h->completed)
+		h->broken = true;
+	if (!s || (s->own && d == DOWN) || (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA))
+		return 0;
+	if (frame->hd.type == NGHTTP2_HEADERS && s->head) {
+		if (d == UP && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+			s->up_ended = ends;
+			h2_request(h, s);
+			return 0;
+		}
+		if (d == DOWN && !s->answered)
+			h2_response(h, s);
+	}
+	if (ends)
+		h2_ended(h, s, d);
+	return 0;
+}
+
+static int on_chunk(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes, size_t n, void *user)
+{
+	struct h2 *h = user;
+	struct h2_stream *s = stream_of(session, id);
+	enum direction d = session == h->down ? UP : DOWN;
+
+	(void)flags;
+	if (!s || s->own || s->refused) {	/* nobody wants it */
+		nghttp2_session_consume(session, id, n);
+		return 0;
+	}
+	if (!h2_data(h, s, d, bytes, n)) {
+		nghttp2_session_consume(session, id, n);
+		h2_refuse(h, s, d == UP ? REASON_REQUEST_SIZE : REASON_RESPONSE_SIZE);
+	}
+	return 0;
+}
+
+static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *user)
+{
+	struct h2 *h = user;
+	struct h2_stream *s = stream_of(session, id);
+
+	if (!s)
+		return 0;
+	if (session == h->up) {
+		s->up_open = false;
+		s->refused = true;	/* what is left of the request */
+		nghttp2_session_consume_connection(h->down, queue_size(&s->data[UP]));
+		queue_free(&s->data[UP]);
+		if (error != NGHTTP2_NO_ERROR && !s->own)
+			nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, error);
+		return 0;
+	}
+	if (s->up_open && error != NGHTTP2_NO_ERROR)
+		nghttp2_submit_rst_stream(h->up, NGHTTP2_FLAG_NONE, s->up_id, NGHTTP2_CANCEL);
+	if (s->up_open)
+		nghttp2_session_set_stream_user_data(h->up, s->up_id, NULL);
+	if (!s->own)
+		nghttp2_session_consume_connection(h->up, queue_size(&s->data[DOWN]));
+	h->completed += error == NGHTTP2_NO_ERROR;
+	h2_stream_free(h, s);
+	return 0;
+}
+
+/* -- the beginning and the end */
+
+static nghttp2_session *make_session(struct h2 *h, bool server)
+{
+	const nghttp2_settings_entry settings[] = {
+		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, server ? H2_STREAMS : 0 },
+		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW_BYTES },
+		{ NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, H2_FIELDS_BYTES },
+		{ NGHTTP2_SETTINGS_ENABLE_PUSH, 0 },
+	};
+	nghttp2_session_callbacks *calls = NULL;
+	nghttp2_option *option = NULL;
+	nghttp2_session *session = NULL;
+
+	if (nghttp2_session_callbacks_new(&calls) == 0 && nghttp2_option_new(&option) == 0) {
+		nghttp2_session_callbacks_set_on_begin_headers_callback(calls, on_begin_headers);
+		nghttp2_session_callbacks_set_on_header_callback(calls, on_header);
+		nghttp2_session_callbacks_set_on_frame_recv_callback(calls, on_frame);
+		nghttp2_session_callbacks_set_on_data_chunk_recv_callback(calls, on_chunk);
+		nghttp2_session_callbacks_set_on_stream_close_callback(calls, on_close);
+		nghttp2_option_set_no_auto_window_update(option, 1);
+		if ((server ? nghttp2_session_server_new2(&session, calls, h, option) :
+			      nghttp2_session_client_new2(&session, calls, h, option)) != 0)
+			session = NULL;
+	}
+	nghttp2_session_callbacks_del(calls);
+	nghttp2_option_del(option);
+	/* a server does not say whether it would take pushes */
+	if (session && (nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings, server ? 3 : 4) != 0 ||
+			nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW) != 0)) {
+		nghttp2_session_del(session);
+		session = NULL;
+	}
+	return session;
+}
+
+struct h2 *h2_new(struct front *f, struct exchange *ex)
+{
+	struct h2 *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	h->f = f;
+	h->ex = ex;
+	h->down = make_session(h, true);
+	h->up = make_session(h, false);
+	if (h->down && h->up)
+		return h;
+	h2_free(h);
+	return NULL;
+}
+
+void h2_free(struct h2 *h)
+{
+	if (!h)
+		return;
+	nghttp2_session_del(h->down);
+	nghttp2_session_del(h->up);
+	while (h->streams)
+		h2_stream_free(h, h->streams);
+	free(h);
+}
+
+/* -- bytes */
+
+/* Frames that wait become bytes, and go. False: broken. */
+static bool push(struct h2 *h, enum direction d, bool *moved)
+{
+	nghttp2_session *session = d == UP ? h->up : h->down;
+	struct wire *wire = d == UP ? &h->ex->server->wire : &h->ex->wire;
+	struct queue *q = d == UP ? &h->ex->up : &h->ex->down;
+
+	for (;;) {
+		const uint8_t *bytes;
+		ssize_t n = 0;
+		enum tls_say say;
+		size_t went;
+
+		while (queue_size(q) < OUT_BYTES && (n = nghttp2_session_mem_send(session, &bytes)) > 0)
+			queue_add(q, bytes, (size_t)n);
+		if (n < 0 || q->failed)
+			return false;
+		if (!queue_size(q))
+			return true;
+		say = queue_flush(q, wire, &went);
+		*moved |= went > 0;
+		if (d == UP)
+			exchange_moved(h->f, h->ex, UP, went);
+		if (say == TLS_READ || say == TLS_WRITE)
+			return true;
+		if (say != TLS_DONE)
+			return false;
+	}
+}
+
+/* Bytes that have come become frames. False: the end. */
+static bool pull(struct h2 *h, enum direction d, bool *moved)
+{
+	nghttp2_session *session = d == UP ? h->down : h->up;
+	struct wire *wire = d == UP ? &h->ex->wire : &h->ex->server->wire;
+	size_t n = exchange_may(h->f, h->ex, d, sizeof(h->f->scratch));
+	enum tls_say say;
+
+	if (!n)
+		return h->ex->flow->state == FLOW_INSPECT;
+	say = wire_read(wire, h->f->scratch, n, &n);
+	if (say == TLS_READ || say == TLS_WRITE)
+		return true;
+	if (say != TLS_DONE)
+		return false;
+	*moved = true;
+	if (d == DOWN)
+		exchange_moved(h->f, h->ex, DOWN, n);
+	return nghttp2_session_mem_recv(session, h->f->scratch, n) == (ssize_t)n;
+}
+
+/* The server is gone: what it owes is refused, and no more is taken. */
+static void lose_server(struct h2 *h)
+{
+	enum verdict_reason reason = h->ex->lost ? (enum verdict_reason)h->ex->lost : REASON_UNREACHABLE;
+
+	server_put(h->f, h->ex, false);
+	h->over = true;
+	for (struct h2_stream *s = h->streams, *next; s; s = next) {
+		next = s->next;
+		s->up_open = false;
+		if (s->own)
+			continue;
+		if (s->answered)
+			nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, NGHTTP2_INTERNAL_ERROR);
+		else
+			h2_refuse(h, s, reason);
+	}
+	nghttp2_submit_goaway(h->down, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(h->down), NGHTTP2_NO_ERROR, NULL, 0);
+}
+
+/* All is said: the server is gone, or the program has taken its leave. */
+static bool is_done(const struct h2 *h)
+{
+	if (queue_size(&h->ex->down))
+		return false;
+	return (h->over && !h->streams) || (!nghttp2_session_want_read(h->down) && !nghttp2_session_want_write(h->down));
+}
+
+bool h2_run(struct h2 *h)
+{
+	struct exchange *ex = h->ex;
+	struct flow *w = ex->flow;
+	bool moved = false;
+
+	if (!ex->server && !h->over)
+		lose_server(h);
+	if (ex->server && ex->server->state != SERVER_OPEN)
+		return false;
+	if (ex->server && ex->server->alpn != TLS_ALPN_HTTP2)	/* it did when it was asked */
+		lose_server(h);
+	if (!pull(h, UP, &moved) || h->broken) {
+		if (w->state == FLOW_INSPECT)
+			flow_close(h->f, w, h->broken);
+		return false;
+	}
+	if (ex->server && !push(h, UP, &moved))
+		lose_server(h);
+	if (ex->server && !pull(h, DOWN, &moved)) {
+		if (w->state != FLOW_INSPECT)
+			return false;
+		lose_server(h);
+	}
+	if (!push(h, DOWN, &moved) || is_done(h)) {
+		flow_close(h->f, w, false);
+		return false;
+	}
+	return moved;
+}

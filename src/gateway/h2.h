@@ -1,0 +1,70 @@
+/*
+ * HTTP/2 between a program and a server: one connection for one connection, each stream decided about by itself. nghttp2 speaks
+ * on both sides; what it does not refuse of a message (CR or LF in a field, a length that is not kept, fields of HTTP/1) cannot
+ * be said. HTTP/2 is chosen only where the server chose it too, so nothing is translated. Files: h2.c (the connection), h2_stream.c
+ * (requests and responses). Private to inspection.
+ */
+#ifndef WARD_GATEWAY_H2_H
+#define WARD_GATEWAY_H2_H
+
+#include <nghttp2/nghttp2.h>
+
+#include "gateway/inspect.h"
+
+#define H2_FIELDS_BYTES (32 * 1024)	/* of one head */
+#define H2_STREAMS 128			/* at one time */
+
+struct h2_head {
+	struct buf text;		/* names and values */
+	struct {
+		uint32_t name, name_len, value, value_len;
+	} at[HTTP_FIELDS_MAX];
+	unsigned count;
+};
+
+struct h2_stream {
+	struct h2_stream *next, *prev;
+	int32_t down_id, up_id;		/* up_id 0: not forwarded */
+	bool up_ended, down_ended;	/* nothing more comes of that side's body */
+	bool up_open;			/* it has a stream of the server's */
+	bool answered, own, refused;	/* own: the answer is ours; refused: its body is of no interest */
+	struct h2_head *head;		/* in the reading; NULL: none */
+	struct h2_head *trailers[DIRECTIONS];
+	struct queue data[DIRECTIONS];
+	uint64_t bytes[DIRECTIONS], limits[DIRECTIONS];
+	char what[160];
+};
+
+struct h2 {
+	struct front *f;
+	struct exchange *ex;
+	nghttp2_session *down, *up;
+	struct h2_stream *streams;
+	unsigned resets, completed;	/* by the program; whole exchanges */
+	bool over;			/* close when all is written */
+	bool broken;
+};
+
+/* h2.c */
+must_check struct h2 *h2_new(struct front *f, struct exchange *ex);
+void h2_free(struct h2 *h);
+/* Moves what can be moved; the exchange may be closed behind it. */
+bool h2_run(struct h2 *h);
+
+/* h2_stream.c */
+struct h2_stream *h2_stream_new(struct h2 *h, int32_t down_id);
+void h2_stream_free(struct h2 *h, struct h2_stream *s);
+/* False: too many or too large. */
+must_check bool h2_head_add(struct h2_stream *s, const uint8_t *name, size_t name_n, const uint8_t *value, size_t value_n);
+/* The request's head is whole: it is decided about, and forwarded or answered. */
+void h2_request(struct h2 *h, struct h2_stream *s);
+/* The server's: final or not. */
+void h2_response(struct h2 *h, struct h2_stream *s);
+/* Bytes of a body. False: more than the rule allows. */
+must_check bool h2_data(struct h2 *h, struct h2_stream *s, enum direction d, const uint8_t *bytes, size_t n);
+/* That side's body has ended, perhaps with trailers in s->head. */
+void h2_ended(struct h2 *h, struct h2_stream *s, enum direction d);
+/* Answers instead of the server. */
+void h2_refuse(struct h2 *h, struct h2_stream *s, enum verdict_reason reason);
+
+#endif

@@ -1,0 +1,303 @@
+/*
+ * Streams of HTTP/2 (h2.h): one request and its response each. In: heads, bodies and trailers of both sides. Out: the same on the
+ * other side, if a rule allows the request; else an answer of our own. Fields are copied, as many as fit into one head. Runs in
+ * front.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "gateway/h2.h"
+
+/* -- heads */
+
+struct h2_stream *h2_stream_new(struct h2 *h, int32_t down_id)
+{
+	struct h2_stream *s = calloc(1, sizeof(*s));
+
+	if (!s || nghttp2_session_set_stream_user_data(h->down, down_id, s) != 0) {
+		free(s);
+		return NULL;
+	}
+	s->down_id = down_id;
+	s->limits[UP] = s->limits[DOWN] = RULE_NONE;
+	s->next = h->streams;
+	if (h->streams)
+		h->streams->prev = s;
+	h->streams = s;
+	return s;
+}
+
+static void head_free(struct h2_head *head)
+{
+	if (head)
+		buf_free(&head->text);
+	free(head);
+}
+
+void h2_stream_free(struct h2 *h, struct h2_stream *s)
+{
+	*(s->prev ? &s->prev->next : &h->streams) = s->next;
+	if (s->next)
+		s->next->prev = s->prev;
+	head_free(s->head);
+	for (int d = 0; d < DIRECTIONS; d++) {
+		head_free(s->trailers[d]);
+		queue_free(&s->data[d]);
+	}
+	free(s);
+}
+
+bool h2_head_add(struct h2_stream *s, const uint8_t *name, size_t name_n, const uint8_t *value, size_t value_n)
+{
+	struct h2_head *head = s->head;
+
+	if (head->count == HTTP_FIELDS_MAX || head->text.len + name_n + value_n + 32 > H2_FIELDS_BYTES)
+		return false;
+	head->at[head->count].name = (uint32_t)head->text.len;
+	head->at[head->count].name_len = (uint32_t)name_n;
+	buf_add(&head->text, name, name_n);
+	head->at[head->count].value = (uint32_t)head->text.len;
+	head->at[head->count].value_len = (uint32_t)value_n;
+	buf_add(&head->text, value, value_n);
+	head->count++;
+	return !head->text.failed;
+}
+
+static struct http_field field_of(const struct h2_head *head, unsigned i)
+{
+	return (struct http_field){ { head->text.data + head->at[i].name, head->at[i].name_len },
+				    { head->text.data + head->at[i].value, head->at[i].value_len } };
+}
+
+static struct http_text pseudo(const struct h2_head *head, const char *name)
+{
+	for (unsigned i = 0; i < head->count; i++) {
+		struct http_field f = field_of(head, i);
+
+		if (http_text_is(f.name, name))
+			return f.value;
+	}
+	return (struct http_text){ 0 };
+}
+
+static nghttp2_nv nv(struct http_text name, struct http_text value)
+{
+	return (nghttp2_nv){ (uint8_t *)(uintptr_t)name.s, (uint8_t *)(uintptr_t)value.s, name.n, value.n, NGHTTP2_NV_FLAG_NONE };
+}
+
+static struct http_text text(const char *s)
+{
+	return (struct http_text){ s, strlen(s) };
+}
+
+/* -- bodies */
+
+/* What nghttp2 asks for when it may send: of the queue, then the end or the trailers. */
+static ssize_t give(nghttp2_session *session, int32_t id, uint8_t *to, size_t n, uint32_t *flags, nghttp2_data_source *source, void *user)
+{
+	struct h2 *h = user;
+	struct h2_stream *s = source->ptr;
+	enum direction d = session == h->up ? UP : DOWN;
+	struct queue *q = &s->data[d];
+	size_t some = queue_size(q) < n ? queue_size(q) : n;
+
+	memcpy(to, q->data + q->at, some);
+	q->at += some;
+	if (!queue_size(q))
+		queue_free(q);
+	if (some && !(d == DOWN && s->own))	/* its sender may send as much again */
+		nghttp2_session_consume(d == UP ? h->down : h->up, d == UP ? s->down_id : s->up_id, some);
+	if (!queue_size(q) && (d == UP ? s->up_ended : s->down_ended)) {
+		*flags |= NGHTTP2_DATA_FLAG_EOF;
+		if (s->trailers[d]) {
+			nghttp2_nv fields[HTTP_FIELDS_MAX];
+			size_t count = 0;
+
+			for (unsigned i = 0; i < s->trailers[d]->count; i++) {
+				struct http_field f = field_of(s->trailers[d], i);
+
+				fields[count++] = nv(f.name, f.value);
+			}
+			*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+			if (nghttp2_submit_trailer(session, id, fields, count) != 0)
+				return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+		}
+		return (ssize_t)some;
+	}
+	return some ? (ssize_t)some : NGHTTP2_ERR_DEFERRED;
+}
+
+static void resume(struct h2 *h, struct h2_stream *s, enum direction d)
+{
+	if (d == DOWN)
+		nghttp2_session_resume_data(h->down, s->down_id);
+	else if (s->up_open)
+		nghttp2_session_resume_data(h->up, s->up_id);
+}
+
+bool h2_data(struct h2 *h, struct h2_stream *s, enum direction d, const uint8_t *bytes, size_t n)
+{
+	s->bytes[d] += n;
+	if (s->bytes[d] > s->limits[d])
+		return false;
+	queue_add(&s->data[d], bytes, n);
+	h->broken |= s->data[d].failed;
+	resume(h, s, d);
+	return true;
+}
+
+void h2_ended(struct h2 *h, struct h2_stream *s, enum direction d)
+{
+	*(d == UP ? &s->up_ended : &s->down_ended) = true;
+	if (s->head && s->head->count && !(d == DOWN && !s->answered))
+		s->trailers[d] = take_ptr(s->head);
+	resume(h, s, d);
+}
+
+/* -- refusing */
+
+void h2_refuse(struct h2 *h, struct h2_stream *s, enum verdict_reason reason)
+{
+	struct exchange *ex = h->ex;
+	auto_buf body = { 0 };
+	char status[8], length[16];
+	nghttp2_data_provider source = { .source = { .ptr = s }, .read_callback = give };
+	unsigned code;
+
+	s->refused = true;
+	snprintf(ex->what, sizeof(ex->what), "%s", s->what);
+	code = exchange_say_refused(h->f, ex, reason, &body);
+	if (s->up_open)
+		nghttp2_submit_rst_stream(h->up, NGHTTP2_FLAG_NONE, s->up_id, NGHTTP2_CANCEL);
+	nghttp2_session_consume_connection(h->down, queue_size(&s->data[UP]));
+	queue_free(&s->data[UP]);
+	if (s->answered || body.failed) {
+		nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, NGHTTP2_CANCEL);
+		return;
+	}
+	s->own = s->answered = s->down_ended = true;
+	snprintf(status, sizeof(status), "%u", code);
+	snprintf(length, sizeof(length), "%zu", body.len);
+	const nghttp2_nv fields[] = { nv(text(":status"), text(status)), nv(text("content-type"), text("application/json")),
+				      nv(text("x-ward"), text("refused")), nv(text("content-length"), text(length)) };
+	queue_add(&s->data[DOWN], body.data, body.len);
+	if (s->data[DOWN].failed || nghttp2_submit_response(h->down, s->down_id, fields, ARRAY_LEN(fields), &source) != 0)
+		nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, NGHTTP2_INTERNAL_ERROR);
+}
+
+/* -- requests */
+
+/* The head as a request, for the rules. */
+static enum verdict_reason read_request(struct h2 *h, struct h2_stream *s, struct http_request *r)
+{
+	const struct want *want = &h->ex->flow->want;
+	struct http_text path = pseudo(s->head, ":path"), authority = pseudo(s->head, ":authority"), length;
+	struct host host;
+	uint16_t port = 0;
+	const char *query;
+
+	memset(r, 0, offsetof(struct http_request, fields) + sizeof(r->fields.count));
+	r->method = pseudo(s->head, ":method");
+	query = path.n ? memchr(path.s, '?', path.n) : NULL;
+	r->path = (struct http_text){ path.s, query ? (size_t)(query - path.s) : path.n };
+	if (query)
+		r->query = (struct http_text){ query + 1, path.n - r->path.n - 1 };
+	r->body = !s->up_ended;
+	for (unsigned i = 0; i < s->head->count; i++)
+		if (s->head->text.data[s->head->at[i].name] != ':')
+			r->fields.items[r->fields.count++] = field_of(s->head, i);
+	exchange_describe(s->what, sizeof(s->what), r, r->path);
+	length = http_field_get(&r->fields, "content-length");
+	if (length.s) {		/* nghttp2 has checked it */
+		r->has_length = true;
+		for (size_t i = 0; i < length.n && i < 18; i++)
+			r->length = r->length * 10 + (uint64_t)(length.s[i] - '0');
+	}
+	if (!r->method.n || !path.n || (path.s[0] != '/' && path.n != 1) || memchr(path.s, '#', path.n) || http_text_is(r->method, "CONNECT") ||
+	    !http_text_is(pseudo(s->head, ":scheme"), "https"))
+		return REASON_HTTP_BAD;
+	if (!authority.s)
+		authority = http_field_get(&r->fields, "host");
+	if (!authority.s || host_read_port(authority.s, authority.n, &host, &port) != HOST_FINE || !host_equal(&host, &want->host) ||
+	    (port && port != want->port))
+		return REASON_WRONG_HOST;
+	authority = http_field_get(&r->fields, "host");
+	if (authority.s && (host_read_port(authority.s, authority.n, &host, &port) != HOST_FINE || !host_equal(&host, &want->host)))
+		return REASON_WRONG_HOST;
+	return REASON_ALLOWED;
+}
+
+static bool forward(struct h2 *h, struct h2_stream *s, const struct http_request *r, struct http_text path)
+{
+	const struct want *want = &h->ex->flow->want;
+	nghttp2_data_provider source = { .source = { .ptr = s }, .read_callback = give };
+	nghttp2_nv fields[HTTP_FIELDS_MAX + 4];
+	char authority[HOST_TEXT + 8];
+	auto_buf target = { 0 };
+	size_t count = 4;
+
+	snprintf(authority, sizeof(authority), want->port == 443 ? "%s" : "%s:%u", want->host.name, want->port);
+	buf_add(&target, path.s, path.n);
+	if (r->query.s) {
+		buf_puts(&target, "?");
+		buf_add(&target, r->query.s, r->query.n);
+	}
+	if (target.failed)
+		return false;
+	fields[0] = nv(text(":method"), r->method);
+	fields[1] = nv(text(":scheme"), text("https"));
+	fields[2] = nv(text(":authority"), text(authority));
+	fields[3] = nv(text(":path"), (struct http_text){ target.data, target.len });
+	for (unsigned i = 0; i < r->fields.count; i++)
+		if (!http_text_is(r->fields.items[i].name, "host"))
+			fields[count++] = nv(r->fields.items[i].name, r->fields.items[i].value);
+	s->up_id = nghttp2_submit_request(h->up, NULL, fields, count, s->up_ended ? NULL : &source, s);
+	s->up_open = s->up_id > 0;
+	return s->up_open;
+}
+
+void h2_request(struct h2 *h, struct h2_stream *s)
+{
+	struct inspector *i = inspector_of(h->f);
+	struct http_verdict v = { .path = { 0 } };
+	enum verdict_reason reason = read_request(h, s, &i->request);
+
+	if (reason == REASON_ALLOWED)
+		reason = exchange_judge(h->f, h->ex, &i->request, &v);
+	if (reason != REASON_ALLOWED) {
+		h2_refuse(h, s, reason);
+		return;
+	}
+	exchange_describe(s->what, sizeof(s->what), &i->request, v.path);
+	s->limits[UP] = v.request_limit;
+	s->limits[DOWN] = v.response_limit;
+	if (h->over || !forward(h, s, &i->request, v.path))
+		h2_refuse(h, s, REASON_UNREACHABLE);
+	head_free(take_ptr(s->head));
+}
+
+/* -- responses */
+
+void h2_response(struct h2 *h, struct h2_stream *s)
+{
+	nghttp2_data_provider source = { .source = { .ptr = s }, .read_callback = give };
+	nghttp2_nv fields[HTTP_FIELDS_MAX];
+	struct http_text status = pseudo(s->head, ":status");
+	size_t count = 0;
+	int r;
+
+	for (unsigned i = 0; i < s->head->count; i++) {
+		struct http_field f = field_of(s->head, i);
+
+		fields[count++] = nv(f.name, f.value);
+	}
+	if (status.n == 3 && status.s[0] == '1') {
+		r = nghttp2_submit_headers(h->down, NGHTTP2_FLAG_NONE, s->down_id, NULL, fields, count, NULL);
+	} else {
+		s->answered = true;
+		r = nghttp2_submit_response(h->down, s->down_id, fields, count, &source);
+	}
+	if (r != 0)
+		nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, NGHTTP2_INTERNAL_ERROR);
+	head_free(take_ptr(s->head));
+}
