@@ -4,6 +4,7 @@
  * worked on is whole, then the work ends cleanly.
  */
 #include "cli/review.h"
+#include "cli/tell.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -129,6 +130,17 @@ static int finish_apply(const struct options *o, const struct review *r, const s
 	return say_out(&out, code);
 }
 
+/* On record, with what was left. */
+static void tell_apply(const struct review *r, const struct apply_report *report)
+{
+	struct ward_event v = event_make(EVENT_FILE_APPLY, ACTION_APPROVE, r->record.workspace);
+
+	v.run = r->id;
+	event_number(&v, FIELD_APPLIED, report->counts[APPLY_DONE]);
+	event_number(&v, FIELD_LEFT, report->counts[APPLY_CONFLICT] + report->counts[APPLY_PROTECTED] + report->counts[APPLY_REFUSED]);
+	tell_done(&v);
+}
+
 int verb_apply(struct options *o)
 {
 	struct progress shown, *progress = progress_for_terminal(&shown, !o->json);
@@ -155,6 +167,8 @@ int verb_apply(struct options *o)
 		status = apply_run(&r, &q, &report, &e);
 	}
 	progress_end(progress);
+	if (!o->dry_run && report.counts[APPLY_DONE])
+		tell_apply(&r, &report);
 	code = finish_apply(o, &r, &report, status, &e);
 	apply_report_clear(&report);
 	review_asked_clear(&asked);
@@ -178,6 +192,13 @@ int verb_discard(struct options *o)
 	status = check_paths(&r, &asked.paths, &e);
 	if (status == 0)
 		status = apply_discard(&r, &asked.paths, &count, &e);
+	if (status == 0) {
+		struct ward_event v = event_make(EVENT_FILE_DISCARD, ACTION_LOG, r.record.workspace);
+
+		v.run = r.id;
+		event_number(&v, FIELD_COUNT, count);
+		tell_done(&v);
+	}
 	if (status == 0 && o->json) {
 		json_begin_object(&j, NULL);
 		json_string(&j, "run", r.id);

@@ -4,6 +4,7 @@
  * they are printed escaped.
  */
 #include "cli/cli.h"
+#include "cli/tell.h"
 
 #include <errno.h>
 #include <string.h>
@@ -124,6 +125,7 @@ static int restore(const struct options *o, const struct store_items *v, struct 
 	}
 	for (size_t i = 0; run && i < v->len; i++) {
 		auto_free char *where = NULL;
+		struct ward_event event;
 
 		if (!is_wanted(&v->items[i], run, paths))
 			continue;
@@ -132,6 +134,11 @@ static int restore(const struct options *o, const struct store_items *v, struct 
 			code = say_error(e, o->json, EXIT_REFUSED);
 			continue;
 		}
+		event = event_make(EVENT_FILE_RESTORE, ACTION_ALLOW, v->items[i].path);
+		event.run = v->items[i].run;
+		event_text(&event, FIELD_TO, where);
+		event_text(&event, FIELD_WHY, v->items[i].why);
+		tell_done(&event);
 		if (o->json) {
 			json_string(&j, NULL, where);
 			continue;

@@ -164,6 +164,13 @@ static void look_at_changes(const struct options *o, struct result *result, stru
 	c->changed = report.changes.counts[CHANGE_CONTENT] + report.changes.counts[CHANGE_MODE] +
 		     report.changes.counts[CHANGE_TYPE];
 	c->applied = report.counts[APPLY_DONE];
+	if (c->apply) {
+		struct ward_event v = event_make(EVENT_FILE_APPLY, ACTION_APPROVE, r.record.workspace);
+
+		event_number(&v, FIELD_APPLIED, report.counts[APPLY_DONE]);
+		event_text(&v, FIELD_VIA, "--apply-on-exit");
+		event_emit(result->events, &v);
+	}
 	c->left = report.counts[APPLY_CONFLICT] + report.counts[APPLY_PROTECTED] + report.counts[APPLY_REFUSED];
 	if (c->left)
 		review_put_left(&report, &left);

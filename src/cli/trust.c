@@ -3,6 +3,7 @@
  * come from one reading, so nobody can slip in another content between them. A file with errors is not accepted: nobody could say what it means.
  */
 #include "cli/ask.h"
+#include "cli/tell.h"
 
 #include <errno.h>
 
@@ -46,6 +47,8 @@ int verb_trust(struct options *o)
 	auto_strv wider = { 0 };
 	auto_buf out = { 0 };
 	char hex[65] = "";
+	auto_free char *real = realpath(file, NULL);
+	struct ward_event v;
 	int r = spec_trust_content(file, &wider, &errors, hex, &e);
 
 	if (errors.lines.len) {
@@ -55,6 +58,9 @@ int verb_trust(struct options *o)
 	strv_free(&errors.lines);
 	if (r < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);
+	v = event_make(EVENT_POLICY_TRUST, ACTION_ALLOW, real ? real : file);
+	event_text(&v, FIELD_DIGEST, hex);
+	tell_done(&v);
 	print_trust(file, hex, &wider, o->json, &out);
 	return say_out(&out, EXIT_FINE);
 }

@@ -138,6 +138,7 @@ static void obey(struct serve *s, struct serve_client *c, char *bytes, size_t n,
 		serve_refuse(c, &e);
 		return;
 	}
+	serve_report(s, c, &m, bytes + sizeof(m), n - sizeof(m));
 	switch ((enum control_op)m.op) {
 	case CONTROL_STATS:
 		answer_usage(s, c);

@@ -57,6 +57,8 @@ void serve_push(struct serve *s);
 void serve_size(struct serve *s, struct serve_client *c, int rows, int cols);
 /* The network (serve_net.c): rules that a client wants changed, or wants to see. */
 void serve_net(struct serve *s, struct serve_client *c, const struct control_message *m, char *text, size_t n);
+/* Puts a request that was checked on record (serve_report.c); text is what stands behind its head. */
+void serve_report(struct serve *s, const struct serve_client *c, const struct control_message *m, const char *text, size_t n);
 /* Starts a command of a request that was checked; the request's bytes are written over. */
 void serve_exec(struct serve *s, struct serve_client *c, char *bytes, size_t n);
 

@@ -450,3 +450,37 @@ def test_full_is_refused(t):
     r = t.ward("run", "--set", "audit.level=full", "--", "true", cwd=t.workspace())
     t.equal(r.rc, 125)
     t.contains(r.err, "not yet supported")
+
+
+def test_what_others_asked_for(t):
+    """A detached sandbox: who asked it for what."""
+    ws = t.workspace()
+    box = t.ward("run", "-d", "--", "/bin/sleep", "60", cwd=ws).out.strip()
+    t.equal(t.ward("exec", box, "/bin/echo", "UNMISTAKABLE").out, "UNMISTAKABLE\n")
+    for verb in ("pause", "resume", "stop"):
+        r = t.ward(verb, *(["--timeout", "1"] if verb == "stop" else []), box)
+        t.equal(r.rc, 0, r.err)
+    t.ward("rm", box)
+    calls = [e for e in journal(t) if e["kind"] == "api.call"]
+    t.equal([e["object"] for e in calls], ["exec", "pause", "resume", "stop"])
+    t.equal((calls[0]["argv"], calls[0]["uid"], calls[0]["via"]), (["/bin/echo", "UNMISTAKABLE"], t.person.pw_uid, "control"))
+    good(t)
+
+
+def test_what_the_user_did_afterwards(t):
+    """Reviews that are applied or dropped, things that come back from the quarantine, files that are trusted: in the user's own chain."""
+    ws = t.workspace({"ward.yaml": "version: 1\nresources: {memory_limit: none}\n"})
+    t.equal(t.ward("trust", cwd=ws).rc, 0)
+    t.equal(t.ward("run", "--review", "--", "/bin/sh", "-c", "echo a > a; echo b > b", cwd=ws).rc, 0)
+    t.equal(t.ward("apply", "a", cwd=ws).rc, 0)
+    t.equal(t.ward("discard", cwd=ws).rc, 0)
+    t.equal(t.ward("run", "--", "/bin/sh", "-c", "echo > .envrc", cwd=ws).rc, 0)
+    t.equal(t.ward("quarantine", "restore", cwd=ws).rc, 0)
+    index = [json.loads(line) for line in t.read(t.state_dir, "audit/index.jsonl").splitlines()]
+    by_kind = {e["kind"]: e for e in index}
+    t.equal((by_kind["policy.trust"]["object"], len(by_kind["policy.trust"]["digest"])), (os.path.join(ws, "ward.yaml"), 64))
+    t.equal((by_kind["file.apply"]["object"], by_kind["file.apply"]["applied"]), (ws, 1))
+    t.equal((by_kind["file.discard"]["count"], by_kind["file.restore"]["object"]), (1, ".envrc"))
+    shown = t.ward("audit", "show", by_kind["file.apply"]["run"], cwd=ws).out
+    t.check("file.apply" in shown and "file.restore" not in shown, shown)
+    good(t)
