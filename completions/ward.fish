@@ -175,7 +175,7 @@ complete -c ward -n '__fish_seen_subcommand_from secret' -F
 complete -c ward -n '__fish_seen_subcommand_from net' -l temporary -x -d 'with allow and deny: the rules end by themselves after 60, 5m, 2h'
 complete -c ward -n '__fish_seen_subcommand_from net' -l json -d 'print JSON instead of text'
 complete -c ward -n '__fish_seen_subcommand_from net' -s h -l help -d 'explain this verb'
-complete -c ward -n '__fish_seen_subcommand_from net' -F
+complete -c ward -n '__fish_seen_subcommand_from net' -x -a 'show allow deny (ward ps -q 2>/dev/null)'
 complete -c ward -n '__fish_seen_subcommand_from wait' -l json -d 'print JSON instead of text'
 complete -c ward -n '__fish_seen_subcommand_from wait' -s h -l help -d 'explain this verb'
 complete -c ward -n '__fish_seen_subcommand_from wait' -x -a '(ward ps -aq 2>/dev/null)'

@@ -41,6 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 			control_write_error(&e, &again);
 			assert(control_check_answer(again.data, again.len) == 0);
 		}
+		if (m.op == CONTROL_NET)
+			assert(control_net_rows(data, n) <= CONTROL_NET_ROWS);
 	}
 	if (boxes_parse((const char *)data, n, &info) == 0) {
 		assert(!info.name[0] || boxes_is_name(info.name));

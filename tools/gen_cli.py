@@ -230,6 +230,10 @@ def bash(verbs):
               f'\t\tmapfile -t COMPREPLY < <(compgen -W "{" ".join(v.name for v in verbs)}" -- "$word")',
               '\telif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then',
               '\t\tmapfile -t COMPREPLY < <(compgen -W "ls restore" -- "$word")',
+              '\telif [[ $verb == net ]] && ((COMP_CWORD == 2)); then',
+              '\t\tmapfile -t COMPREPLY < <(compgen -W "show allow deny" -- "$word")',
+              '\telif [[ $verb == net ]] && ((COMP_CWORD == 3)); then',
+              '\t\tmapfile -t COMPREPLY < <(compgen -W "$(ward ps -q 2>/dev/null)" -- "$word")',
               f'\telif [[ $verb == @({boxes}) ]]; then',
               '\t\tmapfile -t COMPREPLY < <(compgen -W "$(ward ps -aq 2>/dev/null)" -- "$word")',
               f'\telif [[ $verb == @({command}) ]]; then',
@@ -265,6 +269,8 @@ def zsh_rest(verb):
         return ["'1:verb:_ward_verbs'"]
     if verb.takes_boxes():
         return ["'*:sandbox:( ${(f)\"$(ward ps -aq 2>/dev/null)\"} )'"]
+    if verb.name == 'net':
+        return ["'1:what:(show allow deny)'", "'2:sandbox:( ${(f)\"$(ward ps -q 2>/dev/null)\"} )'", "'*:host:_hosts'"]
     if verb.name == 'quarantine':
         return ["'1:what:(ls restore)'", "'*:argument:_files'"]
     return ["'1:file:_files'"] if int(verb.max) else []
@@ -309,6 +315,8 @@ def fish(verbs):
             lines.append(f"complete -c ward {seen} -x -a '(ward ps -aq 2>/dev/null)'")
         elif verb.name == 'help':
             lines.append(f"complete -c ward {seen} -x -a '{names}'")
+        elif verb.name == 'net':
+            lines.append(f"complete -c ward {seen} -x -a 'show allow deny (ward ps -q 2>/dev/null)'")
         elif verb.name == 'quarantine':
             lines.append(f"complete -c ward {seen} -x -a 'ls restore'")
         elif int(verb.max):

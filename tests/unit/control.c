@@ -162,12 +162,50 @@ static void test_copy_names(unused_arg void **state)
 	assert_int_equal(copy_check_head(&h, sizeof(h), &out), -EINVAL);
 }
 
+static void test_net(unused_arg void **state)
+{
+	char *lines[CONTROL_NET_LINES + 1], text[] = "a.example:443";
+	struct control_net_flow flow = { .host = "a.example" };
+	struct control_net now = { .generation = 1 };
+	auto_buf packet = { 0 }, answer = { 0 };
+	struct control_message m;
+
+	for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+		lines[i] = text;
+	assert_int_equal(control_write_net(CONTROL_NET_DENY, lines, CONTROL_NET_LINES, 5, &packet), 0);
+	memcpy(&m, packet.data, sizeof(m));
+	assert_int_equal(m.a, CONTROL_NET_LINES);
+	packet.len = 0;
+	assert_int_equal(control_write_net(CONTROL_NET_ALLOW, lines, CONTROL_NET_LINES + 1, 0, &packet), -E2BIG);
+	packet.len = 0;
+	assert_int_equal(control_write_net(CONTROL_NET_ALLOW, lines, 0, 0, &packet), -EINVAL);
+	assert_int_equal(CHECK(CONTROL_NET_ALLOW, 1, 0, "a\0"), 0);
+	assert_int_equal(CHECK(CONTROL_NET_ALLOW, 2, 0, "a\0"), -EINVAL);
+	assert_int_equal(CHECK(CONTROL_NET_ALLOW, 1, 0, "a"), -EINVAL);
+	assert_int_equal(CHECK(CONTROL_NET_ALLOW, 1, -1, "a\0"), -EINVAL);
+	assert_int_equal(CHECK(CONTROL_NET_SHOW, CONTROL_NET_FLOWS, 7, ""), 0);
+	assert_int_equal(CHECK(CONTROL_NET_SHOW, CONTROL_NET_WHATS, 0, ""), -EINVAL);
+	assert_int_equal(CHECK(CONTROL_NET_SHOW, 0, -1, ""), -EINVAL);
+	assert_int_equal(CHECK(CONTROL_NET_SHOW, 0, 0, "x"), -EINVAL);
+	buf_add(&answer, &now, sizeof(now));
+	buf_add(&answer, &flow, sizeof(flow));
+	assert_int_equal(check(CONTROL_NET, CONTROL_NET_FLOWS, 0, answer.data, answer.len), 0);
+	assert_int_equal(check(CONTROL_NET, CONTROL_NET_SUMMARY, 0, answer.data, answer.len), -EINVAL);
+	assert_int_equal(check(CONTROL_NET, CONTROL_NET_SUMMARY, 0, answer.data, sizeof(now)), 0);
+	assert_int_equal(check(CONTROL_NET, CONTROL_NET_FLOWS, 0, answer.data, answer.len - 1), -EINVAL);
+	assert_int_equal(check(CONTROL_NET, CONTROL_NET_FLOWS, -1, answer.data, answer.len), -EINVAL);
+	memset(answer.data + sizeof(now), 'x', sizeof(flow.host));	/* a text without an end */
+	assert_int_equal(check(CONTROL_NET, CONTROL_NET_FLOWS, 0, answer.data, answer.len), -EINVAL);
+	memset(answer.data, 'x', sizeof(now));
+	assert_int_equal(check(CONTROL_NET, CONTROL_NET_SUMMARY, 0, answer.data, sizeof(now)), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_requests), cmocka_unit_test(test_exec), cmocka_unit_test(test_write_exec),
 		cmocka_unit_test(test_answers), cmocka_unit_test(test_entries),
-		cmocka_unit_test(test_copy_names),
+		cmocka_unit_test(test_copy_names), cmocka_unit_test(test_net),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,6 +169,23 @@ static struct rules *change(struct rules *r, const char *line, bool deny)
 	return next;
 }
 
+static void test_retire(void **state)
+{
+	struct rules *r = rules_of("{mode: restricted, egress_allowlist: ['*.example.com', 'b.example']}"), *next = NULL;
+	struct host gone = host_of("new.example");
+	struct ward_err e = { 0 };
+
+	(void)state;
+	r = change(r, "new.example:22", false);
+	assert_int_equal(rules_retire(r, (const uint32_t[]){ 2, 99 }, 2, &next, &e), 0);
+	assert_int_equal(next->generation, r->generation + 1);
+	assert_int_equal(rules_match(next, &gone, 22).rule, -1);
+	check(next, "b.example", 443, 1);
+	check(next, "a.example.com", 443, 0);
+	rules_free(next);
+	rules_free(r);
+}
+
 static void test_change(void **state)
 {
 	struct rules *r = rules_of("{mode: restricted, egress_allowlist: ['*.example.com', 'a.example.com:22']}");
@@ -286,7 +303,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_match),  cmocka_unit_test(test_any),	cmocka_unit_test(test_first_of_equals),
 		cmocka_unit_test(test_modes),  cmocka_unit_test(test_limits),	cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_services), cmocka_unit_test(test_change), cmocka_unit_test(test_codec),
+		cmocka_unit_test(test_services), cmocka_unit_test(test_change), cmocka_unit_test(test_retire), cmocka_unit_test(test_codec),
 		cmocka_unit_test(test_many),   cmocka_unit_test(test_text),
 	};
 
