@@ -255,7 +255,7 @@ static void serve_once(struct front *f)
 	if (flow_next_end(f))
 		flow_expire(f, io_now_ms());
 	flow_free_dead(f);
-	if (f->told.len)
+	if (f->told.len || f->later_count)
 		front_told_send(f, false);
 	if (paused)	/* for a round at least */
 		listen_all(f, true);

@@ -110,6 +110,8 @@ struct front {
 	struct gate_totals totals;
 	uint64_t said_second;
 	uint32_t said, unsaid;
+	struct gate_event *later;	/* denials that the supervisor had no room for yet */
+	size_t later_count;
 	uint32_t room_used;		/* see front_room.c */
 	uint8_t scratch[SCRATCH_BYTES];
 };
@@ -166,6 +168,8 @@ void front_told_name(struct front *f, const struct want *w, const struct verdict
 void front_told_flow(struct front *f, const struct flow *w, enum told_kind kind);
 void front_told_send(struct front *f, bool wait);
 void front_totals(struct front *f);
+/* Says what was kept. False: there is still no room. */
+bool front_say_later(struct front *f, bool wait);
 void front_failed(const struct ward_err *e);
 
 /* front_rules.c: other rules from here on; closes the descriptor. What they no longer allow is closed at once. Nothing may keep a

@@ -1,7 +1,8 @@
 /*
  * What front tells the supervisor. In: decisions, and packets that the kernel refused (seen by the audit socket). Out: one
  * fixed-size event each, at most SAID_MAX a second; the rest is counted. Never waits: who floods the gateway with attempts
- * loses events, not service. Runs in front.
+ * loses events, not service. While the supervisor is slow up to LATER of them are kept and go before anything else: what is
+ * allowed cannot be done so often that what is not goes unsaid. Runs in front.
  */
 #include <netinet/in.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #define SAID_MAX 200
 #define AT_ONCE 64
+#define LATER 128
 
 static bool may_say(struct front *f)
 {
@@ -25,14 +27,41 @@ static bool may_say(struct front *f)
 	return f->said++ < SAID_MAX;
 }
 
+bool front_say_later(struct front *f, bool wait)
+{
+	size_t at = 0;
+
+	while (at < f->later_count && send(f->control_fd, &f->later[at], sizeof(*f->later), MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) >= 0)
+		at++;
+	if (at)
+		memmove(f->later, f->later + at, (f->later_count - at) * sizeof(*f->later));
+	f->later_count -= at;
+	return !f->later_count;
+}
+
+static void say(struct front *f, const struct gate_event *event)
+{
+	if (!may_say(f)) {
+		f->unsaid++;
+		return;
+	}
+	if (!f->later_count && send(f->control_fd, event, sizeof(*event), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return;
+	if (!f->later)
+		f->later = calloc(LATER, sizeof(*f->later));
+	if (f->later && f->later_count < LATER)
+		f->later[f->later_count++] = *event;
+	else
+		f->unsaid++;
+}
+
 void front_denied(struct front *f, const struct want *w, const struct verdict *v, uint8_t protocol)
 {
 	struct gate_event event = { .kind = GATE_DENIED, .protocol = protocol, .want = *w, .verdict = *v };
 
 	f->totals.denied++;
 	shape_denied(&f->shape, v->rule);
-	if (!may_say(f) || send(f->control_fd, &event, sizeof(event), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		f->unsaid++;
+	say(f, &event);
 }
 
 void front_refused(struct front *f, const struct want *w, const struct verdict *v, const char *request)
@@ -41,8 +70,7 @@ void front_refused(struct front *f, const struct want *w, const struct verdict *
 
 	snprintf(event.text, sizeof(event.text), "%s", request);
 	f->totals.denied++;
-	if (!may_say(f) || send(f->control_fd, &event, sizeof(event), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		f->unsaid++;
+	say(f, &event);
 }
 
 void front_totals(struct front *f)

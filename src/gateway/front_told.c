@@ -79,6 +79,8 @@ void front_told_send(struct front *f, bool wait)
 	const uint32_t kind = GATE_TOLD;
 	size_t at = 0;
 
+	if (!front_say_later(f, wait))
+		return;
 	while (at < q->len) {
 		size_t n = sizeof(kind), len;
 

@@ -40,6 +40,7 @@ CASES = {
                                           "test_net_flood::test_out_of_descriptors", "test_net_flood::test_silent_give_way"),
     "all synthetic addresses given away": ("test_net_cases::test_names",),
     "resets, urgent data, one byte at a time, a storm": ("test_net_cases::test_streams",),
+    "denials that hide behind what is allowed": ("test_net_cases::test_drowned",),
     "a published port, a host service, another sandbox": ("test_net_cases::test_other_sandbox", "test_net_gate::test_host_services",
                                                           "test_net_ingress::test_no_way_out"),
 }
@@ -506,6 +507,32 @@ show("after", attempt(urgent, [(get, 0)]))
     t.equal(got["urgent"], "HTTP/1.1 200 OK", "an urgent byte, which is not part of the stream")
     t.check("200" not in got["urgent-evil"] and "200" not in got["urgent-web"], f"urgent bytes: {got}")
     quiet(t, world, "evil", "vil.test")
+
+
+@timeout(90)
+def test_drowned(t):
+    """However much that is allowed is said at the same time, each denial is in the report."""
+    world = World(t)
+    got, report = inside(t, world, r"""
+def question(i):
+    labels = [b"n%06d" % i, b"web", b"test"]
+    q = struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0) + b"".join(bytes([len(l)]) + l for l in labels) + b"\0\0\1\0\1"
+    return struct.pack(">H", len(q)) + q
+streams = [socket.create_connection(("127.0.0.53", 53), 20) for _ in range(4)]
+def drain(s):
+    while s.recv(65536):
+        pass
+for s in streams:
+    threading.Thread(target=drain, args=(s,), daemon=True).start()
+for i in range(40):
+    for n, s in enumerate(streams):
+        s.sendall(b"".join(question(i * 400 + n * 100 + k) for k in range(100)))
+    show(str(i), attempt(talk, "203.0.113.%d" % (i + 1), 80))
+""", ["web.test:80", "*.web.test:80"], False)
+    refused(t, got, got)
+    told = {d["what"] for d in report["denials"]}
+    missing = [i for i in range(1, 41) if f"connection to 203.0.113.{i}:80" not in told]
+    t.equal(missing, [], "denials that the report does not have")
 
 
 SERVER = r"""
