@@ -164,3 +164,14 @@ def test_roots_of_two_libraries(t):
             entries.append((path.lstrip("/") if path.startswith("/usr") else "usr" + path, {"data": f.read(), "mode": 0o755}))
     imported(t, put(t, "glibc.tar", tar(*entries)), "--name", "glibc")
     t.equal(t.ward("run", "--image", "glibc", "--", "bash", "-c", "echo GLIBC-$((40+2)); ls", cwd=t.workspace()).out, "GLIBC-42\n")
+
+
+def test_inspection_reaches_an_image(t):
+    """The authority of an inspected sandbox is put into the image's root, through none of its links."""
+    outside = t.fresh_dir("outside")
+    busybox(t, "base", None, ("etc/ssl", link(outside)), ("etc/pki/tls", link(outside)))
+    ws = t.workspace()
+    policy = put(t, "inspect.yaml", b"version: 1\nimage: base\nnetwork: {mode: restricted, egress_allowlist: [{host: inspected.example, mode: inspect}]}\n")
+    r = t.ward("run", "-p", policy, "--", "sh", "-c", "head -c 27 $SSL_CERT_FILE; ls /etc/ssl/certs | wc -l", cwd=ws)
+    t.check(r.rc == 0 and r.out.startswith("-----BEGIN CERTIFICATE-----") and int(r.out.split("-----")[-1]) > 0, r)
+    t.equal(os.listdir(outside), [], "outside")

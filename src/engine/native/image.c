@@ -12,8 +12,12 @@
 
 #include "base/raw.h"
 #include "engine/native/native.h"
+#include "lib/certs.h"
 
 #define IMAGE ".ward/image"
+
+/* What other stages make where the root is ward's alone: review.c, trust.c. */
+static const char *const own_points[] = { NATIVE_LAYER, &CERTS_DIR[1], &CERTS_SYSTEM[1] };
 
 static long make_points(struct native_child *c, const struct plan_image *image)
 {
@@ -28,8 +32,8 @@ static long make_points(struct native_child *c, const struct plan_image *image)
 		else if (!m->in_bind)
 			r = native_make_point(c->base_fd, m->target + 1, m->is_file);
 	}
-	if (r == 0)
-		r = native_make_point(c->base_fd, NATIVE_LAYER, false);
+	for (size_t i = 0; i < ARRAY_LEN(own_points) && r == 0; i++)
+		r = native_make_point(c->base_fd, own_points[i], false);
 	if (r == 0 && image->workdir)
 		r = native_make_point(c->base_fd, image->workdir + 1, false);
 	return r;
