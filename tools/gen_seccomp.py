@@ -542,12 +542,29 @@ def print_numbers(table, out):
         out.write('{ "%s", %d },\n' % (name, table.numbers[name]))
 
 
-OUTPUTS = {"programs": print_programs, "calls": print_calls, "numbers": print_numbers}
+def print_oci(table, out):
+    """{ "name", the smallest set that has it }, a line: what an OCI runtime lets through to the exact filter behind it. Calls that are denied with an
+    event are among them: the answer of the outer filter would count, and nobody would be told."""
+    out.write(NOTE)
+    out.write("static const struct {\n\tchar name[27];\n\tunsigned char from;\n} oci_calls[] = {\n")
+    for name in sorted(table.calls, key=table.numbers.get):
+        first, otherwise, _, _ = table.calls[name]
+        if otherwise == "DENY" or name in ("seccomp", "pidfd_open", "close_range"):
+            level = 0
+        elif first in ("STRICT", "DEFAULT", "BUILD"):
+            level = table.level(first)
+        else:
+            continue
+        out.write('\t{ "%s", %d },\n' % (name, level))
+    out.write("};\n")
+
+
+OUTPUTS = {"oci": print_oci, "programs": print_programs, "calls": print_calls, "numbers": print_numbers}
 
 
 def main(argv):
     if len(argv) < 5 or argv[1] not in OUTPUTS:
-        raise SystemExit("usage: gen_seccomp.py programs|calls|numbers syscalls.def OUT.h CC [ARG...]")
+        raise SystemExit("usage: gen_seccomp.py programs|calls|numbers|oci syscalls.def OUT.h CC [ARG...]")
     with open(argv[2], encoding="utf-8") as f:
         table = Table(f.read())
     header = subprocess.run(argv[4:] + ["-E", "-dM", "-x", "c", "-"], input="#include <asm/unistd_64.h>\n",

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/image.h"
 #include "cli/progress.h"
+#include "engine/engines.h"
 
 void ask_print_errors(const struct policy_errors *errors)
 {
@@ -60,9 +61,16 @@ int ask_plan(const struct options *o, const struct plan_system *system, struct s
 	strv_free(&errors.lines);
 	if (r < 0)
 		return r;
-	r = image_prepare(ret_spec, e);
+	r = engine_pick(ret_spec, e);
+	if (r == 0)
+		r = image_prepare(ret_spec, e);
 	if (r == 0)
 		r = plan_compile(ret_spec, system, ret_plan, e);
+	if (r == 0 && engine_choose(*ret_plan)->check) {
+		r = engine_choose(*ret_plan)->check(*ret_plan, e);
+		if (r < 0)
+			plan_free(*ret_plan);
+	}
 	if (r < 0)
 		spec_clear(ret_spec);
 	progress_end(progress);

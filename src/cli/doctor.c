@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "engine/engines.h"
 #include "lib/probe.h"
 
 static const char *state_name(enum probe_state s)
@@ -16,6 +17,41 @@ static const char *state_name(enum probe_state s)
 static const char *need_name(enum probe_need n)
 {
 	return n == PROBE_MUST ? "required" : n == PROBE_USED ? "used when present" : "later";
+}
+
+static void engines_text(struct buf *out)
+{
+	struct engine_state states[ENGINES_MAX];
+	size_t count = engines_look(states);
+
+	buf_puts(out, "\n");
+	for (size_t i = 0; i < count; i++) {
+		buf_printf(out, "engine %-10s %s", states[i].name, states[i].usable ? "usable" : "not usable: ");
+		text_escape(out, states[i].usable ? "" : states[i].why.why);
+		buf_puts(out, "\n");
+		if (!states[i].usable && states[i].why.remedy[0]) {
+			buf_puts(out, "    remedy: ");
+			text_escape(out, states[i].why.remedy);
+			buf_puts(out, "\n");
+		}
+	}
+}
+
+static void engines_json(struct json *j)
+{
+	struct engine_state states[ENGINES_MAX];
+	size_t count = engines_look(states);
+
+	json_begin_array(j, "engines");
+	for (size_t i = 0; i < count; i++) {
+		json_begin_object(j, NULL);
+		json_string(j, "name", states[i].name);
+		json_bool(j, "usable", states[i].usable);
+		json_string(j, "why", states[i].usable ? NULL : states[i].why.why);
+		json_string(j, "remedy", states[i].usable || !states[i].why.remedy[0] ? NULL : states[i].why.remedy);
+		json_end_object(j);
+	}
+	json_end_array(j);
 }
 
 static void print_text(const struct probe *probes, bool namespaces, bool landlock, struct buf *out)
@@ -33,6 +69,7 @@ static void print_text(const struct probe *probes, bool namespaces, bool landloc
 			buf_puts(out, "\n");
 		}
 	}
+	engines_text(out);
 	buf_printf(out, "\nrung namespaces   %s\nrung landlock     %s%s\n", namespaces ? "usable" : "not usable",
 		   landlock ? "usable" : "not usable",
 		   landlock ? ", for policies that accept it (require: {isolation: landlock, limits: none})" : "");
@@ -61,6 +98,7 @@ static void print_json(const struct probe *probes, bool namespaces, bool landloc
 		json_end_object(&j);
 	}
 	json_end_array(&j);
+	engines_json(&j);
 	json_begin_object(&j, "rungs");
 	json_bool(&j, "namespaces", namespaces);
 	json_bool(&j, "landlock", landlock);

@@ -14,6 +14,7 @@
 #include "cli/run_detached.h"
 #include "engine/engines.h"
 #include "engine/native/native.h"
+#include "engine/oci/oci.h"
 #include "lib/engine.h"
 #include "lib/store.h"
 
@@ -236,6 +237,15 @@ static void report_refusal(const struct options *o, const struct ward_err *why)
 	(void)!index_report(&v, &ignored);
 }
 
+/* What most likely carries it out: it begins before the policy is read. */
+static const struct engine *likely_engine(const struct options *o)
+{
+	for (size_t i = 0; i < o->field_count; i++)
+		if (strcmp(o->fields[i].field, "isolation") == 0 && strcmp(o->fields[i].value, "native") != 0)
+			return &engine_oci;
+	return &engine_native;
+}
+
 int run_sandbox(struct options *o, struct detached *d)
 {
 	struct ward_err e = { 0 };
@@ -253,7 +263,7 @@ int run_sandbox(struct options *o, struct detached *d)
 
 	if (report_open(&report, o->report_file, &e) < 0)
 		return refuse(o, &report, d, &e, EXIT_REFUSED);
-	box_begin(&early, &engine_native, &timing);
+	box_begin(&early, likely_engine(o), &timing);
 	early.detached = d;
 	early.progress = progress;
 	began = timing_now(&timing);

@@ -1,24 +1,92 @@
-/* The engines of this build: one row for each name and rung. The planner has decided, this finds.
+/*
+ * The engines: one row for each name that a policy can have in `isolation`, with how strong it is. In: a policy, or a plan. Out: the engine. The first of the policy's list that this build has, whose probe passes and that is at
+ * least as strong as require.isolation, is taken; where there is none, the refusal says of each why. A plan has been decided already: engine_choose() only finds.
  */
 #include "engine/engines.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "engine/landlock/rung.h"
 #include "engine/native/native.h"
+#include "engine/oci/oci.h"
 
 static const struct {
-	enum rung rung;
-	const struct engine *engine;
+	const char *name;
+	unsigned strength;		/* as require.isolation counts */
+	const struct engine *engine;	/* NULL: not in this build */
 } engines[] = {
-	{ RUNG_NAMESPACES, &engine_native },
-	{ RUNG_LANDLOCK, &engine_landlock },
+	{ "native", REQUIRE_NAMESPACES, &engine_native },
+	{ "oci", REQUIRE_NAMESPACES, &engine_oci },
+	{ "gvisor", REQUIRE_GVISOR, NULL },
+	{ "vm", REQUIRE_VM, NULL },
+	{ "wasm", REQUIRE_NAMESPACES, NULL },
 };
+
+_Static_assert(ARRAY_LEN(engines) <= ENGINES_MAX, "ENGINES_MAX is too small");
 
 const struct engine *engine_choose(const struct plan *p)
 {
+	if (p->rung == RUNG_LANDLOCK)
+		return &engine_landlock;
 	for (size_t i = 0; i < ARRAY_LEN(engines); i++)
-		if (engines[i].rung == p->rung && strcmp(engines[i].engine->name, p->engine) == 0)
+		if (engines[i].engine && strcmp(engines[i].name, p->engine) == 0)
 			return engines[i].engine;
 	return NULL;
+}
+
+static int probe(size_t i, struct ward_err *e)
+{
+	if (!engines[i].engine)
+		return ward_fail(e, ENOTSUP, "%s is not yet supported by this build", engines[i].name);
+	return engines[i].engine->probe ? engines[i].engine->probe(e) : 0;
+}
+
+/* Whether the engine of that name will do. */
+static int try_engine(const char *name, const struct policy *policy, const char **ret_name, struct ward_err *e)
+{
+	for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
+		int r;
+
+		if (strcmp(engines[i].name, name) != 0)
+			continue;
+		r = probe(i, e);
+		if (r == 0 && engines[i].strength < policy->req_isolation)
+			r = ward_fail(e, ENOTSUP, "%s is weaker than require.isolation", name);
+		if (r == 0)
+			*ret_name = engines[i].name;
+		return r;
+	}
+	return ward_fail(e, EINVAL, "there is no engine %s", name);
+}
+
+int engine_pick(struct spec *s, struct ward_err *e)
+{
+	const struct strv *wanted = &s->policy.isolation;
+	struct ward_err first = { 0 };
+	auto_buf all = { 0 };
+
+	for (size_t i = 0; i < wanted->len; i++) {
+		struct ward_err why = { 0 };
+
+		if (try_engine(wanted->items[i], &s->policy, &s->engine, &why) == 0) {
+			if (all.len)
+				strv_addf(&s->notes, "isolation: %s, because %s", s->engine, buf_text(&all));
+			return 0;
+		}
+		buf_printf(&all, "%s%s", i ? "; " : "", why.why);
+		if (!i)
+			first = why;
+	}
+	ward_fail(e, first.code ? first.code : EINVAL, "isolation: %s", wanted->len ? buf_text(&all) : "no engine is named");
+	return ward_remedy(e, "%s", first.remedy[0] ? first.remedy : "ward doctor shows the engines that can be used here");
+}
+
+size_t engines_look(struct engine_state states[ENGINES_MAX])
+{
+	for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
+		states[i] = (struct engine_state){ .name = engines[i].name };
+		states[i].usable = probe(i, &states[i].why) == 0;
+	}
+	return ARRAY_LEN(engines);
 }

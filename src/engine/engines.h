@@ -8,4 +8,18 @@
  */
 const struct engine *engine_choose(const struct plan *p);
 
+/* The first of the policy's engines that can be used here and is as strong as the policy requires. Sets s->engine, or says of each why not. */
+must_check int engine_pick(struct spec *s, struct ward_err *e);
+
+/* One engine as `ward doctor` shows it. */
+struct engine_state {
+	const char *name;
+	bool usable;
+	struct ward_err why;	/* where it is not */
+};
+
+#define ENGINES_MAX 8
+/* Tries every engine that a policy can name. Returns how many there are. */
+size_t engines_look(struct engine_state states[ENGINES_MAX]);
+
 #endif

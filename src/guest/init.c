@@ -18,6 +18,8 @@
  * Its closing without one means that the supervisor was killed: it makes sure that the sandbox is dead and
  * becomes `ward recover`, which cleans up what the kernel does not.
  *
+ * As "/.ward/init" it is started by an OCI runtime and puts the system call filter on itself: see container.c.
+ *
  * As "ward-keeper" it sits beside whoever has put the operator's terminal into raw mode: see keeper.c.
  */
 #include <errno.h>
@@ -328,12 +330,14 @@ _Noreturn void guest_main(long *stack)
 
 	if (argc < 1)
 		guest_exit(125);
-	/* "ward-init", "ward-rung", "ward-guardian" or "ward-keeper": the sixth letter tells */
+	/* "ward-init", "ward-rung", "ward-guardian", "ward-keeper" or, started by its path, "/.ward/init": the sixth letter tells */
 	char role = raw_strlen(argv[0]) > 5 ? argv[0][5] : 'i';
 
 	if (role == 'g')
 		run_guardian(argv + 1, envp);
 	if (role == 'k')
 		guest_keeper();
+	if (role == 'd')
+		guest_container();
 	run_init(argv + 1, argc - 1, envp, role == 'r');
 }

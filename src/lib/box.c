@@ -40,6 +40,8 @@ static int put_on_record(struct box *b, struct ward_err *e)
 {
 	auto_strv dirs = { 0 };
 
+	if (b->engine->add_dirs)
+		b->engine->add_dirs(b->plan, &dirs);
 	cgroup_planned_dirs(b->plan, &dirs);
 	if (dirs.len == 0 && b->plan->root_count == 0)
 		return 0;

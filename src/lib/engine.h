@@ -37,6 +37,12 @@ struct running {
 struct engine {
 	const char *name;
 	bool terminals;		/* it can make a terminal inside */
+	/* Whether it can be used here at all; else why not, and the remedy. NULL: always, or start says it. */
+	int (*probe)(struct ward_err *e);
+	/* Adds the cgroup directories that it will make beside the run's own, inner ones first. NULL: none. */
+	void (*add_dirs)(const struct plan *p, struct strv *dirs);
+	/* Whether it can carry out this plan; what it cannot is a refusal. NULL: any. */
+	int (*check)(const struct plan *p, struct ward_err *e);
 	/* Begins what no policy changes, while the policy is being read; *ret_system is what it has read of the host for that.
 	 * What goes wrong is said by start. NULL: nothing to begin. */
 	void (*prelaunch)(struct running *run, struct plan_system **ret_system);

@@ -52,9 +52,9 @@ static bool has_namespaces(void)
 
 static void choose_rung(struct plan *p)
 {
-	p->engine = "native";
+	p->engine = p->spec->engine ? p->spec->engine : "native";
 	p->rung = RUNG_NAMESPACES;
-	if (p->spec->policy.req_isolation == REQUIRE_LANDLOCK && !has_namespaces())
+	if (strcmp(p->engine, "native") == 0 && p->spec->policy.req_isolation == REQUIRE_LANDLOCK && !has_namespaces())
 		p->rung = RUNG_LANDLOCK;
 }
 

@@ -43,6 +43,7 @@ struct spec {
 	struct strv notes;	/* for the plan's */
 	bool tty;
 	bool image_command;	/* the request's */
+	const char *engine;	/* chosen by the policy's isolation, static; NULL: native */
 	bool cwd_given;		/* -C */
 };
 

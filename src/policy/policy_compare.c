@@ -185,8 +185,12 @@ static bool value_is_later(const struct schema_row *row, const char *text)
 	return schema_word(row->row.later, text, strlen(text), &index);
 }
 
+/* A list is in order of preference: one entry that this build has will do. */
 static void check_entries(const struct schema_row *row, const struct strv *list, struct strv *lines, int *count)
 {
+	for (size_t i = 0; i < list->len; i++)
+		if (!value_is_later(row, list->items[i]))
+			return;
 	for (size_t i = 0; i < list->len; i++)
 		if (value_is_later(row, list->items[i])) {
 			strv_addf(lines, "%s: %s is not yet supported by this build", row->row.path, list->items[i]);

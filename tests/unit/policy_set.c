@@ -235,7 +235,7 @@ static void test_memory_unknown(void **state)
 
 static void test_unsupported(void **state)
 {
-	static const char doc[] = "isolation: [gvisor, native]\nnetwork: {record: r, replay: s}\n"
+	static const char doc[] = "isolation: [gvisor]\nnetwork: {record: r, replay: s}\n"
 				  "filesystem: {mode: read_only, hide: [a]}\napprovals: {mode: ask}\n"
 				  "tools: null\n";
 	struct policy_errors errors = { 0 };
