@@ -34,6 +34,13 @@ static bool is_separator(uint8_t c)
 	return c && strchr("-_.:/+= ", c);
 }
 
+static size_t add_range(char *out, size_t len, int first, int last)
+{
+	for (int c = first; c <= last; c++)
+		out[len++] = (char)c;
+	return len;
+}
+
 /* The alphabet of what is neither prefix nor separator. */
 static size_t alphabet_of(const uint8_t *value, size_t n, char out[64])
 {
@@ -51,15 +58,14 @@ static size_t alphabet_of(const uint8_t *value, size_t n, char out[64])
 	}
 	if (!upper && !lower && !digit)
 		upper = lower = true;
-	for (char c = '0'; c <= '9'; c++)
-		if (digit && !(upper && !lower && beyond_hex && !beyond_base32 && strchr("0189", c)))
-			out[len++] = c;
-	for (char c = 'A'; c <= (beyond_hex || !digit ? 'Z' : 'F'); c++)
-		if (upper)
-			out[len++] = c;
-	for (char c = 'a'; c <= (beyond_hex || !digit ? 'z' : 'f'); c++)
-		if (lower)
-			out[len++] = c;
+	if (digit && upper && !lower && beyond_hex && !beyond_base32)
+		len = add_range(out, len, '2', '7');
+	else if (digit)
+		len = add_range(out, len, '0', '9');
+	if (upper)
+		len = add_range(out, len, 'A', beyond_hex || !digit ? 'Z' : 'F');
+	if (lower)
+		len = add_range(out, len, 'a', beyond_hex || !digit ? 'z' : 'f');
 	return len;
 }
 

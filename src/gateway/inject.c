@@ -119,14 +119,15 @@ static size_t write_place(const struct policy_grant *g, const uint8_t *const *va
 			  const struct sigv4_request *sign, uint8_t *out, size_t room)
 {
 	size_t n = bytes[0], before = strlen(g->before), behind = strlen(g->behind), name = strlen(g->header), at = 0;
+	const char *user = g->user ? g->user : "", *parameter = g->parameter ? g->parameter : "";
 	struct sigv4_key key = { .id = values[0], .id_len = bytes[0] };
 
-	if (room < 3 * n + name + before + behind + 512 + (g->user ? 2 * strlen(g->user) : 0) + (g->parameter ? strlen(g->parameter) : 0))
+	if (room < 3 * n + name + before + behind + 512 + 2 * strlen(user) + strlen(parameter))
 		return 0;
 	switch (g->way) {
 	case GRANT_QUERY:
-		at = strlen(g->parameter);
-		memcpy(out, g->parameter, at);
+		at = strlen(parameter);
+		memcpy(out, parameter, at);
 		out[at++] = '=';
 		return at + form_percent(values[0], n, out + at);
 	case GRANT_SIGV4:
@@ -139,9 +140,9 @@ static size_t write_place(const struct policy_grant *g, const uint8_t *const *va
 		return sigv4_sign(sign, &key, (const uint8_t *)base->data, base->len, (char *)out, room);
 	case GRANT_BASIC:
 		before = (size_t)snprintf((char *)out, room, "Authorization: Basic ");
-		name = strlen(g->user);
+		name = strlen(user);
 		/* user:secret is put together behind where it is written encoded */
-		memcpy(out + room - (name + 1 + n), g->user, name);
+		memcpy(out + room - (name + 1 + n), user, name);
 		out[room - (1 + n)] = ':';
 		memcpy(out + room - n, values[0], n);
 		at = before + form_base64(out + room - (name + 1 + n), name + 1 + n, out + before);

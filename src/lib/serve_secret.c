@@ -47,9 +47,7 @@ static void note_granted(struct serve *s, const char *line)
 
 void serve_secret(struct serve *s, struct serve_client *c, const struct control_message *m, const char *text, int fd)
 {
-	static const enum secrets_op ops[] = { [CONTROL_SECRET_LIST - CONTROL_SECRET_LIST] = SECRETS_LIST,
-					       [CONTROL_SECRET_GRANT - CONTROL_SECRET_LIST] = SECRETS_GRANT,
-					       [CONTROL_SECRET_REVOKE - CONTROL_SECRET_LIST] = SECRETS_REVOKE };
+	enum secrets_op op = m->op == CONTROL_SECRET_GRANT ? SECRETS_GRANT : m->op == CONTROL_SECRET_REVOKE ? SECRETS_REVOKE : SECRETS_LIST;
 	const struct plan *p = s->box->plan;
 	struct ward_err e = { 0 };
 	int r = 0;
@@ -57,7 +55,7 @@ void serve_secret(struct serve *s, struct serve_client *c, const struct control_
 	if (m->op == CONTROL_SECRET_GRANT && p->secrets)
 		r = check_line(&p->spec->policy, text, &e);
 	if (r == 0)
-		r = secrets_ask(p->secrets, ops[m->op - CONTROL_SECRET_LIST], c->number, m->op == CONTROL_SECRET_LIST ? "" : text, fd, &e);
+		r = secrets_ask(p->secrets, op, c->number, m->op == CONTROL_SECRET_LIST ? "" : text, fd, &e);
 	if (r < 0) {
 		serve_refuse(c, &e);
 		return;
