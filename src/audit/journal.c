@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -116,7 +117,7 @@ static void add_gap(struct journal *j)
 	add(j, &v);
 }
 
-static int open_file(struct journal *j)
+static int make_file(struct journal *j)
 {
 	char name[PLACE_NAME];
 
@@ -134,6 +135,18 @@ static int open_file(struct journal *j)
 		return -errno;
 	j->bytes = 0;
 	return place_lock(j->fd);
+}
+
+/* Until the file is locked, whoever ends the journals of killed runs could take it for one of those. */
+static int open_file(struct journal *j)
+{
+	int r = place_share(j->audit_fd);
+
+	if (r < 0)
+		return r;
+	r = make_file(j);
+	flock(j->audit_fd, LOCK_UN);
+	return r;
 }
 
 /* -- the index */
@@ -169,8 +182,9 @@ static int next_segment(struct journal *j, const char *dir, struct ward_err *e)
 
 	place_name(from, dir, j->run, -1);
 	place_name(to, PLACE_RUNS, j->run, (int)j->segment);
-	if (renameat(j->audit_fd, from, j->audit_fd, to) < 0)
-		return -errno;
+	r = place_move(j->audit_fd, from, to);
+	if (r < 0)
+		return r;
 	own_close_fd(&j->fd);
 	j->fd = -1;
 	j->segment++;
@@ -320,7 +334,7 @@ uint64_t journal_lost(const struct journal *j, const char **ret_why)
 static int finish(struct journal *j, struct ward_err *e)
 {
 	char from[PLACE_NAME], to[PLACE_NAME];
-	int r = flush(&j->sink, e);
+	int r = flush(&j->sink, e), moved;
 
 	if (j->fd < 0)
 		return r < 0 ? r : 0;
@@ -328,8 +342,9 @@ static int finish(struct journal *j, struct ward_err *e)
 	place_name(to, PLACE_RUNS, j->run, -1);
 	if (r == 0)
 		r = tell_index(j, EVENT_JOURNAL_END, e);
-	if (renameat(j->audit_fd, from, j->audit_fd, to) < 0 && r == 0)
-		r = ward_fail_errno(e, "the journal cannot be put with the others");
+	moved = place_move(j->audit_fd, from, to);
+	if (moved < 0 && r == 0)
+		r = ward_fail(e, -moved, "the journal cannot be put with the others: %s", strerror(-moved));
 	return r;
 }
 

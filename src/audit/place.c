@@ -67,6 +67,15 @@ void place_name(char ret[PLACE_NAME], const char *dir, const char *run, int segm
 		snprintf(ret, PLACE_NAME, "%s/%.40s.%d.jsonl", dir, run, segment);
 }
 
+int place_move(int audit_fd, const char *from, const char *to)
+{
+	if (renameat(audit_fd, from, audit_fd, to) == 0)
+		return 0;
+	if (errno != ENOENT || (mkdirat(audit_fd, PLACE_RUNS, 0700) < 0 && errno != EEXIST))
+		return -errno;
+	return renameat(audit_fd, from, audit_fd, to) < 0 ? -errno : 0;
+}
+
 bool place_is_id(const char *run)
 {
 	size_t n = strspn(run, "0123456789abcdefghijklmnopqrstuvwxyz-");
@@ -74,12 +83,12 @@ bool place_is_id(const char *run)
 	return n > 0 && n <= 40 && run[n] == '\0';
 }
 
-int place_lock(int fd)
+static int lock(int fd, int operation)
 {
 	const struct timespec moment = { .tv_nsec = 2000000 };
 	uint64_t until = 0;
 
-	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+	while (flock(fd, operation | LOCK_NB) < 0) {
 		uint64_t now = io_now_ms();
 
 		if (errno != EWOULDBLOCK && errno != EINTR)
@@ -91,6 +100,16 @@ int place_lock(int fd)
 		nanosleep(&moment, NULL);
 	}
 	return 0;
+}
+
+int place_lock(int fd)
+{
+	return lock(fd, LOCK_EX);
+}
+
+int place_share(int fd)
+{
+	return lock(fd, LOCK_SH);
 }
 
 /* The last whole line within bytes; false: there is none. */

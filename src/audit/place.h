@@ -16,10 +16,14 @@ must_check int place_open(bool make, struct ward_err *e);
 must_check int place_open_dir(int audit_fd, const char *name, struct ward_err *e);
 /* "runs/ID.jsonl", or "runs/ID.N.jsonl" for a segment that is not the last (segment < 0: the last). */
 void place_name(char ret[PLACE_NAME], const char *dir, const char *run, int segment);
+/* Renames a file of audit_fd's into PLACE_RUNS, which is made where a killed run came no further. 0 or -errno. */
+must_check int place_move(int audit_fd, const char *from, const char *to);
 /* Whether it can be the id of a run: the name of a file is made of it. */
 bool place_is_id(const char *run);
 /* Locks a file against other writers; waits at most PLACE_WAIT_MS. 0 or -errno. */
 must_check int place_lock(int fd);
+/* The same, beside others who share it. */
+must_check int place_share(int fd);
 
 /* What stands at the end of a journal's file. */
 struct place_end {

@@ -1,7 +1,7 @@
 /*
  * Ending the journals of killed runs, and when to sign. In: STATE/audit/live, where nobody holds the lock of a journal whose writer is dead. Out: the same
  * journals with a last line that says so, among those of ended runs, their heads in the index. Run with the user's rights by `ward recover` (which
- * a run's guardian becomes), by the next run after a killed one, and by `ward audit`.
+ * a run's guardian becomes), by the next run, and by `ward audit`.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -69,7 +69,8 @@ static int recover_file(int audit_fd, int fd, const char *run, struct ward_err *
 		return r;
 	place_name(from, PLACE_LIVE, run, -1);
 	place_name(to, PLACE_RUNS, run, -1);
-	return renameat(audit_fd, from, audit_fd, to) < 0 ? ward_fail_errno(e, "the journal of the killed run %s cannot be moved", run) : 1;
+	r = place_move(audit_fd, from, to);
+	return r < 0 ? ward_fail(e, -r, "the journal of the killed run %s cannot be moved: %s", run, strerror(-r)) : 1;
 }
 
 static int recover_one(int audit_fd, int live_fd, const char *name, struct ward_err *e)
@@ -108,6 +109,8 @@ int journal_recover(struct ward_err *e)
 		own_close_fd(&live);
 		return 0;
 	}
+	if (place_lock(audit) < 0)	/* against writers that have made their file and not locked it yet */
+		return 0;
 	for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
 		int r = entry->d_name[0] == '.' ? 0 : recover_one(audit, live, entry->d_name, e);
 

@@ -117,8 +117,12 @@ static void option_lines(enum verb v, struct buf *out)
 static void help_verb(enum verb v, struct buf *out)
 {
 	struct verb_text t = verb_text(v);
+	auto_buf usage = { 0 };
 
-	buf_printf(out, "usage: ward %s [OPTION...]%s%s\n\n", verb_name(v), *t.args ? " " : "", t.args);
+	buf_printf(out, "usage: ward %s", verb_name(v));
+	buf_printf(&usage, "[OPTION...]%s%s", *t.args ? " " : "", t.args);
+	wrap(out, buf_text(&usage), 12, out->len);
+	buf_puts(out, "\n");
 	wrap(out, t.about, 0, 0);
 	buf_puts(out, "\noptions:\n");
 	option_lines(v, out);

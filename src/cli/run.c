@@ -83,11 +83,9 @@ static void finish_killed_runs(void)
 {
 	struct ward_err e = { 0 };
 
-	int finished = store_recover(&e);
-
-	if (finished < 0)
+	if (store_recover(&e) < 0)
 		say_error(&e, false, 0);
-	if (finished > 0 && journal_recover(&e) < 0)
+	if (journal_recover(&e) < 0)	/* also of one that was killed before it was on record */
 		say_error(&e, false, 0);
 	if (apply_recover(&e) < 0)
 		say_error(&e, false, 0);
