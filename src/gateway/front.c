@@ -27,6 +27,7 @@
 #define ACCEPT_AT_ONCE 64
 #define TELL_MS 20		/* when the supervisor is slow to hear */
 #define PAUSE_MS 100		/* when nothing more can be accepted */
+#define LAST_MS 200		/* what a connection that is being made may take at the end */
 
 /* Data of the events that are no flow's; a flow is a pointer. */
 enum { EVENT_CONTROL = 1, EVENT_DIAL, EVENT_LISTENING };
@@ -261,9 +262,30 @@ static void serve_once(struct front *f)
 		listen_all(f, true);
 }
 
+static bool is_dialling(const struct front *f)
+{
+	for (uint32_t i = 0; i < f->flow_max; i++)
+		if (f->flows[i] && f->flows[i]->state == FLOW_DIAL)
+			return true;
+	return false;
+}
+
+/* What dial is at work on may have reached a server though its program is gone. */
+static void hear_dial(struct front *f)
+{
+	struct timeval most = { .tv_usec = LAST_MS * 1000 };
+	uint64_t until = io_now_ms() + LAST_MS;
+	char byte;
+
+	setsockopt(f->dial_fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
+	while (is_dialling(f) && io_now_ms() < until && recv(f->dial_fd, &byte, 1, MSG_PEEK) > 0)
+		on_dial(f);
+}
+
 /* What was tried before the end shall be told. */
 static void finish(struct front *f)
 {
+	hear_dial(f);
 	close(f->dial_fd);	/* it ends, too */
 	for (size_t i = 0; i < f->listening_count; i++)
 		if (is_told(f->kinds[i]))

@@ -30,6 +30,7 @@
 #define BEGIN_MS 10000		/* and to begin, where that is waited for */
 #define END_MS 1000		/* what the gateway may take to say its totals */
 #define EVENTS_AT_ONCE 64
+#define REST_MS 10		/* between two looks at what passed: a busy gateway shall not wake the supervisor for each connection */
 
 /* -- the program */
 
@@ -375,7 +376,7 @@ static void begin(struct egress *g, struct result *r)
 
 int egress_fd(const struct egress *g)
 {
-	return !g ? -1 : g->waiting_fd >= 0 ? g->waiting_fd : g->fd;
+	return !g ? -1 : g->waiting_fd >= 0 ? g->waiting_fd : g->rest_ms ? -1 : g->fd;
 }
 
 int egress_orders_fd(const struct egress *g)
@@ -463,8 +464,11 @@ static bool hear(struct egress *g, struct result *r)
 			g->shown(g->shown_context, &said.shown);
 		return true;
 	}
-	if (n > (ssize_t)sizeof(said.kind) && said.kind == GATE_TOLD && egress_on_told(g, said.told + sizeof(said.kind), (size_t)n - sizeof(said.kind), r))
+	if (n > (ssize_t)sizeof(said.kind) && said.kind == GATE_TOLD && egress_on_told(g, said.told + sizeof(said.kind), (size_t)n - sizeof(said.kind), r)) {
+		if (!g->taken_by_ms)
+			g->rest_ms = io_now_ms() + REST_MS;
 		return true;
+	}
 	if (n != (ssize_t)sizeof(event)) {
 		close_talk(g);
 		return false;
@@ -493,12 +497,16 @@ static bool hear(struct egress *g, struct result *r)
 
 void egress_handle(struct egress *g, struct result *r)
 {
+	int heard;
+
 	if (g->waiting_fd >= 0) {
 		begin(g, r);
 		return;
 	}
-	for (int i = 0; i < EVENTS_AT_ONCE && g->fd >= 0 && hear(g, r); i++)
+	for (heard = 0; heard < EVENTS_AT_ONCE && g->fd >= 0 && hear(g, r); heard++)
 		;
+	if (heard == EVENTS_AT_ONCE)
+		g->rest_ms = 0;		/* there is more */
 	if (g->fd < 0 && !g->ending)
 		strv_add(&r->notes, "the gateway ended before the command did: from then on the sandbox had no network");
 }

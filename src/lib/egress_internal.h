@@ -34,6 +34,7 @@ struct egress {
 	int rules_fd;		/* netlink of the sandbox's namespace, never given inside; -1: none */
 	pid_t pid;
 	int fd;			/* -1: it is not there (any more) */
+	uint64_t rest_ms;	/* until then nothing is heard of it: what passed is told in batches; 0: now */
 	int orders_fd;		/* to dial; -1: as above */
 	bool told;		/* its totals have come */
 	bool ending;

@@ -196,6 +196,7 @@ static int put_in_force(struct egress *g, struct rules *new, const struct plan_n
 	if (egress_state(g) != EGRESS_RUNNING)
 		return 0;
 	g->taken_by_ms = io_now_ms() + TAKE_MS;
+	g->rest_ms = 0;
 	r = give_dial(g, e);
 	if (r < 0)
 		egress_cut(g);	/* which of both rules it has is not known */
@@ -317,6 +318,7 @@ int egress_ask(struct egress *g, unsigned what, uint32_t from, uint32_t tag)
 
 	if (egress_state(g) != EGRESS_RUNNING)
 		return -ENOTCONN;
+	g->rest_ms = 0;
 	return send(g->fd, &order, sizeof(order), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
@@ -326,6 +328,8 @@ uint64_t egress_due_ms(const struct egress *g)
 {
 	uint64_t due = g && g->fd >= 0 ? g->taken_by_ms : 0;
 
+	if (g && g->rest_ms && (!due || g->rest_ms < due))
+		due = g->rest_ms;
 	for (size_t i = 0; g && i < g->until_count; i++)
 		if (!due || g->until[i].at_ms < due)
 			due = g->until[i].at_ms;
@@ -374,6 +378,8 @@ void egress_on_time(struct egress *g, uint64_t now_ms, struct result *r)
 
 	if (!g)
 		return;
+	if (now_ms >= g->rest_ms)
+		g->rest_ms = 0;
 	ran = egress_state(g) == EGRESS_RUNNING;
 	end_temporary(g, now_ms, r);
 	if (g->taken_by_ms && g->fd >= 0 && now_ms >= g->taken_by_ms)
