@@ -29,6 +29,8 @@ size_t exchange_may(struct front *f, struct exchange *ex, enum direction d, size
 	struct flow *w = ex->flow;
 	enum shape_way way = d == UP ? SHAPE_SEND : SHAPE_RECEIVE;
 	uint64_t may, wait_us = 0;
+	ssize_t got;
+	char byte;
 
 	if (!w->limited)
 		return n;
@@ -39,6 +41,10 @@ size_t exchange_may(struct front *f, struct exchange *ex, enum direction d, size
 		flow_sleep(f, w, wait_us);
 		return 0;
 	}
+	/* more than the limit is what has come; the end is not, and neither is silence */
+	got = recv(d == UP ? ex->wire.fd : ex->server->wire.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	if (got <= 0)
+		return got == 0 || errno != EAGAIN;
 	verdict_refuse(&w->verdict, way == SHAPE_SEND ? REASON_LIMIT_SENT : REASON_LIMIT_RECEIVED);
 	front_denied(f, &w->want, &w->verdict, IPPROTO_TCP);
 	flow_close(f, w, true);

@@ -243,6 +243,7 @@ static bool read_server(struct front *f, struct exchange *ex)
 
 bool exchange_run_down(struct front *f, struct exchange *ex)
 {
+	struct flow *w = ex->flow;	/* outlives ex in this round */
 	enum tls_say say;
 	size_t n;
 
@@ -260,7 +261,7 @@ bool exchange_run_down(struct front *f, struct exchange *ex)
 		return true;
 	}
 	if (!read_server(f, ex))
-		return n > 0 || (ex->flow->state == FLOW_INSPECT && ex->state != EXCHANGE_RELAY);
+		return n > 0 || (w->state == FLOW_INSPECT && ex->state != EXCHANGE_RELAY);
 	if (ex->down.failed || ex->answer.failed) {
 		exchange_break(f, ex);
 		return false;

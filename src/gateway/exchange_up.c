@@ -244,6 +244,7 @@ static bool read_body(struct front *f, struct exchange *ex)
 
 bool exchange_run_up(struct front *f, struct exchange *ex)
 {
+	struct flow *w = ex->flow;	/* outlives ex in this round */
 	bool moved = false;
 	enum tls_say say;
 	size_t n = 0;
@@ -263,7 +264,7 @@ bool exchange_run_up(struct front *f, struct exchange *ex)
 	if (ex->up_body.state == BODY_NONE || queue_size(&ex->up) > HOLD_BYTES)
 		return moved;
 	moved |= read_body(f, ex);
-	if (ex->flow->state == FLOW_INSPECT && (ex->up.failed || ex->in.failed)) {
+	if (w->state == FLOW_INSPECT && (ex->up.failed || ex->in.failed)) {
 		exchange_break(f, ex);
 		return false;
 	}

@@ -217,11 +217,12 @@ static bool pull(struct h2 *h, enum direction d, bool *moved)
 {
 	nghttp2_session *session = d == UP ? h->down : h->up;
 	struct wire *wire = d == UP ? &h->ex->wire : &h->ex->server->wire;
+	struct flow *w = h->ex->flow;	/* outlives h in this round */
 	size_t n = exchange_may(h->f, h->ex, d, sizeof(h->f->scratch));
 	enum tls_say say;
 
 	if (!n)
-		return h->ex->flow->state == FLOW_INSPECT;
+		return w->state == FLOW_INSPECT;
 	say = wire_read(wire, h->f->scratch, n, &n);
 	if (say == TLS_READ || say == TLS_WRITE)
 		return true;
@@ -264,6 +265,7 @@ static bool is_done(const struct h2 *h)
 bool h2_run(struct h2 *h)
 {
 	struct exchange *ex = h->ex;
+	struct front *f = h->f;
 	struct flow *w = ex->flow;
 	bool moved = false;
 
@@ -273,9 +275,13 @@ bool h2_run(struct h2 *h)
 		return false;
 	if (ex->server && ex->server->alpn != TLS_ALPN_HTTP2)	/* it did when it was asked */
 		lose_server(h);
-	if (!pull(h, UP, &moved) || h->broken) {
+	if (!pull(h, UP, &moved)) {
 		if (w->state == FLOW_INSPECT)
-			flow_close(h->f, w, h->broken);
+			flow_close(f, w, false);
+		return false;
+	}
+	if (h->broken) {
+		flow_close(f, w, true);
 		return false;
 	}
 	if (ex->server && !push(h, UP, &moved))

@@ -25,7 +25,9 @@ RULES = [{"host": "web.test", "methods": ["GET", "HEAD"], "paths": ["/open/*", "
          {"host": "web.test", "methods": ["POST"], "paths": ["/in/*"], "content_types": ["application/json"], "request_limit": 1000},
          {"host": "www.web.test", "headers": ["X-Key: let*"], "response_limit": 5000},
          {"host": "web.test", "ports": [80], "methods": ["GET"], "paths": ["/open/*"]},
-         {"host": "other.test", "mode": "inspect"}]
+         {"host": "other.test", "mode": "inspect"},
+         {"host": "db.test", "mode": "inspect", "receive_limit": 20000},
+         {"host": "xn--mnchen-3ya.test", "mode": "inspect", "send_limit": 20000}]
 
 
 CLIENT = r"""
@@ -84,6 +86,7 @@ def test_rules(t):
               (get("/open/DENIED", headers={"Host": "evil.test"}, url=WEB80), 421, "wrong_host"),
               (get("/open/DENIED", headers={"Upgrade": "websocket", "Connection": "Upgrade"}), 403, "websocket")]
     got, report = requests(t, world, RULES, *allowed, *[line for line, _, _ in denied],
+                           get("/size/100000", url="https://db.test"), get("/up", "POST", {}, "x" * 100000, "https://xn--mnchen-3ya.test"),
                            get("/size/100000", headers={"X-Key": "letmein"}, url="https://www.web.test"))
     for line, (status, body) in zip(allowed, got):
         t.equal(status, 200, f"{line} ({body[:200]})")
@@ -93,6 +96,10 @@ def test_rules(t):
         t.equal(json.loads(body)["reason"], reason, line)
         t.equal(json.loads(body)["error"], "refused by ward", line)
     t.check(got[-1][0] in ("IncompleteRead", "ConnectionResetError"), f"too large a response breaks off: {got[-1][0]}")
+    for status, _ in got[-3:-1]:
+        t.check(not isinstance(status, int) or status == 502, f"a limit on bytes: {status}")
+    whys = {d["why"] for d in report["denials"] if "limit on" in d["why"]}
+    t.equal(whys, {"the limit on received bytes is spent", "the limit on sent bytes is spent"}, "limits")
     log = world.log()
     t.check(not [line for line in log if "/DENIED" in line], f"the server saw a denied request: {log}")
     t.contains(log, "http web.test /open/b", "the path in its normal form")

@@ -111,6 +111,16 @@ got = b""
 while more := s.recv(65536):
     got += more
 say("head", got.count(b"HTTP/1.1 200"))
+# programs that go away in the middle
+for data in (b"POST /sum" + H + b"Content-Length: 1000000\r\n\r\n" + b"x" * 70000, b"POST /sum" + H + b"Transfer-Encoding: chunked\r\n\r\n4\r\nxx",
+             b"GET /size?n=50000000" + H + b"\r\n", b"GET /size?n=50000000&length=1" + H + b"\r\n", b"GET /events" + H + b"\r\n", b"GET /pl"):
+    s = connect()
+    s.sendall(data)
+    if data.startswith(b"GET /size"):
+        s.recv(1000)
+    s.close()
+c.request("GET", "/plain")
+say("after", c.getresponse().status)
 # many at once
 def one(i, out):
     try:
@@ -142,7 +152,7 @@ def test_http1(t):
     got = dict(json.loads(line) for line in r.out.splitlines())
     wanted = {"kept": [1, False, "2", "web.test:9444"], "pooled": 1, "trailers": [True, False], "echo": True, "events": True,
               "websocket": ["101", True], "upload": [True, True], "download": True, "download&length=1": True,
-              "early": "HTTP/1.1 409 Conflict", "old": ["HTTP/1.1 200 OK", False], "head": 2, "many": []}
+              "early": "HTTP/1.1 409 Conflict", "old": ["HTTP/1.1 200 OK", False], "head": 2, "after": 200, "many": []}
     for name, value in wanted.items():
         t.equal(got.get(name), value, name)
     t.equal(got["continue"][0], "HTTP/1.1 100 Continue", "the server's word")
