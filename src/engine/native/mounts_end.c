@@ -22,11 +22,7 @@
 
 #define GET_MNT_NAMESPACE _IO(0xff, 3)	/* PIDFD_GET_MNT_NAMESPACE, which headers do not have yet */
 
-struct holder {
-	int pid_fd, ns_fd;
-};
-
-static void close_others(const struct holder *h)
+static void close_others(const struct native_holder *h)
 {
 	unsigned low = (unsigned)(h->pid_fd < h->ns_fd ? h->pid_fd : h->ns_fd);
 	unsigned high = (unsigned)(h->pid_fd < h->ns_fd ? h->ns_fd : h->pid_fd);
@@ -40,7 +36,7 @@ static void close_others(const struct holder *h)
 
 static int hold(void *argument)
 {
-	const struct holder *h = argument;
+	const struct native_holder *h = argument;
 	struct pollfd dead = { .fd = h->pid_fd, .events = POLLIN };
 
 	raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -60,14 +56,14 @@ void native_hold_mounts(struct running *run)
 
 void native_exited(struct running *run)
 {
-	static char stack[1024] __attribute__((aligned(16)));
-	static struct holder h;
-	struct clone_child child = { .flags = CLONE_VM, .stack = stack, .stack_bytes = sizeof(stack), .main = hold, .argument = &h };
+	struct native_memory *m = run->child;	/* native_discard() leaves it to the end of ward: it is used till then */
+	struct clone_child child = { .flags = CLONE_VM, .stack = m->child.net_stack, .stack_bytes = sizeof(m->child.net_stack),
+				     .main = hold, .argument = &m->holder };
 	long pid;
 
 	if (run->mounts_fd < 0)
 		return;
-	h = (struct holder){ run->pid_fd, run->mounts_fd };
+	m->holder = (struct native_holder){ run->pid_fd, run->mounts_fd };
 	pid = clone_start(&child);
 	own_close_fd(&run->mounts_fd);
 	run->mounts_fd = -1;

@@ -106,9 +106,15 @@ struct native_child {
 	char stack[NATIVE_STACK_BYTES] __attribute__((aligned(16)));
 };
 
+/* Who takes the mounts apart, and when: see mounts_end.c. */
+struct native_holder {
+	int pid_fd, ns_fd;
+};
+
 /* What the supervisor keeps for as long as the child uses it. */
 struct native_memory {
 	struct native_child child;
+	struct native_holder holder;
 	struct strv texts;
 	char **options, **argv;
 	struct buf routes4, routes6, rules, log;
