@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -323,6 +325,35 @@ static void test_many_writers(void **state)
 	assert_int_equal(check("index.jsonl", &text), 2 * WRITERS);
 }
 
+/* Whoever writes the index waits for the one who does. */
+static void test_index_lock(void **state)
+{
+	struct pollfd done = { .events = POLLIN };
+	auto_fd held = -1;
+	int pipe_fds[2], status;
+	pid_t pid;
+
+	(void)state;
+	end(begin("first", false));
+	held = open(path_of("index.jsonl"), O_RDONLY);
+	assert_int_equal(flock(held, LOCK_EX), 0);
+	assert_int_equal(pipe(pipe_fds), 0);
+	pid = fork();
+	if (pid == 0) {
+		struct ward_event v = event_make(EVENT_RUN_NOTE, ACTION_LOG, "waited");
+		struct ward_err e = { 0 };
+
+		_exit(index_report(&v, &e) < 0 || write(pipe_fds[1], "x", 1) != 1);
+	}
+	close(pipe_fds[1]);
+	done.fd = pipe_fds[0];
+	assert_int_equal(poll(&done, 1, 100), 0);
+	assert_int_equal(flock(held, LOCK_UN), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	close(pipe_fds[0]);
+}
+
 static void test_clock(void **state)
 {
 	struct journal *j = begin("clock", false);
@@ -370,7 +401,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_run), TEST(test_continued), TEST(test_full_disk), TEST(test_full_disk_stops), TEST(test_directory_removed),
-		TEST(test_two_writers), TEST(test_torn), TEST(test_many_writers), TEST(test_clock), TEST(test_segments),
+		TEST(test_two_writers), TEST(test_torn), TEST(test_many_writers), TEST(test_index_lock), TEST(test_clock), TEST(test_segments),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
