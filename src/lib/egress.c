@@ -386,6 +386,7 @@ int egress_orders_fd(const struct egress *g)
 
 void egress_cut(struct egress *g)
 {
+	close_sockets(g);	/* it may not have been started yet */
 	close_talk(g);
 	if (g->pid > 0)
 		kill(-g->pid, SIGKILL);	/* dial is of its group, and may be stuck, too */

@@ -206,7 +206,7 @@ static int put_in_force(struct egress *g, struct rules *new, const struct plan_n
 int egress_change(struct egress *g, char *const *lines, size_t count, bool deny, uint64_t seconds, uint64_t *ret_generation,
 		  struct ward_err *e)
 {
-	struct plan_net now;
+	struct plan_net now = { 0 };
 	struct rules *new = NULL;
 	int r;
 
@@ -240,7 +240,7 @@ void egress_look_at_files(struct egress *g, uint32_t *ret_changed)
 {
 	*ret_changed = 0;
 	for (unsigned i = 0; i < DIAL_FILE_COUNT; i++) {
-		struct egress_file now = { 0 }, *then = &g->files[i];
+		struct egress_file now, *then = &g->files[i];
 		struct stat st;
 
 		if (stat(files[i], &st) < 0)
@@ -355,8 +355,9 @@ static void end_temporary(struct egress *g, uint64_t now, struct result *r)
 	uint32_t over[EGRESS_TEMPORARY_MAX];
 	struct rules *new = NULL;
 	struct ward_err e = { 0 };
-	struct plan_net bring_now;
+	struct plan_net bring_now = { 0 };
 	size_t count = 0;
+	int status;
 
 	for (size_t i = 0; i < g->until_count; i++)
 		if (now >= g->until[i].at_ms)
@@ -365,8 +366,15 @@ static void end_temporary(struct egress *g, uint64_t now, struct result *r)
 		return;
 	for (size_t i = 0; i < count; i++)
 		report_end(g, over[i], r);
-	if (rules_retire(g->rules, over, count, &new, &e) < 0 || bring(g, new, &bring_now, &e) < 0 ||
-	    put_in_force(g, new, &bring_now, 0, &e) < 0) {
+	status = rules_retire(g->rules, over, count, &new, &e);
+	if (status == 0) {
+		status = bring(g, new, &bring_now, &e);
+		if (status < 0)
+			rules_free(new);
+		else
+			status = put_in_force(g, new, &bring_now, 0, &e);
+	}
+	if (status < 0) {
 		g->until_count = 0;
 		egress_cut(g);	/* rather none than one that should be over */
 	}
