@@ -1,5 +1,6 @@
 #!/bin/bash
 # Real programs and agents in a sandbox: test_programs.sh BUILD. What is heavy and needs packages from outside, apart from `make test`.
+# Beside them what takes long for other reasons: thousands of connections, answers that come late.
 # The agents come from npm's configured registry, each time anew; without it their tests are skipped and say so.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -11,4 +12,5 @@ for package in @anthropic-ai/claude-code @openai/codex @google/gemini-cli; do
 		echo "test-programs: npm could not install $package: its test is skipped" >&2
 done
 chmod -R a+rX "$agents"
-WARD_TEST_AGENTS=$agents exec tests/run-tests --slow --again --build "$PWD/$build" --only test_programs --only test_real --only test_net_clients --only test_net_servers
+WARD_TEST_AGENTS=$agents exec tests/run-tests --slow --again --build "$PWD/$build" --only test_programs --only test_real --only test_net_clients --only test_net_servers \
+	--only test_net_flood --only gate_late_answer
