@@ -165,9 +165,11 @@ static bool hand_over(struct front *f, struct flow *w)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0)
 		return false;
 	memcpy(open.host, w->want.host.name, w->want.host.len);
+	/* to close it is not enough: epoll would go on telling of it for as long as ward-keys has it */
+	epoll_ctl(f->epoll_fd, EPOLL_CTL_DEL, w->fds[SERVER], NULL);
 	done = io_send_fds(GATE_FD_KEYS, &open, sizeof(open), (const int[]){ w->fds[SERVER], pair[1] }, 2) == 0;
 	close(pair[1]);
-	close(w->fds[SERVER]);	/* and epoll forgets it: nobody here has it any more */
+	close(w->fds[SERVER]);
 	w->fds[SERVER] = pair[0];
 	w->can_read[SERVER] = false;
 	return done && epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, pair[0], &event) == 0;
