@@ -82,7 +82,7 @@ static void put_mounts(struct json *j, const struct plan *p, const char *base)
 {
 	static const char *const proc[] = { "nosuid", "noexec", "nodev", NULL };
 	static const char *const dev[] = { "nosuid", "noexec", "mode=755", "size=65536", NULL };
-	static const char *const pts[] = { "nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", NULL };
+	static const char *const pts[] = { "nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "max=256", NULL };
 	uint64_t bytes = 0, inodes = 0;
 
 	json_begin_array(j, "mounts");
