@@ -11,6 +11,15 @@ from harness.images import docker, imported, link, put, tar
 OCI = ("--isolation", "oci")
 
 
+def owned(t, files=None):
+    """A workspace that belongs to an ordinary user: the agent's id on the host."""
+    ws = t.workspace(files)
+    for top, dirs, names in os.walk(ws):
+        for path in [top] + [os.path.join(top, n) for n in dirs + names]:
+            os.chown(path, 12345, 12345)
+    return ws
+
+
 def sh(t, ws, script, *options, rc=0, **more):
     """Runs a shell script in a container."""
     r = t.ward("run", *OCI, *options, "--", "sh", "-c", script, cwd=ws, **more)
@@ -49,7 +58,7 @@ def test_oci_is_roots(t):
 
 @only_root
 def test_oci_runs_as_native_does(t):
-    ws = t.workspace({"a": "A\n", ".env": "HIDDEN-SECRET\n", ".git/hooks/pre-commit": "#!/bin/sh\n", ".git/config": "[core]\n"})
+    ws = owned(t, {"a": "A\n", ".env": "HIDDEN-SECRET\n", ".git/hooks/pre-commit": "#!/bin/sh\n", ".git/config": "[core]\n"})
     hide = ("--set", 'filesystem.hide=[".env"]')
     r = sh(t, ws, "cat a; id -u; cat .env; echo x > .git/hooks/pre-commit; echo n > new; pwd; echo $HOME; hostname", *hide, report=True)
     t.equal(r.out.split(), ["A", "1000", ws, "/home/agent", "ward"], r.err)
@@ -68,7 +77,7 @@ def test_oci_runs_as_native_does(t):
 
 @only_root
 def test_oci_holds_files_and_calls(t):
-    ws = t.workspace()
+    ws = owned(t)
     outside = t.fresh_dir("outside")
     r = sh(t, ws, f"ls {outside} /root /var/lib /sys 2>&1; touch /etc/x /usr/x 2>&1; cat /proc/kallsyms /proc/self/status; echo 1 > /proc/sys/kernel/hostname; ls /proc | grep -c '^[0-9]'; unshare -r true; mount -t tmpfs x /tmp; exit 1", rc=1, report=True)
     t.check("CapEff:\t0000000000000000" in r.out and "NoNewPrivs:\t1" in r.out and "Seccomp:\t2" in r.out, r.out)
@@ -82,7 +91,7 @@ def test_oci_holds_files_and_calls(t):
 @only_root
 @timeout(90)
 def test_oci_holds_limits(t):
-    ws = t.workspace()
+    ws = owned(t)
     r = t.ward("run", *OCI, "--timeout", "0.5", "--", "sleep", "30", cwd=ws, report=True)
     t.equal((r.rc, r.report["limits"]["timeout"]["hit"]), (124, True))
     r = t.ward("run", *OCI, "--memory", "64Mi", "--", "python3", "-c", "x = bytearray(300 << 20)", cwd=ws, report=True)
@@ -98,7 +107,7 @@ def test_oci_with_an_image_and_left_running(t):
     outside = t.fresh_dir("outside")
     layer = tar(*images.busybox_root(), ("var/run", link(outside)))
     imported(t, put(t, "i.tar", docker([layer], wish={"Entrypoint": ["cat", "/etc/image-name"]})), "--name", "base")
-    ws = t.workspace()
+    ws = owned(t)
     t.equal(t.ward("run", *OCI, "--image", "base", cwd=ws).out, "MADE-OF-BUSYBOX\n")
     name = box(t, *OCI, "--image", "base", cwd=ws)
     t.equal(t.ward("exec", name, "sh", "-c", "cat /etc/image-name; id -u; touch /etc/x || echo closed").out.split(), ["MADE-OF-BUSYBOX", "1000", "closed"])
@@ -113,7 +122,7 @@ def test_oci_with_an_image_and_left_running(t):
 @timeout(90)
 def test_oci_dies_with_ward(t):
     """kill -9 of ward at any moment: the container ends, and nothing of it stays."""
-    ws = t.workspace()
+    ws = owned(t)
     for wait in (0.02, 0.05, 0.08, 0.12, None):
         process = t.ward_start("run", *OCI, "--", "sh", "-c", "echo up; echo $$ > pid; sleep 1000", cwd=ws)
         if wait is None:
@@ -127,10 +136,24 @@ def test_oci_dies_with_ward(t):
 
 @only_root
 def test_oci_refuses_what_it_cannot(t):
-    ws = t.workspace()
+    ws = owned(t)
     for options, what in ((("--allow", "example.com"), "network"), (("--review",), "review"), (("--set", "process.nesting=true"), "nesting")):
         for verb in ("run", "plan"):
             r = t.ward(verb, *OCI, *options, "--", "true", cwd=ws)
             t.check(r.rc == 125 and f"{what}" in r.err and "oci engine" in r.err, f"{options}: {r}")
     plan = json.loads(t.ward("plan", "--json", *OCI, "--", "true", cwd=ws).out)
     t.equal((plan["engine"], [s["name"] for s in plan["stages"]][-1]), ("oci", "exec"))
+
+
+@only_root
+def test_oci_agents_are_never_the_hosts_root(t):
+    """The host's devices are bound as they are: their owner could change their modes for everybody."""
+    r = t.ward("run", *OCI, "--", "true", cwd=t.workspace())
+    t.check(r.rc == 125 and "belongs to root" in r.err and "chown" in r.err, r)
+    t.equal(t.ward("run", "--isolation", "[oci]", "--", "true", cwd=owned(t)).rc, 0)
+    before = [os.stat(p) for p in ("/dev/null", "/dev/zero", "/dev/full")]
+    r = sh(t, owned(t), "chmod 666 /dev/null; chmod 666 /dev/zero; touch -d 2001-01-01 /dev/full; chmod 666 /proc/keys; cut -c11-22 /proc/self/uid_map | grep -c ' 0 '", rc=1)
+    t.check(r.err.count("not permitted") + r.err.count("Permission denied") == 4 and r.out.strip() == "0", r)
+    for was, path in zip(before, ("/dev/null", "/dev/zero", "/dev/full")):
+        now = os.stat(path)
+        t.equal((now.st_mode, now.st_uid, now.st_gid, now.st_mtime_ns), (was.st_mode, was.st_uid, was.st_gid, was.st_mtime_ns), path)

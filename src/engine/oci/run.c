@@ -65,6 +65,11 @@ static int oci_check(const struct plan *p, struct ward_err *e)
 	} rows[] = { { p->net.on, "network" }, { p->review, "filesystem.mode: review" }, { p->spec->policy.proc_nesting, "process.nesting" },
 		     { p->facts.cgroup == CGROUP_V2, "limits held by cgroup v2" } };
 
+	/* a runtime binds the host's devices as they are: to the host's uid 0 they are files of its own, whose modes it could change */
+	if (p->ids.mode == IDS_ROOT) {
+		ward_fail(e, ENOTSUP, "the workspace %s belongs to root: in the oci engine, which maps no mounts, the agent would be the host's uid 0", p->workspace);
+		return ward_remedy(e, "give the workspace to an ordinary user (chown), or isolation: native");
+	}
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		if (rows[i].wanted) {
 			ward_fail(e, ENOTSUP, "%s: the oci engine of this build cannot do that", rows[i].what);
