@@ -161,7 +161,7 @@ void h2_refuse(struct h2 *h, struct h2_stream *s, enum verdict_reason reason)
 	struct exchange *ex = h->ex;
 	auto_buf body = { 0 };
 	char status[8], length[16];
-	nghttp2_data_provider source = { .source = { .ptr = s }, .read_callback = give };
+	nghttp2_data_provider body_of = { { .ptr = s }, give };
 	unsigned code;
 
 	s->refused = true;
@@ -181,7 +181,7 @@ void h2_refuse(struct h2 *h, struct h2_stream *s, enum verdict_reason reason)
 	const nghttp2_nv fields[] = { nv(text(":status"), text(status)), nv(text("content-type"), text("application/json")),
 				      nv(text("x-ward"), text("refused")), nv(text("content-length"), text(length)) };
 	queue_add(&s->data[DOWN], body.data, body.len);
-	if (s->data[DOWN].failed || nghttp2_submit_response(h->down, s->down_id, fields, ARRAY_LEN(fields), &source) != 0)
+	if (s->data[DOWN].failed || nghttp2_submit_response(h->down, s->down_id, fields, ARRAY_LEN(fields), &body_of) != 0)
 		nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, NGHTTP2_INTERNAL_ERROR);
 }
 
@@ -230,7 +230,7 @@ static enum verdict_reason read_request(struct h2 *h, struct h2_stream *s, struc
 static bool forward(struct h2 *h, struct h2_stream *s, const struct http_request *r, struct http_text path)
 {
 	const struct want *want = &h->ex->flow->want;
-	nghttp2_data_provider source = { .source = { .ptr = s }, .read_callback = give };
+	nghttp2_data_provider body_of = { { .ptr = s }, give };
 	nghttp2_nv fields[HTTP_FIELDS_MAX + 4];
 	char authority[HOST_TEXT + 8];
 	auto_buf target = { 0 };
@@ -251,7 +251,7 @@ static bool forward(struct h2 *h, struct h2_stream *s, const struct http_request
 	for (unsigned i = 0; i < r->fields.count; i++)
 		if (!http_text_is(r->fields.items[i].name, "host"))
 			fields[count++] = nv(r->fields.items[i].name, r->fields.items[i].value);
-	s->up_id = nghttp2_submit_request(h->up, NULL, fields, count, s->up_ended ? NULL : &source, s);
+	s->up_id = nghttp2_submit_request(h->up, NULL, fields, count, s->up_ended ? NULL : &body_of, s);
 	s->up_open = s->up_id > 0;
 	return s->up_open;
 }
@@ -280,7 +280,7 @@ void h2_request(struct h2 *h, struct h2_stream *s)
 
 void h2_response(struct h2 *h, struct h2_stream *s)
 {
-	nghttp2_data_provider source = { .source = { .ptr = s }, .read_callback = give };
+	nghttp2_data_provider body_of = { { .ptr = s }, give };
 	nghttp2_nv fields[HTTP_FIELDS_MAX];
 	struct http_text status = pseudo(s->head, ":status");
 	size_t count = 0;
@@ -295,7 +295,7 @@ void h2_response(struct h2 *h, struct h2_stream *s)
 		r = nghttp2_submit_headers(h->down, NGHTTP2_FLAG_NONE, s->down_id, NULL, fields, count, NULL);
 	} else {
 		s->answered = true;
-		r = nghttp2_submit_response(h->down, s->down_id, fields, count, &source);
+		r = nghttp2_submit_response(h->down, s->down_id, fields, count, &body_of);
 	}
 	if (r != 0)
 		nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, NGHTTP2_INTERNAL_ERROR);

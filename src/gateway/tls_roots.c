@@ -49,8 +49,10 @@ static int subject_hash(const unsigned char *der, size_t n, unsigned long *ret)
 {
 	const unsigned char *at = der, *end = der + n;
 	X509_NAME *name;
-	int fine = enter(&at, end) && enter(&at, end);
+	int fine = enter(&at, end);
 
+	if (fine)
+		fine = enter(&at, end);
 	if (fine && at < end && *at == 0xa0)
 		fine = skip(&at, end);
 	for (int i = 0; i < 4 && fine; i++)
@@ -110,7 +112,7 @@ static int get_by_subject(X509_LOOKUP *lookup, X509_LOOKUP_TYPE type, const X509
 
 struct tls_roots *tls_roots_new(const char *pem, size_t n)
 {
-	struct tls_roots *r = calloc(1, sizeof(*r) + ROOTS_MAX * sizeof(r->items[0])), *fitted;
+	struct tls_roots *r = calloc(1, sizeof(*r) + ROOTS_MAX * sizeof(r->items[0]));	/* what is not used is never touched */
 	BIO *bio = r ? BIO_new_mem_buf(pem, (int)n) : NULL;
 
 	if (bio) {
@@ -122,8 +124,7 @@ struct tls_roots *tls_roots_new(const char *pem, size_t n)
 		tls_roots_free(r);
 		return NULL;
 	}
-	fitted = realloc(r, sizeof(*r) + r->count * sizeof(r->items[0]));
-	return fitted ? fitted : r;
+	return r;
 }
 
 void tls_roots_free(struct tls_roots *r)

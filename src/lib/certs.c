@@ -17,6 +17,10 @@
 
 #define LINKS_MAX 2000
 
+#define JAVA_OPTIONS                                                                                               \
+	"JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=" CERTS_DIR "/java.jks -Djavax.net.ssl.trustStoreType=JKS " \
+	"-Djavax.net.ssl.trustStorePassword=changeit"
+
 const char *const certs_env[] = {
 	"SSL_CERT_FILE=" CERTS_BUNDLE,
 	"SSL_CERT_DIR=" CERTS_SYSTEM,
@@ -32,8 +36,7 @@ const char *const certs_env[] = {
 	"HTTPLIB2_CA_CERTS=" CERTS_BUNDLE,
 	"CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE=" CERTS_BUNDLE,
 	"DENO_CERT=" CERTS_DIR "/ward.pem",
-	"JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=" CERTS_DIR "/java.jks -Djavax.net.ssl.trustStoreType=JKS "
-	"-Djavax.net.ssl.trustStorePassword=changeit",
+	JAVA_OPTIONS,
 	NULL
 };
 

@@ -123,6 +123,42 @@ static int compile_error(const char *network, struct ward_err *e)
 	return result;
 }
 
+/* A gateway that runs can look into what it was started for. */
+static void test_prepared(void **state)
+{
+	struct rules *first = rules_of("{mode: restricted, egress_allowlist: [plain.example, {host: a.example, methods: [GET]}, "
+				       "{host: '*.b.example', mode: inspect}]}");
+	static const struct {
+		const char *line;
+		bool prepared;
+	} rows[] = {
+		{ "other.example", true },
+		{ "{host: a.example, paths: [/x]}", true },
+		{ "{host: x.a.example, mode: inspect}", true },
+		{ "{host: xa.example, mode: inspect}", false },
+		{ "{host: deep.b.example, mode: inspect}", true },
+		{ "{host: example, mode: inspect}", false },
+		{ "{host: '*', mode: inspect}", false },
+		{ "{host: other.example, ports: [80], mode: http, methods: [GET]}", true },
+	};
+
+	(void)state;
+	assert_true(rules_look(first) && rules_inspect(first));
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct ward_err e = { 0 };
+		struct rules *next = NULL;
+
+		assert_int_equal(rules_change(first, rows[i].line, false, &next, &e), 0);
+		if (rules_is_prepared(first, next, next->n_items - 1) != rows[i].prepared)
+			fail_msg("%s", rows[i].line);
+		rules_free(next);
+	}
+	rules_free(first);
+	first = rules_of("{mode: restricted, egress_allowlist: [plain.example]}");
+	assert_false(rules_look(first) || rules_inspect(first));
+	rules_free(first);
+}
+
 static void test_refused(void **state)
 {
 	struct ward_err e = { 0 };
@@ -302,7 +338,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_match),  cmocka_unit_test(test_any),	cmocka_unit_test(test_first_of_equals),
-		cmocka_unit_test(test_modes),  cmocka_unit_test(test_limits),	cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_modes),  cmocka_unit_test(test_limits),	cmocka_unit_test(test_prepared),
+		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_services), cmocka_unit_test(test_change), cmocka_unit_test(test_retire), cmocka_unit_test(test_codec),
 		cmocka_unit_test(test_many),   cmocka_unit_test(test_text),
 	};
