@@ -17,7 +17,7 @@
 #include "base/io.h"
 #include "creds/keeper.h"
 
-#define SAFE_BYTES (2 * 1024 * 1024)
+#define SAFE_BYTES (1024 * 1024)
 
 void control_say(struct keeper *k, uint32_t op, int32_t code, uint64_t tag, const void *bytes, size_t n)
 {
@@ -180,8 +180,7 @@ static int prepare(struct keeper *k, struct ward_err *e)
 	self[n] = '\0';
 	*strrchr(self, '/') = '\0';
 	k->program_dir_fd = open(self, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (k->program_dir_fd < 0 || setrlimit(RLIMIT_CORE, &no_core) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
-	    prctl(PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0) > 0)
+	if (k->program_dir_fd < 0 || setrlimit(RLIMIT_CORE, &no_core) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return ward_fail_errno(e, "cannot protect ward-secrets");
 	return safe_open(&k->safe, SAFE_BYTES, e);
 }

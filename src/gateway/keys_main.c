@@ -16,7 +16,7 @@
 #include "gateway/keys.h"
 #include "gateway/proc.h"
 
-#define SAFE_BYTES (2 * 1024 * 1024)
+#define SAFE_BYTES (1024 * 1024)
 #define TICK_MS 30000
 
 #ifdef __SANITIZE_ADDRESS__
