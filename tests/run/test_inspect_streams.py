@@ -232,3 +232,37 @@ def test_http2(t):
         t.equal(got.get(name), value, f"{name} ({r.err[:500]})")
     t.equal([value for name, value in lines if name.startswith("curl ")], ["2", "1.1"], "what the server speaks is what is offered")
     t.check(any(d["what"] == "DELETE /open/DENIED to web.test:9445" for d in r.report["denials"]), f"denials: {r.report['denials']}")
+
+
+@timeout(60)
+def test_git(t):
+    """git clones and pushes over its smart protocol; a rule that has fetching only lets no push begin."""
+    node, git = shutil.which("node"), shutil.which("git")
+    if not node or not git:
+        t.skip("no node or no git")
+    world = trusted_world(t)
+    repo = t.git_repo({"README": "over HTTPS\n", "big": "line\n" * 300000})
+    for name in ("open.git", "read.git"):
+        t.run(git, "clone", "-q", "--bare", repo, os.path.join(world.dir, name), check=True)
+    serve(t, world, [node, os.path.join(HERE, "git_server.js"), world.certificates, "9446", world.dir], 9446)
+    host = {"host": "web.test", "ports": [9446]}
+    rules = [{**host, "methods": ["GET"], "paths": ["/open.git/info/refs", "/read.git/info/refs"], "query": ["service=git-upload-pack"]},
+             {**host, "methods": ["GET"], "paths": ["/open.git/info/refs"], "query": ["service=git-receive-pack"]},
+             {**host, "methods": ["POST"], "paths": ["/open.git/git-*-pack", "/read.git/git-upload-pack"]}]
+    script = """set -e
+export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+cd /tmp
+for r in open read; do
+    git clone -q https://web.test:9446/$r.git
+    (cd $r; seq 200000 > more; git add more; git commit -qm more; git push -q origin HEAD:refs/heads/agent && echo pushed $r || echo refused $r)
+done
+cat read/README
+"""
+    ws = t.workspace({})
+    r = world.ward("run", "-p", policy(t, rules), "--", "/bin/sh", "-c", script, cwd=ws, report=True, timeout=50)
+    t.equal(r.rc, 0, f"exit code ({r.out} {r.err})")
+    t.equal(r.out, "pushed open\nrefused read\nover HTTPS\n", f"what git did ({r.err})")
+    with t.root():
+        t.check(not [line for line in (t.read(os.path.join(world.dir, "requests")) or "").splitlines() if "/read.git" in line and "receive" in line],
+                "a push never reached the server")
+        t.contains(t.run(git, "-c", "safe.directory=*", "-C", os.path.join(world.dir, "open.git"), "show-ref", root=True).out, "refs/heads/agent", "what was pushed")
