@@ -18,8 +18,8 @@ uint64_t journal_lost(const struct journal *j, const char **ret_why);
  * signed. NULL is fine. */
 int journal_close(struct journal *j, bool *ret_due, struct ward_err *e);
 
-/* Ends the journals of killed runs: half a line is removed, and the chain says so. Returns how many. */
-must_check int journal_recover(struct ward_err *e);
+/* Ends the journals of killed runs, looking at so many: half a line is removed, and the chain says so. Returns how many. */
+must_check int journal_recover(size_t most, struct ward_err *e);
 /* Whether the index should be signed again: much was added since it was, or long ago. */
 bool journal_seal_due(int audit_fd);
 

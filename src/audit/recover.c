@@ -91,11 +91,12 @@ static int recover_one(int audit_fd, int live_fd, const char *name, struct ward_
 	return recover_file(audit_fd, fd, run, e);
 }
 
-int journal_recover(struct ward_err *e)
+int journal_recover(size_t most, struct ward_err *e)
 {
 	struct ward_err own = { 0 };
 	auto_fd audit = place_open(false, &own);
 	auto_dir list = NULL;
+	size_t looked = 0;
 	int live, finished = 0, failure = 0;
 
 	if (audit < 0) {
@@ -109,11 +110,14 @@ int journal_recover(struct ward_err *e)
 		own_close_fd(&live);
 		return 0;
 	}
-	if (place_lock(audit) < 0)	/* against writers that have made their file and not locked it yet */
-		return 0;
-	for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
-		int r = entry->d_name[0] == '.' ? 0 : recover_one(audit, live, entry->d_name, e);
+	for (struct dirent *entry = readdir(list); entry && looked < most; entry = readdir(list)) {
+		int r;
 
+		if (entry->d_name[0] == '.')
+			continue;
+		if (looked++ == 0 && place_lock(audit) < 0)	/* against writers that have made their file and not locked it yet */
+			return 0;
+		r = recover_one(audit, live, entry->d_name, e);
 		finished += r > 0;
 		failure = r < 0 ? r : failure;
 	}

@@ -33,7 +33,7 @@ int verb_recover(struct options *o)
 	review_tidy();
 	if (finished >= 0 && apply_recover(&e) < 0)
 		finished = -e.code;
-	if (finished >= 0 && journal_recover(&e) < 0)
+	if (finished >= 0 && journal_recover(SIZE_MAX, &e) < 0)
 		finished = -e.code;
 	if (finished < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);

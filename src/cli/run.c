@@ -78,6 +78,8 @@ static int finish(const struct options *o, const struct report *report, struct d
 	return code;
 }
 
+#define LOOK_AT_START 16	/* journals; a start costs the same whatever else runs, and guardians look at all */
+
 /* Before the workspace is looked at: what a killed run planted there must not count as having been there. */
 static void finish_killed_runs(void)
 {
@@ -85,7 +87,7 @@ static void finish_killed_runs(void)
 
 	if (store_recover(&e) < 0)
 		say_error(&e, false, 0);
-	if (journal_recover(&e) < 0)	/* also of one that was killed before it was on record */
+	if (journal_recover(LOOK_AT_START, &e) < 0)	/* also of one that was killed before it was on record */
 		say_error(&e, false, 0);
 	if (apply_recover(&e) < 0)
 		say_error(&e, false, 0);

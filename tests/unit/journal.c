@@ -279,12 +279,12 @@ static void test_torn(void **state)
 	close(fd);
 	fd = open(path_of("index.jsonl"), O_WRONLY | O_APPEND);
 	assert_int_equal(write(fd, "{\"se", 4), 4);
-	assert_int_equal(journal_recover(&e), 1);
+	assert_int_equal(journal_recover(SIZE_MAX, &e), 1);
 	assert_int_equal(check("runs/torn.jsonl", &text), 2);
 	assert_non_null(strstr(text.data, "\"kind\":\"journal.recover\""));
 	assert_non_null(strstr(text.data, "\"bytes\":14"));
 	assert_int_equal(check("index.jsonl", &text), 3);
-	assert_int_equal(journal_recover(&e), 0);
+	assert_int_equal(journal_recover(SIZE_MAX, &e), 0);
 }
 
 /* A living writer's journal is left alone, and so is its index while many write it. */
