@@ -151,8 +151,9 @@ static void watch(struct keys *k, struct conn *c)
 	if (client != c->client_events)
 		epoll_ctl(k->epoll_fd, EPOLL_CTL_MOD, c->client_fd, &event);
 	event.events = server;
+	/* one that is not waited for must not tell of its end again and again */
 	if (server != c->server_events)
-		epoll_ctl(k->epoll_fd, EPOLL_CTL_MOD, c->server_fd, &event);
+		epoll_ctl(k->epoll_fd, !server ? EPOLL_CTL_DEL : c->server_events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, c->server_fd, &event);
 	c->client_events = client;
 	c->server_events = server;
 }
@@ -204,6 +205,8 @@ static bool has_failed(const struct conn *c)
 /* Nothing is left to be said, and nobody will say more. */
 static bool is_over(const struct conn *c)
 {
+	if (c->client_ended && !queue_len(&c->out) && !(queue_len(&c->in) && c->up != UP_DONE))
+		return true;	/* front is gone: nobody waits for an answer */
 	if (queue_len(&c->back))
 		return false;
 	if (c->finishing)

@@ -75,6 +75,8 @@ class Server(http.server.BaseHTTPRequestHandler):
             self.rfile.readline()
         got.append((self.command, self.path, list(self.headers.items()), body))
         text = json.dumps(list(self.headers.items())).encode()
+        if self.path.startswith("/slow"):
+            time.sleep(1)
         if self.path.startswith("/chunks"):
             self.send_response(200)
             self.send_header("Transfer-Encoding", "chunked")
@@ -218,6 +220,11 @@ class Secrets:
         self.process.wait(10)
 
 
+def cpu_seconds(pid):
+    fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def read_answer(s, head=False):
     file = s.makefile("rb")
     try:
@@ -330,6 +337,15 @@ def test_places(s, port, shown):
             c.sendall(bytes([byte]))
         check("kept alive", read_answer(c)[0] == 200)
     c.close()
+    # whoever goes away costs nothing, and leaves nothing
+    before = cpu_seconds(s.keys_pid())
+    for _ in range(3):
+        c = s.connect("api.example", port)
+        c.sendall(request("/slow"))
+        time.sleep(0.1)
+        c.close()
+    time.sleep(1)
+    check("no turning in circles", cpu_seconds(s.keys_pid()) - before < 0.4, cpu_seconds(s.keys_pid()) - before)
     # basic and query
     got.clear()
     ask(s, port, request(host="basic.example", headers=[f"Authorization: Basic {base64.b64encode(b'x:' + shown['PW'].encode()).decode()}"]), "basic.example")
