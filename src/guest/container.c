@@ -74,11 +74,18 @@ void guest_container(void)
 	long r;
 
 	raw_call(SYS_close_range, GUEST_CONTROL_FD + 1, ~0U, 0);
-	fds[0] = (int)(r = raw_call(SYS_openat, AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	if (r >= 0)
-		fds[1] = (int)(r = raw_call(SYS_pidfd_open, raw_call(SYS_getpid), 0));
-	if (r >= 0)
-		fds[2] = (int)(r = put_filter());
+	r = raw_call(SYS_openat, AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fds[0] = (int)r;
+	if (r >= 0) {
+		long own = raw_call(SYS_getpid);
+
+		r = raw_call(SYS_pidfd_open, own, 0);
+		fds[1] = (int)r;
+	}
+	if (r >= 0) {
+		r = put_filter();
+		fds[2] = (int)r;
+	}
 	if (r >= 0)
 		r = say_hello(fds);
 	if (r >= 0)

@@ -284,7 +284,8 @@ static int list_images(int images_fd, struct store_images *v)
 		strv_sort(&i->names);
 		i->in_use = is_in_use(images_fd, i->digest);
 	}
-	qsort(v->items, v->len, sizeof(*v->items), by_age);
+	if (v->len)
+		qsort(v->items, v->len, sizeof(*v->items), by_age);
 	return 0;
 }
 
@@ -343,13 +344,12 @@ static int count_same(unused_arg int names_fd, unused_arg const char *file, cons
 static int drop_name(int images_fd, const char *value, const char *hex)
 {
 	auto_fd names = openat(images_fd, IMAGES_NAMES, DIR_FLAGS);
-	char file[IMAGES_NAME_MAX + 8], now[SHA256_HEX];
+	char plain[IMAGES_NAME_MAX + 1], file[IMAGES_NAME_MAX + 8], now[SHA256_HEX];
 
 	if (names < 0 || !image_name_is_valid(value))
 		return 0;
-	image_name_encode(value, file);
-	if (faccessat(names, file, F_OK, 0) < 0)
-		strncat(file, ":latest", sizeof(file) - strlen(file) - 1);
+	image_name_encode(value, plain);
+	snprintf(file, sizeof(file), "%s%s", plain, faccessat(names, plain, F_OK, 0) < 0 ? ":latest" : "");
 	if (read_name(names, file, now) < 0 || strcmp(now, hex) != 0)
 		return 0;
 	return unlinkat(names, file, 0) < 0 ? -errno : 1;

@@ -104,7 +104,7 @@ static int find_digits(int images_fd, const char *digits, char ret_hex[SHA256_HE
 static int find_name(int images_fd, const char *name, char ret_hex[SHA256_HEX])
 {
 	auto_fd names = openat(images_fd, IMAGES_NAMES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	char file[IMAGES_NAME_MAX + 8];
+	char file[IMAGES_NAME_MAX + 1], tagged[IMAGES_NAME_MAX + 8];
 	const char *last = strrchr(name, '/');
 	int r;
 
@@ -114,8 +114,8 @@ static int find_name(int images_fd, const char *name, char ret_hex[SHA256_HEX])
 	r = read_digest(names, file, ret_hex);
 	if (r != -ENOENT || strchr(last ? last : name, ':'))
 		return r;
-	strcat(file, ":latest");
-	return read_digest(names, file, ret_hex);
+	snprintf(tagged, sizeof(tagged), "%s:latest", file);
+	return read_digest(names, tagged, ret_hex);
 }
 
 static int find(int images_fd, const char *value, char ret_hex[SHA256_HEX])
