@@ -210,7 +210,7 @@ static int add_name(unused_arg int names_fd, const char *file, const char *hex, 
 
 	if (strcmp(hex, i->digest) != 0)
 		return 0;
-	for (; file[n] && n < IMAGES_NAME_MAX; n++)
+	for (; n < IMAGES_NAME_MAX && file[n]; n++)
 		name[n] = file[n] == '%' ? '/' : file[n];
 	name[n] = '\0';
 	strv_add(&i->names, name);

@@ -58,7 +58,9 @@ static bool is_touched(const struct tree *t, const char *path)
 {
 	uint64_t h = digest(path, strlen(path));
 
-	for (size_t i = t->touched.cap ? h % t->touched.cap : 0; t->touched.cap && t->touched.slots[i]; i = (i + 1) % t->touched.cap)
+	if (!t->touched.cap)
+		return false;
+	for (size_t i = h % t->touched.cap; t->touched.slots[i]; i = (i + 1) % t->touched.cap)
 		if (t->touched.slots[i] == h)
 			return true;
 	return false;

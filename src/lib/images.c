@@ -41,7 +41,7 @@ void image_name_encode(const char *name, char *out)
 {
 	size_t i = 0;
 
-	for (; name[i] && i < IMAGES_NAME_MAX; i++)
+	for (; i < IMAGES_NAME_MAX && name[i]; i++)
 		out[i] = name[i] == '/' ? '%' : name[i];
 	out[i] = '\0';
 }
