@@ -16,7 +16,7 @@
 #include "base/io.h"
 #include "creds/forms.h"
 
-#define PATTERNS_MAX (GRANTS_MAX * GRANT_VALUES * 2 * FORMS)
+#define PATTERNS_MAX (GRANTS_MAX * (2 * GRANT_VALUES + 1) * FORMS)
 
 struct pattern {
 	uint32_t id, bytes;
@@ -47,6 +47,10 @@ bool scanner_texts(struct keeper *k, scanner_emit *emit, void *to)
 
 		for (size_t v = 0; fine && v < g->secret.count; v++)
 			fine = emit_forms(emit, to, PATTERN_ID(i, v, 0, 0), g->secret.values[v], g->secret.bytes[v], room);
+		/* the number behind those of the values; of several, the one that is secret */
+		if (fine && g->before.count)
+			fine = emit_forms(emit, to, PATTERN_ID(i, GRANT_VALUES, 0, 0), g->before.values[g->before.count > 1], g->before.bytes[g->before.count > 1],
+					  room);
 		for (size_t v = 0; fine && v < GRANT_VALUES && g->shown[v]; v++)
 			fine = emit_forms(emit, to, PATTERN_ID(i, v, 1, 0), g->shown[v], g->shown_bytes[v], room);
 	}

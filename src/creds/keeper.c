@@ -19,6 +19,7 @@ static void drop(struct keeper *k, struct kept *g)
 	if (!g)
 		return;
 	secret_forget(&k->safe, &g->secret);
+	secret_forget(&k->safe, &g->before);
 	for (size_t i = 0; i < GRANT_VALUES; i++)
 		free(g->shown[i]);
 	policy_grant_clear(&g->grant);
@@ -149,7 +150,12 @@ static void renew_one(struct keeper *k, size_t number, uint64_t now)
 		return;
 	}
 	changed = !secret_equal(&fresh, &g->secret);
-	secret_forget(&k->safe, &g->secret);
+	if (changed) {
+		secret_forget(&k->safe, &g->before);
+		g->before = g->secret;
+	} else {
+		secret_forget(&k->safe, &g->secret);
+	}
 	g->secret = fresh;
 	set_times(g, io_now_ms());
 	if (changed)

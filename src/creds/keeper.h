@@ -7,7 +7,7 @@
 struct kept {
 	char *line;			/* canonical; owned */
 	struct policy_grant grant;
-	struct secret secret;
+	struct secret secret, before;	/* before: the last one; answers to requests that had it are still under way */
 	uint8_t *shown[GRANT_VALUES];	/* placeholders, as long as the first values were; owned */
 	size_t shown_bytes[GRANT_VALUES];
 	enum secret_state state;

@@ -504,7 +504,7 @@ def test_refusals(port):
     s.end()
 
 
-def test_sources():
+def test_sources(port):
     """A Vault-style server with a lease, and the kernel's keyring."""
     asked = []
 
@@ -515,7 +515,7 @@ def test_sources():
         def do_GET(self):
             asked.append(self.headers.get("X-Vault-Token"))
             good = self.headers.get("X-Vault-Token") == "TOKENxOFxVAULT"
-            body = json.dumps({"lease_duration": 3, "data": {"data": {"key": f"VAULTxVALUEx{len(asked)}xVAULTxVALUE", "no": 1},
+            body = json.dumps({"lease_duration": 2, "data": {"data": {"key": f"VAULTxVALUEx{len(asked)}xVAULTxVALUE", "no": 1},
                                                              "metadata": {"version": "x"}}} if good else {"errors": ["no"]}).encode()
             self.send_response(200 if good else 403)
             self.send_header("Content-Length", str(len(body)))
@@ -529,6 +529,11 @@ def test_sources():
     s = Secrets({**ENVIRONMENT, "VAULT_TOKEN": "TOKENxOFxVAULT"})
     error, shown = s.fetch([one])
     check("vault", error is None and len(shown["V"]) == len("VAULTxVALUEx1xVAULTxVALUE"), error)
+    s.start_keys()
+    got.clear()
+    time.sleep(1.2)
+    answer = ask(s, port, request("/slow", "GET"))       # the value is renewed meanwhile, and the old one comes back
+    check("an old value is looked for, too", answer[0] == 200 and b"VAULTxVALUE" not in answer[2] and "VAULTxVALUE" in repr(got), answer)
     deadline = time.monotonic() + 10
     while len(asked) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -576,7 +581,7 @@ def main():
         check(f"leaks {leaks}", (got[0][3] == body) == kept and (dict(got[0][2])["X"] == KEY) == kept and len(got[0][3]) == len(body), got)
         s.end()
     test_refusals(port)
-    test_sources()
+    test_sources(port)
     print("failed:", ", ".join(failed) if failed else "nothing")
     return 1 if failed else 0
 
