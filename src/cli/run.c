@@ -237,11 +237,13 @@ static void report_refusal(const struct options *o, const struct ward_err *why)
 	(void)!index_report(&v, &ignored);
 }
 
-/* What most likely carries it out: it begins before the policy is read. */
+/* What begins before the policy is read: the native engine with the host's own root, unless the options say already that it will be
+ * another. oci begins nothing. */
 static const struct engine *likely_engine(const struct options *o)
 {
 	for (size_t i = 0; i < o->field_count; i++)
-		if (strcmp(o->fields[i].field, "isolation") == 0 && strcmp(o->fields[i].value, "native") != 0)
+		if ((strcmp(o->fields[i].field, "isolation") == 0 && strcmp(o->fields[i].value, "native") != 0) ||
+		    (strcmp(o->fields[i].field, "image") == 0 && strcmp(o->fields[i].value, "host") != 0))
 			return &engine_oci;
 	return &engine_native;
 }
