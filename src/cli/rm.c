@@ -6,6 +6,8 @@
 
 #include <errno.h>
 
+#include "audit/journal.h"
+
 #define ENDING_MS 15000
 
 static int end_by_force(struct box_info *i, struct ward_err *e)
@@ -29,6 +31,8 @@ static int end_by_force(struct box_info *i, struct ward_err *e)
 
 static int remove_one(const struct options *o, struct box_info *i, struct ward_err *e)
 {
+	struct ward_err ignored = { 0 };
+
 	if (i->alive && !o->force) {
 		ward_fail(e, EBUSY, "the sandbox %s is %s", i->id, box_state_name(i->state));
 		return ward_remedy(e, "ward stop %s first, or --force", i->id);
@@ -43,6 +47,8 @@ static int remove_one(const struct options *o, struct box_info *i, struct ward_e
 		ward_fail(e, EBUSY, "what the dead sandbox %s left could not be cleaned up yet", i->id);
 		return ward_remedy(e, "ward recover says why");
 	}
+	if (i->state == BOX_DEAD)	/* its supervisor could not, and it may have been too young for a guardian */
+		(void)!journal_recover(SIZE_MAX, &ignored);
 	return boxes_remove(i->id, e);
 }
 

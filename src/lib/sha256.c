@@ -3,14 +3,16 @@
  * file which widens, and for every line of a journal. Our own because the static `ward` must stay small: a crypto library costs
  * more page faults at every start than this costs lines. Tested against the standard's vectors.
  */
-#include "lib/sha256.h"
+#include "lib/sha256_internal.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-#define BLOCK 64
+#define BLOCK SHA256_BLOCK
+#define MUCH 256	/* blocks; from then on it is worth asking the processor */
 
-static const uint32_t k[64] = {
+const uint32_t sha256_constants[64] = {
 	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
 	0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
 	0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -42,7 +44,7 @@ static void expand(const uint8_t *block, uint32_t w[64])
 /* One round; the names move on by one from round to round instead of the values. */
 #define ROUND(a, b, c, d, e, f, g, h, i)                                                                                \
 	do {                                                                                                            \
-		uint32_t t1 = h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & f) ^ (~e & g)) + k[i] + w[i];        \
+		uint32_t t1 = h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & f) ^ (~e & g)) + sha256_constants[i] + w[i]; \
 		uint32_t t2 = (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));                  \
 		d += t1;                                                                                                \
 		h = t1 + t2;                                                                                            \
@@ -73,6 +75,26 @@ static void mix(uint32_t state[8], const uint8_t *block)
 	state[7] += h;
 }
 
+void sha256_mix_plain(uint32_t state[8], const uint8_t *blocks, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		mix(state, blocks + i * BLOCK);
+}
+
+static void mix_blocks(uint32_t state[8], const uint8_t *blocks, size_t count)
+{
+	enum { UNASKED, SLOW, FAST };
+	static atomic_int way;
+	static atomic_size_t so_far;
+
+	if (way == UNASKED && (so_far += count) > MUCH)
+		way = sha256_is_fast() ? FAST : SLOW;
+	if (way == FAST)
+		sha256_mix_fast(state, blocks, count);
+	else
+		sha256_mix_plain(state, blocks, count);
+}
+
 void sha256_begin(struct sha256 *s)
 {
 	static const uint32_t first[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
@@ -90,13 +112,16 @@ void sha256_add(struct sha256 *s, const void *bytes, size_t n)
 	s->bytes += n;
 	if (had && had + n >= BLOCK) {
 		memcpy(s->block + had, at, BLOCK - had);
-		mix(s->state, s->block);
+		mix_blocks(s->state, s->block, 1);
 		at += BLOCK - had;
 		n -= BLOCK - had;
 		had = 0;
 	}
-	for (; !had && n >= BLOCK; n -= BLOCK, at += BLOCK)
-		mix(s->state, at);
+	if (!had && n >= BLOCK) {
+		mix_blocks(s->state, at, n / BLOCK);
+		at += n / BLOCK * BLOCK;
+		n %= BLOCK;
+	}
 	if (n)
 		memcpy(s->block + had, at, n);
 }

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/io.h"
-#include "lib/sha256.h"
+#include "lib/sha256_internal.h"
 #include "lib/spec.h"
 
 static char root[] = "/tmp/ward-test-spec-XXXXXX";
@@ -97,6 +97,31 @@ static void test_sha256(void **state)
 		buf_add(&million, "a", 1);
 	sha256_hex(million.data, million.len, hex);
 	assert_string_equal(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+/* The processor's way and the plain one say the same of any blocks. */
+static void test_sha256_ways(void **state)
+{
+	uint8_t blocks[16 * SHA256_BLOCK];
+	uint32_t seed = 1;
+
+	(void)state;
+	if (!sha256_is_fast())
+		skip();
+	for (int round = 0; round < 500; round++) {
+		uint32_t plain[8], fast[8];
+		size_t count = (size_t)round % 16 + 1;
+
+		for (size_t i = 0; i < sizeof(blocks); i++) {
+			seed = seed * 1664525 + 1013904223;
+			blocks[i] = (uint8_t)(seed >> 24);
+		}
+		memcpy(plain, blocks + (round & 31), sizeof(plain));
+		memcpy(fast, plain, sizeof(fast));
+		sha256_mix_plain(plain, blocks, count);
+		sha256_mix_fast(fast, blocks, count);
+		assert_memory_equal(plain, fast, sizeof(plain));
+	}
 }
 
 static void test_no_file(void **state)
@@ -376,6 +401,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sha256),
+		cmocka_unit_test(test_sha256_ways),
 		cmocka_unit_test_setup(test_no_file, setup),
 		cmocka_unit_test_setup(test_found_file, setup),
 		cmocka_unit_test_setup(test_errors, setup),
