@@ -284,6 +284,7 @@ int run_sandbox(struct options *o, struct detached *d)
 		if (plan->review && !result.refused)
 			look_at_changes(o, &result, progress);
 		progress_end(progress);
+		plan_release(plan);	/* who waits for the end may remove what it used */
 		close_journal(journal, &result);
 		code = finish(o, &report, d, plan, &result);
 		if (d && detach_end(d, plan, &result, &e) < 0)	/* last: whoever waits finds all of it */

@@ -243,6 +243,15 @@ int plan_compile(const struct spec *s, const struct plan_system *system, struct 
 	return 0;
 }
 
+void plan_release(struct plan *p)
+{
+	for (size_t i = 0; i < p->lock_count; i++)
+		close(p->lock_fds[i]);
+	p->lock_count = 0;
+	own_close_fd(&p->image.lock_fd);
+	p->image.lock_fd = -1;
+}
+
 void plan_free(struct plan *p)
 {
 	if (!p)
@@ -254,8 +263,7 @@ void plan_free(struct plan *p)
 			close(p->mounts[i].tree_fd);
 	for (size_t i = 0; i < p->root_count; i++)
 		guard_clear(&p->roots[i]);
-	for (size_t i = 0; i < p->lock_count; i++)
-		close(p->lock_fds[i]);
+	plan_release(p);
 	free(p->lock_fds);
 	plan_system_free(p->own_system);
 	secrets_end(p->secrets);

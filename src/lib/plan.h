@@ -137,6 +137,8 @@ void plan_expected_ids(const struct facts *f, struct plan_ids *ret_ids);
  * Nothing on the host is changed but for the volumes of a spec that starts, which are made. */
 must_check int plan_compile(const struct spec *s, const struct plan_system *system, struct plan **ret_plan,
 			    struct ward_err *e);
+/* The run is over: its volumes and its image are in use no longer. */
+void plan_release(struct plan *p);
 void plan_free(struct plan *p);
 /* The plan as text or JSON, with the stages of its engine ("name" and "help" pairs, NULL-terminated). */
 void plan_print(const struct plan *p, const char *const *stages, bool json, struct buf *out);
