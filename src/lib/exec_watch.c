@@ -99,39 +99,41 @@ static void read_words(struct exec_watch *w, int mem_fd, uint64_t at)
 	w->cut |= i == ARGUMENTS_MAX || (i < count && pointers[i]);
 }
 
-/* "Key:\tA\tB\n" of /proc/PID/status: the first and the last number. */
-static void read_numbers(const char *status, const char *key, long *ret_first, long *ret_last)
+/* "Key:\tA\tB\tC\n" of /proc/PID/status: the number at a place, the last one where there are fewer. */
+static long read_number(const char *status, const char *key, unsigned place)
 {
 	const char *at = strstr(status, key);
-	char *end;
+	long number = 0;
 
-	*ret_first = *ret_last = 0;
-	for (at = at ? at + strlen(key) : ""; *at && *at != '\n'; at = end) {
+	at = at ? at + strlen(key) : "";
+	for (unsigned i = 0; i <= place; i++) {
+		char *end;
+
 		at += strspn(at, "\t ");
-		*ret_last = strtol(at, &end, 10);
-		if (end == at)
-			return;
-		if (!*ret_first)
-			*ret_first = *ret_last;
+		if (*at < '0' || *at > '9')
+			break;
+		number = strtol(at, &end, 10);
+		at = end;
 	}
+	return number;
 }
 
-/* Number inside, and the parent's number outside. */
+/* Number inside, and the parent's number outside. Inside is one level beneath us: what a namespace that was made there (process.nesting) calls
+ * its first process would be 1, too, and that one is not ward-init. */
 static int read_status(int proc_fd, pid_t outer, pid_t *ret_parent)
 {
 	auto_fd fd = openat(proc_fd, "status", O_RDONLY | O_CLOEXEC);
 	char status[2048];	/* both stand at its beginning */
 	ssize_t n = fd < 0 ? -1 : read(fd, status, sizeof(status) - 1);
-	long first, last, parent, unused;
+	long inner;
 
 	*ret_parent = 0;
 	if (n <= 0)
 		return outer;
 	status[n] = '\0';
-	read_numbers(status, "\nNSpid:", &first, &last);
-	read_numbers(status, "\nPPid:", &parent, &unused);
-	*ret_parent = (pid_t)parent;
-	return last > 0 ? (int)last : outer;
+	inner = read_number(status, "\nNSpid:", 1);
+	*ret_parent = (pid_t)read_number(status, "\nPPid:", 0);
+	return inner > 0 ? (int)inner : outer;
 }
 
 static int inner_of_parent(struct exec_watch *w, pid_t outer)

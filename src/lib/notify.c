@@ -144,32 +144,28 @@ static const char *text(uint16_t offset)
 	return texts + offset;
 }
 
-/* The caller's pid as the sandbox knows it. */
+/* The caller's pid as the sandbox knows it: one level beneath ours, however many it has made beneath its own. */
 static int inner_pid(int proc_fd, pid_t pid)
 {
 	static const char key[] = "\nNSpid:";
 	auto_buf status = { 0 };
 	const char *at;
+	int shown = pid;
 
 	if (io_read_file(proc_fd, "status", 16384, &status) < 0)
 		return pid;
 	at = strstr(buf_text(&status), key);
-	if (!at)
-		return pid;
-	at += sizeof(key) - 1;
-	for (int shown = pid;;) {
+	at = at ? at + sizeof(key) - 1 : "";
+	for (int level = 0; level < 2; level++) {
 		char *end;
-		long number;
 
 		at += strspn(at, "\t ");
-		if (*at == '\n' || *at == '\0')
-			return shown;
-		number = strtol(at, &end, 10);
-		if (end == at)
-			return shown;
-		shown = (int)number;
+		if (*at < '0' || *at > '9')
+			break;
+		shown = (int)strtol(at, &end, 10);
 		at = end;
 	}
+	return shown;
 }
 
 /* "system call NAME by pid 12 (/usr/bin/python3)" */

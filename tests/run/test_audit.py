@@ -406,6 +406,19 @@ def test_exec_level_hostile(t):
     good(t)
 
 
+def test_exec_level_first_of_its_own(t):
+    """The first process of a pid namespace made inside is called 1 there, as ward-init is in the sandbox's: it is on record all the same."""
+    ws = t.workspace()
+    script = "unshare -Urpf /bin/echo FIRST-OF-ITS-OWN; unshare -Urpf /bin/sh -c 'exec /bin/echo AND-ITS-SUCCESSOR'"
+    r = t.ward("run", "--set", "audit.level=exec", "--set", "process.nesting=true", "--", "/bin/sh", "-c", script, cwd=ws)
+    t.equal((r.rc, r.out), (0, "FIRST-OF-ITS-OWN\nAND-ITS-SUCCESSOR\n"), r.err)
+    events = [e for e in journal(t) if e["kind"] == "exec.start"]
+    words = [e.get("argv", [None])[-1] for e in events if e.get("object") == "/bin/echo"]
+    t.equal(words, ["FIRST-OF-ITS-OWN", "AND-ITS-SUCCESSOR"], f"{events}")
+    t.check(all(e["pid"] > 1 for e in events), f"numbers as the sandbox knows them: {events}")
+    good(t)
+
+
 def test_exec_level_storm(t):
     """What is too much to look at is counted, and nothing is missing without a count."""
     ws = t.workspace()
