@@ -133,7 +133,7 @@ static void tell_failure(struct keeper *k, struct kept *g, const struct ward_err
 	g->told = true;
 	snprintf(event.grant, sizeof(event.grant), "%s", g->grant.name);
 	snprintf(event.detail, sizeof(event.detail), "could not be renewed: %.90s", why->why);
-	control_say(k, SECRETS_EVENT, 0, 0, &event, sizeof(event));
+	control_event(k, &event);
 }
 
 static void renew_one(struct keeper *k, size_t number, uint64_t now)

@@ -25,6 +25,7 @@ struct keeper {
 	int program_dir_fd;
 	pid_t keys_pid;
 	struct buf heard;		/* of keys, not yet a whole frame */
+	uint32_t lost;			/* events that the supervisor had no room for, and does not know of */
 };
 
 /* keeper.c. Adds a grant; its value is fetched, or read from fd where that is not -1 (borrowed). */
@@ -55,5 +56,7 @@ must_check int scanner_compile(struct keeper *k, uint8_t **ret, size_t *ret_n, s
 
 /* main.c */
 void control_say(struct keeper *k, uint32_t op, int32_t code, uint64_t tag, const void *bytes, size_t n);
+/* An event, for the report and the journal. Never waits: what cannot be told is counted, and the count is told later. */
+void control_event(struct keeper *k, const struct keys_event *event);
 
 #endif

@@ -98,8 +98,7 @@ void keys_tell_scanner(struct keeper *k)
 	if (k->keys_fd < 0)
 		return;
 	if (scanner_compile(k, &db, &n, &e) < 0) {
-		control_say(k, SECRETS_EVENT, 0, 0, &(struct keys_event){ .kind = KEYS_EVENT_REFUSED, .detail = "no scanner could be made: no secret is used any more" },
-			    sizeof(struct keys_event));
+		control_event(k, &(struct keys_event){ .kind = KEYS_EVENT_REFUSED, .detail = "no scanner could be made: no secret is used any more" });
 		lost(k);	/* nothing is put in that cannot be looked for */
 		return;
 	}
@@ -168,8 +167,12 @@ static void take_frame(struct keeper *k, const struct keys_frame *f, const char 
 
 	if (f->op == KEYS_USED && number < k->count)
 		k->kept[number]->uses = f->number & UINT32_MAX;
-	if (f->op == KEYS_EVENT && f->bytes == sizeof(struct keys_event))
-		control_say(k, SECRETS_EVENT, 0, 0, bytes, f->bytes);
+	if (f->op == KEYS_EVENT && f->bytes == sizeof(struct keys_event)) {
+		struct keys_event event;
+
+		memcpy(&event, bytes, sizeof(event));
+		control_event(k, &event);
+	}
 }
 
 bool keys_hear(struct keeper *k)

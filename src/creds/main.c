@@ -18,8 +18,9 @@
 #include "creds/keeper.h"
 
 #define SAFE_BYTES (1024 * 1024)
+#define LOST_AGAIN_MS 50	/* until it is tried again to tell that events were lost */
 
-void control_say(struct keeper *k, uint32_t op, int32_t code, uint64_t tag, const void *bytes, size_t n)
+static bool send_message(const struct keeper *k, uint32_t op, int32_t code, uint64_t tag, const void *bytes, size_t n, int flags)
 {
 	struct secrets_message m = { .op = op, .code = code, .tag = tag };
 	union {
@@ -29,7 +30,33 @@ void control_say(struct keeper *k, uint32_t op, int32_t code, uint64_t tag, cons
 	struct iovec parts[] = { { .iov_base = &m, .iov_len = sizeof(m) }, { .iov_base = data.out, .iov_len = n } };
 	struct msghdr h = { .msg_iov = parts, .msg_iovlen = 2 };
 
-	(void)!sendmsg(k->control_fd, &h, MSG_NOSIGNAL | (op == SECRETS_EVENT ? MSG_DONTWAIT : 0));
+	return sendmsg(k->control_fd, &h, MSG_NOSIGNAL | flags) >= 0;
+}
+
+void control_say(struct keeper *k, uint32_t op, int32_t code, uint64_t tag, const void *bytes, size_t n)
+{
+	(void)!send_message(k, op, code, tag, bytes, n, 0);
+}
+
+static bool send_event(const struct keeper *k, const struct keys_event *event)
+{
+	return send_message(k, SECRETS_EVENT, 0, 0, event, sizeof(*event), MSG_DONTWAIT);
+}
+
+static void tell_lost(struct keeper *k)
+{
+	struct keys_event gap = { .kind = KEYS_EVENT_LOST, .count = k->lost };
+
+	if (k->lost && send_event(k, &gap))
+		k->lost = 0;
+}
+
+void control_event(struct keeper *k, const struct keys_event *event)
+{
+	tell_lost(k);
+	if (!k->lost && send_event(k, event))
+		return;
+	k->lost += event->kind == KEYS_EVENT_LOST ? event->count : 1;
 }
 
 static void say_error(struct keeper *k, uint64_t tag, const struct ward_err *e)
@@ -119,9 +146,8 @@ static void obey(struct keeper *k, const struct secrets_message *m, const char *
 		break;
 	case SECRETS_KEYS:
 		if (fd_count == 2 && keys_start(k, fds[0], fds[1], &e) < 0)
-			control_say(k, SECRETS_EVENT, 0, 0,
-				    &(struct keys_event){ .kind = KEYS_EVENT_REFUSED, .detail = "ward-keys could not be started: no secret is used" },
-				    sizeof(struct keys_event));
+			control_event(k, &(struct keys_event){ .kind = KEYS_EVENT_REFUSED,
+							       .detail = "ward-keys could not be started: no secret is used" });
 		break;
 	case SECRETS_LIST:
 		list(k, m->tag);
@@ -164,8 +190,10 @@ static bool hear(struct keeper *k)
 
 static int timeout(const struct keeper *k, uint64_t now)
 {
-	uint64_t due = keeper_due(k);
+	uint64_t due = keeper_due(k), soon = now + LOST_AGAIN_MS;
 
+	if (k->lost && (!due || due > soon))
+		due = soon;
 	return !due ? -1 : due <= now ? 0 : due - now > 3600000 ? 3600000 : (int)(due - now);
 }
 
@@ -209,6 +237,7 @@ int main(void)
 			keys_hear(&k);
 		if (polled[0].revents && !hear(&k))
 			break;
+		tell_lost(&k);
 		keeper_renew(&k, io_now_ms());
 	}
 	own_close_fd(&k.keys_fd);

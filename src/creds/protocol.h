@@ -97,7 +97,8 @@ struct keys_grant {
 #define PATTERN_SHOWN(id) ((id) >> 5 & 1)	/* the placeholder's, not the secret's */
 #define PATTERN_FORM(id) ((id) & 31)
 
-enum keys_event_kind { KEYS_EVENT_USE = 1, KEYS_EVENT_LEAK, KEYS_EVENT_SCRUB, KEYS_EVENT_REFUSED };
+enum keys_event_kind { KEYS_EVENT_USE = 1, KEYS_EVENT_LEAK, KEYS_EVENT_SCRUB, KEYS_EVENT_REFUSED,
+		       KEYS_EVENT_LOST /* count: events that nobody could be told */ };
 
 struct keys_event {
 	uint32_t kind;

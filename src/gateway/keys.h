@@ -35,6 +35,7 @@ struct keys {
 	struct scan_text *texts;
 	uint8_t *compose;			/* KEYS_COMPOSE bytes of the safe: where heads are put together */
 	struct buf said;			/* for ward-secrets, not yet sent */
+	uint32_t lost;				/* events that there was no room for, not told yet */
 	struct conn *conns, *dead;
 	unsigned conn_count;
 	bool begun, ready;			/* front is heard; the first grants are there */
@@ -43,7 +44,8 @@ struct keys {
 
 /* keys_store.c: what ward-secrets hands over. False: it is gone, or speaks nonsense. */
 must_check bool store_hear(struct keys *k);
-void store_say(struct keys *k, enum keys_op op, uint64_t number, const void *bytes, size_t n);
+/* False: there is no room, nobody listens. */
+bool store_say(struct keys *k, enum keys_op op, uint64_t number, const void *bytes, size_t n);
 void store_flush(struct keys *k);
 void store_event(struct keys *k, const struct keys_event *event);
 /* The grant for a request, NULL: none; *ret_why is set where there is one that may not be used now. Counts nothing. */

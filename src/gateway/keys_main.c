@@ -18,6 +18,7 @@
 
 #define SAFE_BYTES (1024 * 1024)
 #define TICK_MS 30000
+#define UNSAID_MS 20
 
 #ifdef __SANITIZE_ADDRESS__
 /* Looking for leaks at the end needs threads and files, which are given up. */
@@ -78,7 +79,8 @@ static int prepare(struct keys *k, struct ward_err *e)
 static void serve_once(struct keys *k)
 {
 	struct epoll_event events[64];
-	int n = epoll_wait(k->epoll_fd, events, ARRAY_LEN(events), TICK_MS);
+	/* what ward-secrets has not taken yet is not left for when something else happens */
+	int n = epoll_wait(k->epoll_fd, events, ARRAY_LEN(events), k->said.len || k->lost ? UNSAID_MS : TICK_MS);
 
 	/* a revocation comes before any request that came with it */
 	for (int i = 0; i < n && !k->ending; i++)

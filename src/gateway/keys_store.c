@@ -16,7 +16,7 @@
 
 /* -- to ward-secrets */
 
-void store_flush(struct keys *k)
+static void send_said(struct keys *k)
 {
 	ssize_t n;
 
@@ -26,20 +26,41 @@ void store_flush(struct keys *k)
 	}
 }
 
-void store_say(struct keys *k, enum keys_op op, uint64_t number, const void *bytes, size_t n)
+bool store_say(struct keys *k, enum keys_op op, uint64_t number, const void *bytes, size_t n)
 {
 	struct keys_frame f = { .op = op, .bytes = (uint32_t)n, .number = number };
 
 	if (k->said.len + sizeof(f) + n > SAID_MAX)
-		return;		/* nobody listens: what is counted stays counted */
+		return false;	/* nobody listens: what is counted stays counted */
 	buf_add(&k->said, &f, sizeof(f));
 	buf_add(&k->said, bytes, n);
-	store_flush(k);
+	send_said(k);
+	return true;
+}
+
+static void tell_lost(struct keys *k)
+{
+	struct keys_event gap = { .kind = KEYS_EVENT_LOST, .count = k->lost };
+
+	if (!k->lost || !store_say(k, KEYS_EVENT, 0, &gap, sizeof(gap)))
+		return;
+	k->lost = 0;
+	for (size_t i = 0; i < GRANTS_MAX; i++)	/* counts may have been among it */
+		if (k->grants[i].uses)
+			store_say(k, KEYS_USED, (uint64_t)i << 32 | (k->grants[i].uses & UINT32_MAX), NULL, 0);
+}
+
+void store_flush(struct keys *k)
+{
+	send_said(k);
+	tell_lost(k);
 }
 
 void store_event(struct keys *k, const struct keys_event *event)
 {
-	store_say(k, KEYS_EVENT, 0, event, sizeof(*event));
+	tell_lost(k);
+	if (!store_say(k, KEYS_EVENT, 0, event, sizeof(*event)))
+		k->lost++;
 }
 
 void store_found(struct keys *k, enum keys_event_kind kind, const struct scan_for *f, const char *host, const char *where)
@@ -105,6 +126,7 @@ static bool take_grant(struct keys *k, uint64_t number, const uint8_t *bytes, si
 	struct keys_grant said;
 	auto_free char *line = NULL;
 	size_t at = sizeof(said), total;
+	bool known = g->grant.name != NULL;
 
 	if (number >= GRANTS_MAX || n < sizeof(said))
 		return false;
@@ -133,7 +155,8 @@ static bool take_grant(struct keys *k, uint64_t number, const uint8_t *bytes, si
 	}
 	g->count = said.values;
 	g->expires_at_ms = said.expires_at_ms;
-	g->uses_left = said.uses_left;
+	/* renewed: what was used while its source was asked is known here alone */
+	g->uses_left = known && g->uses_left < said.uses_left ? g->uses_left : said.uses_left;
 	g->revoked = said.state == SECRET_REVOKED;
 	g->there = true;
 	return true;

@@ -21,6 +21,7 @@
 
 #define FETCH_MS 90000		/* all sources together */
 #define EVENTS_AT_ONCE 64
+#define NOTES_MAX 64
 
 struct secrets {
 	int fd;
@@ -162,6 +163,20 @@ int secrets_fd(const struct secrets *s)
 
 /* -- what it says */
 
+/* Whoever is inside can make the same happen as often as it likes: a note is told once, and there is a number of them. */
+static void note(struct result *r, const struct buf *text)
+{
+	size_t ours = 0;
+
+	for (size_t i = 0; i < r->notes.len; i++) {
+		if (strcmp(r->notes.items[i], text->failed ? "" : text->data) == 0)
+			return;
+		ours += strncmp(r->notes.items[i], "credentials: ", 13) == 0;
+	}
+	if (ours < NOTES_MAX && !text->failed)
+		strv_add(&r->notes, text->data);
+}
+
 static void report(const struct keys_event *said, struct result *r)
 {
 	static const char *const actions[] = { "the request was blocked", "it was taken out", "the request went on" };
@@ -175,9 +190,11 @@ static void report(const struct keys_event *said, struct result *r)
 		buf_printf(&what, "grant %s for %s", said->grant, said->host);
 		result_deny(r, buf_text(&what), said->detail, "ward secret ls shows what each grant is for");
 	} else if (said->kind == KEYS_EVENT_REFUSED) {
-		strv_addf(&r->notes, "credentials: %s%s%s", said->grant, *said->grant ? " " : "", said->detail);
+		buf_printf(&what, "credentials: %s%s%s", said->grant, *said->grant ? " " : "", said->detail);
+		note(r, &what);
 	} else if (said->kind == KEYS_EVENT_SCRUB) {
-		strv_addf(&r->notes, "credentials: %s sent the secret of grant %s back; it was taken out of the answer", said->host, said->grant);
+		buf_printf(&what, "credentials: %s sent the secret of grant %s back; it was taken out of the answer", said->host, said->grant);
+		note(r, &what);
 	}
 }
 
@@ -195,6 +212,16 @@ static void emit(const struct keys_event *said, struct result *r)
 	event_emit(r->events, &v);
 }
 
+/* What is missing is told: nobody inside can make so much happen that something of it was never there. */
+static void emit_lost(const struct keys_event *said, struct result *r)
+{
+	struct ward_event v = event_make(EVENT_JOURNAL_GAP, ACTION_LOG, "credentials");
+
+	event_text(&v, FIELD_WHY, "more happened than could be told");
+	event_number(&v, FIELD_LOST, said->count);
+	event_emit(r->events, &v);
+}
+
 static void on_event(const char *bytes, size_t n, struct result *r)
 {
 	struct keys_event said;
@@ -203,6 +230,10 @@ static void on_event(const char *bytes, size_t n, struct result *r)
 		return;
 	memcpy(&said, bytes, sizeof(said));
 	said.grant[sizeof(said.grant) - 1] = said.host[sizeof(said.host) - 1] = said.detail[sizeof(said.detail) - 1] = '\0';
+	if (said.kind == KEYS_EVENT_LOST) {
+		emit_lost(&said, r);
+		return;
+	}
 	report(&said, r);
 	emit(&said, r);
 }

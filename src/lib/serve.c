@@ -22,6 +22,7 @@
 #include "base/io.h"
 #include "lib/box_internal.h"
 #include "lib/detach.h"
+#include "lib/secrets.h"
 #include "lib/serve_internal.h"
 
 #define SILENT_MS 5000		/* a client that asks nothing */
@@ -293,10 +294,10 @@ static void drop_client(struct serve *s, size_t i)
 	s->clients[i] = s->clients[--s->client_count];
 }
 
-/* Whether it may be silent. */
-static bool lasts(const struct serve_client *c)
+/* Whether it may be silent. A source of secrets may take its time. */
+static bool lasts(const struct serve *s, const struct serve_client *c)
 {
-	return c->tag || c->waits || c->net_op || c->stream_fd >= 0;
+	return c->tag || c->waits || c->net_op || c->stream_fd >= 0 || (c->asks_secret && secrets_fd(s->box->plan->secrets) >= 0);
 }
 
 static void drop_gone(struct serve *s, uint64_t now)
@@ -304,7 +305,7 @@ static void drop_gone(struct serve *s, uint64_t now)
 	for (size_t i = s->client_count; i-- > 0;) {
 		struct serve_client *c = &s->clients[i];
 
-		if (c->gone || (!lasts(c) && now >= c->deadline_ms))
+		if (c->gone || (!lasts(s, c) && now >= c->deadline_ms))
 			drop_client(s, i);
 	}
 }
@@ -316,7 +317,7 @@ uint64_t serve_due_ms(const struct serve *s)
 	for (size_t i = 0; i < s->client_count; i++) {
 		const struct serve_client *c = &s->clients[i];
 
-		if (!lasts(c) && (!due || c->deadline_ms < due))
+		if (!lasts(s, c) && (!due || c->deadline_ms < due))
 			due = c->deadline_ms;
 	}
 	return due;
