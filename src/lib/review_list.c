@@ -8,8 +8,11 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/path.h"
+#include "lib/remove.h"
 
 static int by_id(const void *a, const void *b)
 {
@@ -108,6 +111,35 @@ int review_last(const char *here, char ret_id[REVIEW_ID_MAX], struct ward_err *e
 	return 0;
 }
 
+static bool is_filled(int dir_fd)
+{
+	int fd = openat(dir_fd, REVIEW_LOWER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_dir list = fd < 0 ? NULL : fdopendir(fd);
+	bool filled = false;
+
+	if (fd >= 0 && !list)
+		close(fd);
+	for (struct dirent *entry = list ? readdir(list) : NULL; entry && !filled; entry = readdir(list))
+		filled = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+	return filled;
+}
+
+/* The copy of a workspace (review_copy.c) that a killed run left: what it changed stays, the copy goes. */
+static void empty_copy(int place_fd, const char *place, const char *name)
+{
+	auto_fd dir = openat(place_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_buf path = { 0 };
+	struct stat st;
+
+	if (dir < 0 || !is_filled(dir) || flock(dir, LOCK_EX | LOCK_NB) < 0 || fstatat(dir, REVIEW_LAYER, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return;		/* there is none, or its run goes on */
+	buf_printf(&path, "%s/%s/%s", place, name, REVIEW_LOWER);
+	if (path.failed || remove_tree(path.data) < 0 || mkdirat(dir, REVIEW_LOWER, 0700) < 0)
+		return;		/* tried again next time */
+	if (geteuid() == 0)
+		(void)!fchownat(dir, REVIEW_LOWER, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW);
+}
+
 /* Removes the half-made and half-removed reviews of one place that nobody is at work on. */
 static void tidy_place(enum review_place place)
 {
@@ -123,6 +155,8 @@ static void tidy_place(enum review_place place)
 	for (struct dirent *entry = list ? readdir(list) : NULL; entry; entry = readdir(list)) {
 		auto_fd dir = -1;
 
+		if (entry->d_name[0] != '.')
+			empty_copy(fd, path, entry->d_name);
 		if (strncmp(entry->d_name, ".new-", 5) != 0 && strncmp(entry->d_name, ".gone-", 6) != 0)
 			continue;
 		dir = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

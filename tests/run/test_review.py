@@ -547,6 +547,32 @@ def test_no_overlay_to_be_had(t):
 test_no_overlay_to_be_had.needs = ("root",)
 
 
+def test_a_killed_run_leaves_no_copy(t):
+    """ward is killed: whoever finishes the run removes the copy of the workspace and keeps what was changed."""
+    ws = overlay(t, 2) + "/ws"
+    os.mkdir(ws)
+    t.write(ws, FILES)
+    going = t.ward_start("run", "--review", "--", *SHELL, "echo x > x; sleep 100", cwd=ws)
+    t.wait_until(lambda: "x" in diff_or_nothing(t, ws), message="the run did not begin")
+    going.kill()
+    going.wait()
+
+    def copy():
+        t.ward("recover", cwd=ws)
+        with t.root():
+            return subprocess.run(["find", t.state_dir, "-path", "*/layer/lower/*"], capture_output=True, text=True).stdout
+    t.wait_until(lambda: copy() == "", message="the copy is left")
+    t.equal(diff(t, ws), {"x": "added"})
+    run = json.loads(t.ward("diff", "--list", "--json", cwd=ws).out)["reviews"][0]["run"]
+    r = t.ward("run", "--continue", run, "--", *SHELL, "cat x", cwd=ws)
+    t.equal((r.rc, r.out), (0, "x\n"), r.err)
+    apply(t, ws)
+    clean(t)
+
+
+test_a_killed_run_leaves_no_copy.needs = ("root",)
+
+
 def test_a_copy_that_finds_no_room(t):
     ws = overlay(t, 2) + "/ws"
     os.mkdir(ws)
