@@ -164,7 +164,7 @@ static bool expect(SSL *ssl, const struct host *host)
 	if (host->kind == HOST_ADDRESS)
 		return X509_VERIFY_PARAM_set1_ip(p, host->ip.bytes, host->ip.family == 4 ? 4 : 16) == 1;
 	return host->kind == HOST_NAME && host->len && X509_VERIFY_PARAM_set1_host(p, host->name, host->len) == 1 &&
-	       SSL_set_tlsext_host_name(ssl, host->name) == 1;
+	       SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, (void *)(uintptr_t)host->name) == 1;
 }
 
 struct tls_up *tls_up_new(struct tls_trust *t, int fd, const struct host *host, uint16_t port, enum tls_alpn offer)

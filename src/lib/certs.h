@@ -9,7 +9,7 @@
 
 #define CERTS_DIR "/.ward/trust"
 #define CERTS_SYSTEM "/etc/ssl/certs"
-#define CERTS_BUNDLE CERTS_SYSTEM "/ca-certificates.crt"
+#define CERTS_BUNDLE "/etc/ssl/certs/ca-certificates.crt"
 
 /* A part of the directory. */
 struct certs_entry {

@@ -63,7 +63,7 @@ static int split(struct side *s, const char *text, size_t n)
 	size_t count = count_lines(text, n), at = 0;
 
 	*s = (struct side){ .text = text, .len = n, .count = count };
-	s->starts = reallocarray(NULL, count + 1, sizeof(*s->starts));
+	s->starts = calloc(count + 1, sizeof(*s->starts));
 	s->ids = reallocarray(NULL, count + 1, sizeof(*s->ids));
 	s->changed = calloc(count + 1, sizeof(*s->changed));
 	if (!s->starts || !s->ids || !s->changed)

@@ -87,7 +87,7 @@ static void mix_blocks(uint32_t state[8], const uint8_t *blocks, size_t count)
 	static atomic_int way;
 	static atomic_size_t so_far;
 
-	if (way == UNASKED && (so_far += count) > MUCH)
+	if (way == UNASKED && atomic_fetch_add(&so_far, count) > MUCH)
 		way = sha256_is_fast() ? FAST : SLOW;
 	if (way == FAST)
 		sha256_mix_fast(state, blocks, count);
