@@ -55,10 +55,10 @@ long native_trust(struct native_child *c)
 	if (!t)
 		return 0;
 	c->failed_path = CERTS_DIR;
-	r = native_make_point(c->base_fd, CERTS_DIR + 1, false);
+	r = native_make_point(c->base_fd, &CERTS_DIR[1], false);
 	if (r == 0)
-		r = raw_call(SYS_mount, "ward", CERTS_DIR + 1, "tmpfs", MS_NOSUID | MS_NODEV, "size=64m,mode=0755");
-	dir = r < 0 ? r : raw_call(SYS_openat, c->base_fd, CERTS_DIR + 1, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = raw_call(SYS_mount, "ward", &CERTS_DIR[1], "tmpfs", MS_NOSUID | MS_NODEV, "size=64m,mode=0755");
+	dir = r < 0 ? r : raw_call(SYS_openat, c->base_fd, &CERTS_DIR[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return dir;
 	for (size_t i = 0; r == 0 && i < t->count; i++)
@@ -69,9 +69,9 @@ long native_trust(struct native_child *c)
 	if (r < 0)
 		return r;
 	c->failed_path = CERTS_SYSTEM;
-	r = native_make_point(c->base_fd, CERTS_SYSTEM + 1, false);
+	r = native_make_point(c->base_fd, &CERTS_SYSTEM[1], false);
 	if (r == 0)
-		r = show(c, CERTS_DIR + 1, CERTS_SYSTEM + 1, true);
+		r = show(c, &CERTS_DIR[1], &CERTS_SYSTEM[1], true);
 	for (const char *const *place = certs_places; r == 0 && *place; place++)
 		r = show(c, &(CERTS_DIR "/ca-certificates.crt")[1], *place, false);
 	return r;
