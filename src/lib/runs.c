@@ -84,13 +84,20 @@ static int is_alive(int runs_fd, const char *id)
 
 int runs_list(struct boxes *ret_runs, struct ward_err *e)
 {
-	int fd = runs_open(e), r = 0;
+	auto_fd runtime = runtime_open(e);
+	int fd = runtime < 0 ? runtime : openat(runtime, RUNS_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r = 0;
 	auto_dir list = fd < 0 ? NULL : fdopendir(fd);
 	struct boxes v = { 0 };
 	size_t cap = 0;
 
+	if (runtime < 0)
+		return runtime;
+	if (fd < 0 && errno == ENOENT) {	/* who only looks makes nothing */
+		*ret_runs = v;
+		return 0;
+	}
 	if (fd < 0)
-		return fd;
+		return ward_fail_errno(e, "cannot list the runs");
 	if (!list) {
 		close(fd);
 		return ward_fail(e, ENOMEM, "out of memory");

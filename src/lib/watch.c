@@ -415,7 +415,8 @@ static void confirm_memory(struct watch *w, struct usage *u)
 		w->look_ms = io_now_ms() + (pause < LOOK_PAUSE_MS ? pause : LOOK_PAUSE_MS);
 		return;
 	}
-	if (++w->memory_strikes >= 2 || machine_is_short())
+	/* a process that is being started in its parent's memory is counted twice for a moment: that is no more than double */
+	if (++w->memory_strikes >= 2 || exact / 2 > limit || machine_is_short())
 		u->hit[LIMIT_MEMORY] = true;
 	w->scan_ms = 0;	/* again at the next tick */
 }

@@ -173,7 +173,7 @@ def tidy(scene, before):
         lying = [os.path.relpath(os.path.join(top, name), scene.directory) for place in ("state", "runtime")
                  for top, dirs, names in os.walk(scene.directory / place) for name in dirs + names]
         below = [leaks.describe(pid) for pid in leaks.descendants(os.getpid())]
-        raise Broken(f"left behind: {', '.join(left)}; {below} {lying[:10]}")
+        raise Broken(f"left behind: {', '.join(left)}; {below} {lying}")
 
 
 def main():
