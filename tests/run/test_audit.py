@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 
+from harness import needs
 from harness.world import OTHER, WEB, World, attempts
 
 
@@ -447,6 +448,7 @@ int main(void)
     good(t)
 
 
+@needs("plain")
 def test_exec_level_needs_a_listener(t):
     """Inside another ward nobody can watch: refused, never silently less."""
     ws = t.workspace()
