@@ -102,8 +102,10 @@ static int get_by_subject(X509_LOOKUP *lookup, X509_LOOKUP_TYPE type, const X509
 		X509 *x = r->items[i].hash == hash ? d2i_X509(NULL, &der, (long)r->items[i].n) : NULL;
 
 		if (x && X509_NAME_cmp(X509_get_subject_name(x), name) == 0 &&
-		    X509_STORE_add_cert(X509_LOOKUP_get_store(lookup), x) && !found)
-			found = X509_OBJECT_set1_X509(ret, x);
+		    X509_STORE_add_cert(X509_LOOKUP_get_store(lookup), x) && !found && X509_OBJECT_set1_X509(ret, x)) {
+			found = 1;
+			X509_free(x);	/* the store keeps it; who asked counts for himself */
+		}
 		X509_free(x);
 	}
 	ERR_clear_error();
