@@ -21,6 +21,7 @@
 
 #include "audit/index.h"
 #include "base/io.h"
+#include "lib/store.h"
 
 #define BUFFER (5 * EVENT_LINE_MAX)
 #define FULL (2 * EVENT_LINE_MAX)	/* beyond it there is room for an event and what is told before it */
@@ -125,8 +126,8 @@ static int make_file(struct journal *j)
 	j->fd = openat(j->audit_fd, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (j->fd < 0 && errno == ENOENT) {
 		struct ward_err ignored;
-		auto_fd live = place_open_dir(j->audit_fd, PLACE_LIVE, &ignored);
-		auto_fd runs = place_open_dir(j->audit_fd, PLACE_RUNS, &ignored);
+		auto_fd live = store_open_dir(j->audit_fd, PLACE_LIVE, &ignored);
+		auto_fd runs = store_open_dir(j->audit_fd, PLACE_RUNS, &ignored);
 
 		if (live >= 0 && runs >= 0)
 			j->fd = openat(j->audit_fd, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

@@ -20,19 +20,6 @@
 #include "base/io.h"
 #include "lib/store.h"
 
-int place_open_dir(int dir_fd, const char *name, struct ward_err *e)
-{
-	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	int fd = openat(dir_fd, name, flags);
-
-	if (fd < 0 && errno == ENOENT && (mkdirat(dir_fd, name, 0700) == 0 || errno == EEXIST))
-		fd = openat(dir_fd, name, flags);
-	if (fd >= 0)
-		return fd;
-	ward_fail_errno(e, "cannot make the journal's directory %s", name);
-	return ward_remedy(e, "free some space, make the state directory writable, or set WARD_STATE_DIR to another one");
-}
-
 int place_open(bool make, struct ward_err *e)
 {
 	auto_fd state = -1;
@@ -52,7 +39,7 @@ int place_open(bool make, struct ward_err *e)
 	if (state < 0)
 		return state;
 	if (make)
-		return place_open_dir(state, "audit", e);
+		return store_open_dir(state, "audit", e);
 	fd = openat(state, "audit", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0)
 		return fd;

@@ -12,8 +12,6 @@
 
 /* Opens (and with make: makes, 0700) STATE/audit. -ENOENT: there is none. */
 must_check int place_open(bool make, struct ward_err *e);
-/* Opens a directory of it; makes it if need be. */
-must_check int place_open_dir(int audit_fd, const char *name, struct ward_err *e);
 /* "runs/ID.jsonl", or "runs/ID.N.jsonl" for a segment that is not the last (segment < 0: the last). */
 void place_name(char ret[PLACE_NAME], const char *dir, const char *run, int segment);
 /* Renames a file of audit_fd's into PLACE_RUNS, which is made where a killed run came no further. 0 or -errno. */

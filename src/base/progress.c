@@ -1,9 +1,14 @@
 /*
  * Progress of long work: the clock is read every 256 steps, and whoever shows it is called a few times a second, from the
- * first second on.
+ * first second on. On a terminal that is one line of standard error, taken away at the end, so that nothing of it stays in a log or
+ * between a command's own lines.
  */
 #include "base/progress.h"
 
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "base/buf.h"
 #include "base/io.h"
 
 void progress_begin(struct progress *p, uint64_t total)
@@ -37,4 +42,22 @@ void progress_end(struct progress *p)
 		return;
 	p->shown = false;
 	p->show(p, NULL, 0, 0);
+}
+
+static void show_line(struct progress *p unused_arg, const char *what, uint64_t done, uint64_t total)
+{
+	auto_buf out = { 0 };
+
+	buf_puts(&out, "\r\033[K");
+	if (what)
+		buf_printf(&out, "ward: %s: %" PRIu64, what, done);
+	if (what && total)
+		buf_printf(&out, " of %" PRIu64 " (%" PRIu64 "%%)", total, done >= total ? 100 : done * 100 / total);
+	(void)!io_write_all(STDERR_FILENO, buf_text(&out), out.len);	/* nobody is there to be told */
+}
+
+struct progress *progress_for_terminal(struct progress *p, bool wanted)
+{
+	*p = (struct progress){ .show = show_line };
+	return wanted && isatty(STDERR_FILENO) ? p : NULL;
 }

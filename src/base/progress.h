@@ -31,4 +31,8 @@ static inline void progress_step(struct progress *p, const char *what)
 		progress_look(p, what);
 }
 
+/* For a person who watches standard error: one line that is written over, and gone at the end. NULL where nobody does, or wanted is
+ * false. */
+struct progress *progress_for_terminal(struct progress *p, bool wanted);
+
 #endif

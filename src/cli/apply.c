@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/progress.h"
+#include "base/progress.h"
 #include "lib/apply.h"
 
 static bool is_interrupted(void *ctx)

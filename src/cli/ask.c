@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "cli/image.h"
-#include "cli/progress.h"
+#include "base/progress.h"
 #include "engine/engines.h"
 
 void ask_print_errors(const struct policy_errors *errors)

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/progress.h"
+#include "base/progress.h"
 #include "lib/copy.h"
 
 struct transfer {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/progress.h"
+#include "base/progress.h"
 #include "lib/apply.h"
 
 #define RENAME_BUDGET (4ull << 30)	/* bytes that are read to find renames */

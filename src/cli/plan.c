@@ -3,7 +3,7 @@
  * and nothing on the host is changed; what ward run would refuse is refused here in the same words.
  */
 #include "cli/ask.h"
-#include "cli/progress.h"
+#include "base/progress.h"
 #include "engine/engines.h"
 #include "lib/engine.h"
 

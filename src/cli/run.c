@@ -7,7 +7,7 @@
 #include "audit/journal.h"
 #include "cli/ask.h"
 #include "cli/program.h"
-#include "cli/progress.h"
+#include "base/progress.h"
 #include "cli/report.h"
 #include "cli/review.h"
 #include "cli/run.h"

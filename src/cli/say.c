@@ -1,7 +1,6 @@
 /*
  * How ward speaks: errors on standard error as "ward: WHAT: WHY" with the remedy below, answers on standard output. In: errors
- * and finished text. Everything in an error may quote untrusted bytes, so all of it is escaped here, at the one place
- * where it is printed. No stdio: one write, nothing buffered across a fork.
+ * and finished text. Everything in an error may quote untrusted bytes; result_error_text() escapes all of it. No stdio: one write, nothing buffered across a fork.
  */
 #include "cli/cli.h"
 
@@ -9,7 +8,6 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "base/text.h"
 #include "lib/result.h"
 
 void say_err(const struct buf *out)
@@ -22,21 +20,7 @@ int say_error(const struct ward_err *e, bool json, int code)
 {
 	auto_buf out = { 0 };
 
-	if (json) {
-		result_refusal_json(e, &out);
-		buf_puts(&out, "\n");
-	} else {
-		buf_puts(&out, "ward: ");
-		text_escape(&out, e->what);
-		buf_puts(&out, e->what[0] ? ": " : "");
-		text_escape(&out, e->why);
-		buf_puts(&out, "\n");
-		if (e->remedy[0]) {
-			buf_puts(&out, "  remedy: ");
-			text_escape(&out, e->remedy);
-			buf_puts(&out, "\n");
-		}
-	}
+	result_error_text(e, json, &out);
 	say_err(&out);
 	return code;
 }

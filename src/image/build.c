@@ -107,7 +107,7 @@ static int copy_base(struct build *b, struct ward_err *e)
 	root = open(base.root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	job.source_fd = root;
 	r = root < 0 ? ward_fail_errno(e, "cannot open the base image") : unpack_run(&job, &copied, e);
-	image_progress_end(progress);
+	progress_end(progress);
 	inherit(b, &base);
 	image_clear(&base);
 	return r;

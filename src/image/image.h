@@ -43,6 +43,5 @@ int image_error(const struct ward_err *e, bool json, int code);
 int image_out(const struct buf *out, int code);
 /* Shows progress on a terminal, unless nobody wants it: returns p or NULL. */
 struct progress *image_progress(struct progress *p, const struct image_options *o);
-void image_progress_end(struct progress *p);
 
 #endif

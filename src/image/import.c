@@ -49,7 +49,7 @@ static int import_job(const struct image_options *o, struct unpack_job job, cons
 	job.max_entries = o->max_entries;
 	job.progress = progress;
 	r = unpack_run(&job, &ret->what, e);
-	image_progress_end(progress);
+	progress_end(progress);
 	if (r == 0)
 		r = work_describe(&w, source, ret->what.count.bytes, ret->what.count.entries, e);
 	if (r == 0)

@@ -100,6 +100,22 @@ void result_refusal_json(const struct ward_err *e, struct buf *out)
 	json_end_object(&j);
 }
 
+void result_error_text(const struct ward_err *e, bool json, struct buf *out)
+{
+	if (json) {
+		result_refusal_json(e, out);
+		buf_puts(out, "\n");
+		return;
+	}
+	buf_puts(out, "ward: ");
+	text_escape(out, e->what);
+	buf_puts(out, e->what[0] ? ": " : "");
+	text_escape(out, e->why);
+	buf_puts(out, e->remedy[0] ? "\n  remedy: " : "");
+	text_escape(out, e->remedy);
+	buf_puts(out, "\n");
+}
+
 static void json_limits(struct json *j, const struct result *r, const struct plan *p)
 {
 	json_begin_object(j, "limits");

@@ -58,6 +58,8 @@ void result_clear(struct result *r);
 void result_json(const struct result *r, const struct plan *p, struct buf *out);
 /* The same for an error before there is a result: {"refused": {what, why, remedy}}. */
 void result_refusal_json(const struct ward_err *e, struct buf *out);
+/* An error as people are told it, or programs (json). It may quote untrusted bytes, so all of it is escaped. */
+void result_error_text(const struct ward_err *e, bool json, struct buf *out);
 /* What is said whatever standard error is: that a limit was reached, ward ended the run, or why a program complained; one line and its remedy each. */
 void result_stopped_text(const struct result *r, const struct plan *p, struct buf *out);
 /* The summary for a person; colour escapes when colour is set. */

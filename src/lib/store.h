@@ -59,4 +59,7 @@ void store_items_clear(struct store_items *v);
  * followed. *ret_where is where it lies now; the caller frees. */
 must_check int store_restore(const struct store_item *item, const char *to, char **ret_where, struct ward_err *e);
 
+/* Opens the directory dir_fd/name of the state directory, making it where it is missing. */
+must_check int store_open_dir(int dir_fd, const char *name, struct ward_err *e);
+
 #endif

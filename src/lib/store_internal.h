@@ -8,8 +8,6 @@
 #define STORE_LIVE "live"		/* one record a run */
 #define STORE_QUARANTINE "quarantine"	/* one directory a run: index, and one directory a root */
 
-/* Opens the directory dir_fd/name of the state directory, making it where it is missing. */
-must_check int store_open_dir(int dir_fd, const char *name, struct ward_err *e);
 
 /* The quarantine of one root of one run, made when the first thing comes. */
 struct store_sink {
