@@ -177,10 +177,10 @@ _ward_options() {
 		other="--name --max-size --max-files"
 		;;
 	audit)
-		options="--kind --action --host --since --until --follow --all --key --older --max-size --keep --dry-run --always --json --help -f -h"
-		file=""
+		options="--kind --action --host --since --until --follow --all --format --output --key --older --max-size --keep --dry-run --always --json --help -f -o -h"
+		file="--output -o"
 		directory=""
-		other="--kind --action --host --since --until --key --older --max-size --keep"
+		other="--kind --action --host --since --until --format --key --older --max-size --keep"
 		;;
 	help)
 		options="--help -h"

@@ -21,6 +21,24 @@ must_check int audit_find_run(int audit_fd, const char *word, char **ret_run, st
 /* The first event of a run, into scratch. False: it cannot be read. */
 bool audit_first(int audit_fd, const char *run, char scratch[EVENT_LINE_MAX], struct ward_event *ret);
 
+/* The runs that the words behind the first one name, or all; the last one of this directory where there is none. */
+must_check int audit_runs(const struct options *o, int audit_fd, struct strv *ret, struct ward_err *e);
+
+/* Where output goes. */
+struct audit_out {
+	int fd, error;			/* errno of the first failure */
+	const char *path;		/* borrowed; NULL: standard output */
+	char *temporary;		/* owned */
+};
+
+/* path: a file that appears whole at the end, or that grows (directly); NULL or "-": standard output. */
+must_check int audit_out_open(struct audit_out *o, const char *path, bool directly, struct ward_err *e);
+/* Writes and empties bytes. False: nobody can be written to any more. */
+bool audit_out_write(struct audit_out *o, struct buf *bytes);
+/* Puts the file into its place, or takes it away where something failed. */
+must_check int audit_out_close(struct audit_out *o, struct ward_err *e);
+
+int audit_export(struct options *o, int audit_fd);
 int audit_show(struct options *o, int audit_fd);
 int audit_verify(struct options *o, int audit_fd);
 int audit_ls(struct options *o, int audit_fd);

@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
 
+#include "audit/tail.h"
 #include "base/io.h"
 #include "base/text.h"
 
@@ -134,28 +134,25 @@ static void show_file(struct show *s, int audit_fd, const char *name, const char
 	lines_close(&l);
 }
 
-/* Goes on until the writer has let go of its file. */
-static void follow_file(struct show *s, int audit_fd, const char *name)
+/* Goes on until the run has ended. */
+static void follow_run(struct show *s, int audit_fd, const char *run)
 {
 	const struct timespec moment = { .tv_nsec = FOLLOW_MS * 1000000L };
+	enum tail_state state;
+	struct tail tail;
 	const char *line;
-	bool over = false;
-	struct lines l;
 	size_t n;
 
-	if (lines_open(&l, audit_fd, name) < 0)
-		return;
-	for (;;) {
-		while (!s->failed && lines_next(&l, &line, &n) > 0)
+	tail_begin(&tail, audit_fd, run);
+	while (!s->failed && ((state = tail_next(&tail, &line, &n)) == TAIL_LINE || state == TAIL_WAIT)) {
+		if (state == TAIL_LINE) {
 			show_line(s, line, n, NULL);
+			continue;
+		}
 		write_out(s);
-		if (over || s->failed)
-			break;
-		over = flock(l.fd, LOCK_SH | LOCK_NB) == 0;
-		if (!over)
-			nanosleep(&moment, NULL);
+		nanosleep(&moment, NULL);
 	}
-	lines_close(&l);
+	tail_close(&tail);
 }
 
 static void put_head(struct show *s, int audit_fd, const char *run)
@@ -192,11 +189,10 @@ static void show_run(struct show *s, int audit_fd, const char *run, bool follow)
 
 	put_head(s, audit_fd, run);
 	lines_files(audit_fd, run, &files, &live);
-	for (size_t i = 0; i < files.len && !s->failed; i++)
-		if (follow && live && i + 1 == files.len)
-			follow_file(s, audit_fd, files.items[i]);
-		else
-			show_file(s, audit_fd, files.items[i], NULL);
+	if (follow && live)
+		follow_run(s, audit_fd, run);
+	for (size_t i = 0; i < files.len && !s->failed && !(follow && live); i++)
+		show_file(s, audit_fd, files.items[i], NULL);
 	lines_files(audit_fd, NULL, &index, &unused);
 	for (size_t i = 0; i < index.len && !s->failed; i++)
 		show_file(s, audit_fd, index.items[i], run);

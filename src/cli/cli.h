@@ -33,7 +33,7 @@ struct options {
 	bool image_command;	/* a run without CMD: the image's own */
 	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, quiet, exclusive, read_only, from_stdin;
 	const char *continue_run;
-	const char *kinds, *actions, *host, *since, *until, *key, *older, *keep;	/* audit */
+	const char *kinds, *actions, *host, *since, *until, *key, *older, *keep, *format, *output;	/* audit */
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always;
 	struct spec_option *fields;	/* owned */
 	size_t field_count, field_cap;

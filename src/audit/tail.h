@@ -1,0 +1,23 @@
+/* Reading the journal of a run while it is written: over its segments, to its end. */
+#ifndef WARD_AUDIT_TAIL_H
+#define WARD_AUDIT_TAIL_H
+
+#include "audit/lines.h"
+
+struct tail {
+	int audit_fd;		/* borrowed */
+	char run[48];
+	int segment;		/* which file, from 0 */
+	bool open, quiet;	/* quiet: nobody writes it any more, and it was read once since */
+	struct lines lines;
+};
+
+enum tail_state { TAIL_LINE, TAIL_WAIT, TAIL_END, TAIL_LOST };
+
+void tail_begin(struct tail *t, int audit_fd, const char *run);
+void tail_close(struct tail *t);
+/* LINE: *ret_line, borrowed until the next call. WAIT: none yet, its writer lives. END: that was all (of a killed run: so far; it may be asked again). LOST: the journal, or a
+ * part of it, is not there or cannot be read. */
+enum tail_state tail_next(struct tail *t, const char **ret_line, size_t *ret_len);
+
+#endif
