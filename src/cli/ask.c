@@ -50,6 +50,7 @@ int ask_plan(const struct options *o, const struct plan_system *system, struct s
 		.starts = o->verb != VERB_PLAN,
 		.own_env = o->own_env,
 		.tty = o->tty,
+		.observe = o->observe,
 		.image_command = o->image_command,
 		.argv = o->word_count || o->verb != VERB_PLAN ? o->words : NULL,
 	};

@@ -37,6 +37,7 @@ struct options {
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always;
 	struct spec_option *fields;	/* owned */
 	size_t field_count, field_cap;
+	unsigned observe;	/* what the verb itself wants to see of the sandbox, OBSERVE_* */
 	const char *const *own_env;	/* what the verb itself sets inside, NAME=VALUE, NULL-terminated; NULL: nothing */
 	char **line;			/* all of it, as it was given (run and plan: unchanged) */
 	char **words;			/* what is not an option, NULL-terminated; points into argv */

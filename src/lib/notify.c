@@ -5,7 +5,7 @@
  * there, and entries in the result's denials. Runs in the supervisor's loop with the user's rights.
  * The answer is EPERM whatever the call's arguments are: nothing behind a pointer decides, so there is
  * nothing to race. CONTINUE is said to execve alone, which every set allows and which comes here only to
- * be seen (exec_watch.c). Only on the Landlock rung some calls are
+ * be seen (exec_watch.c), and to those that were asked to be shown (observe.c). Only on the Landlock rung some calls are
  * made on behalf of the sandbox (behalf.c).
  *
  * A hostile caller can make calls as fast as it likes. Each tenth of a second has a budget; when it
@@ -31,6 +31,8 @@
 #include "base/text.h"
 #include "lib/behalf.h"
 #include "lib/exec_watch.h"
+#include "lib/missing.h"
+#include "lib/observe.h"
 
 enum from { FROM_STRICT, FROM_DEFAULT, FROM_BUILD, FROM_NESTING, FROM_NEVER };
 
@@ -48,10 +50,11 @@ struct call {
 #define NOTIF_SYNC_WAKE_UP 1UL
 
 #define WINDOW_MS 100
-#define WINDOW_BUDGET 1000 /* of costs: 1,000 denials or 10,000 calls on behalf a second */
-#define COST_DENIAL 10
-#define COST_BEHALF 1
-#define COST_EXEC 1
+#define WINDOW_BUDGET 5000 /* of costs: 1,000 denials, 10,000 calls on behalf or 50,000 that are only seen a second */
+#define COST_DENIAL 50
+#define COST_BEHALF 5
+#define COST_EXEC 5
+#define COST_SEEN 1
 #define RECORDED_EACH 100
 #define REPORT_MS 1000	/* between two events that only count */
 #define EXE_SHOWN_MAX 200
@@ -61,6 +64,8 @@ struct notify {
 	const struct plan *plan;
 	struct behalf *behalf; /* NULL: not on the Landlock rung */
 	struct exec_watch *execs; /* NULL: nobody wants to know */
+	struct missing *missing;  /* likewise */
+	struct observation *seen; /* the last call that was shown; NULL: none is */
 	struct seccomp_notif *request; /* as long as the kernel's */
 	struct seccomp_notif_resp *answer;
 	size_t request_len, answer_len;
@@ -88,6 +93,19 @@ static int allocate(struct notify *n, struct ward_err *e)
 	return 0;
 }
 
+static int begin_observing(struct notify *n, unsigned wanted, struct ward_err *e)
+{
+	if (!wanted)
+		return 0;
+	n->execs = wanted & OBSERVE_EXEC ? exec_watch_create() : NULL;
+	n->seen = wanted & ~(unsigned)OBSERVE_EXEC ? calloc(1, sizeof(*n->seen)) : NULL;
+	n->missing = wanted & OBSERVE_LOOKS ? missing_create() : NULL;
+	if ((wanted & OBSERVE_EXEC && !n->execs) || (wanted & ~(unsigned)OBSERVE_EXEC && !n->seen) || (wanted & OBSERVE_LOOKS && !n->missing))
+		return ward_fail(e, ENOMEM, "out of memory");
+	(void)ioctl(n->fd, NOTIF_SET_FLAGS, NOTIF_SYNC_WAKE_UP);	/* since 6.6: the answer comes sooner */
+	return 0;
+}
+
 int notify_create(int fd, const struct plan *p, struct notify **ret_notify, struct ward_err *e)
 {
 	struct notify *n = calloc(1, sizeof(*n));
@@ -102,11 +120,8 @@ int notify_create(int fd, const struct plan *p, struct notify **ret_notify, stru
 	r = allocate(n, e);
 	if (r == 0 && p->rung == RUNG_LANDLOCK)
 		r = behalf_create(p, &n->behalf, e);
-	if (r == 0 && p->spec->policy.audit_level <= AUDIT_EXEC) {
-		n->execs = exec_watch_create();
-		r = n->execs ? 0 : ward_fail(e, ENOMEM, "out of memory");
-		(void)ioctl(fd, NOTIF_SET_FLAGS, NOTIF_SYNC_WAKE_UP);	/* since 6.6: the answer comes sooner */
-	}
+	if (r == 0)
+		r = begin_observing(n, observe_wanted(p), e);
 	if (r < 0) {
 		notify_destroy(n);
 		return r;
@@ -127,6 +142,8 @@ void notify_destroy(struct notify *n)
 	close(n->fd);
 	behalf_destroy(n->behalf);
 	exec_watch_destroy(n->execs);
+	missing_destroy(n->missing);
+	free(n->seen);
 	free(n->request);
 	free(n->answer);
 	free(n);
@@ -294,16 +311,34 @@ static void answer(struct notify *n, int error)
 	(void)ioctl(n->fd, SECCOMP_IOCTL_NOTIF_SEND, n->answer);
 }
 
-/* A program is being started: it goes on whatever was seen. The filter sends this here only where its set allows it. */
-static void pass_exec(struct notify *n, struct result *r)
+/* A call that was asked to be shown: it goes on whatever was seen. The filter sends this here only where its set allows it. */
+static void pass_shown(struct notify *n, bool starts, struct result *r)
 {
-	n->window_spent += COST_EXEC;
-	exec_watch_look(n->execs, n->fd, n->request);
+	bool seen = n->seen && observe_look(n->fd, n->request, n->seen);
+
+	n->window_spent += starts ? COST_EXEC : COST_SEEN;
+	if (starts)
+		exec_watch_look(n->execs, n->fd, n->request);
+	if (seen && n->missing)
+		missing_look(n->missing, n->seen);
 	memset(n->answer, 0, n->answer_len);
 	n->answer->id = n->request->id;
 	n->answer->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
 	(void)ioctl(n->fd, SECCOMP_IOCTL_NOTIF_SEND, n->answer);
-	exec_watch_report(n->execs, r);
+	if (starts)
+		exec_watch_report(n->execs, r);
+	if (seen && n->missing)
+		missing_report(n->missing, r);
+}
+
+/* Whether the filter has sent the call only to be seen. One with set-id bits in its mode was not shown: it is denied. */
+static bool is_shown(const struct notify *n, const struct seccomp_notif *q)
+{
+	if (q->data.arch != AUDIT_ARCH_X86_64)
+		return false;
+	if (exec_watch_knows(q->data.nr))
+		return n->execs;
+	return n->seen && observe_knows(q->data.nr) && !observe_denied(q);
 }
 
 static void handle_one(struct notify *n, struct result *r)
@@ -311,8 +346,8 @@ static void handle_one(struct notify *n, struct result *r)
 	const struct seccomp_notif *q = n->request;
 	int error = -EPERM;
 
-	if (n->execs && q->data.arch == AUDIT_ARCH_X86_64 && exec_watch_knows(q->data.nr)) {
-		pass_exec(n, r);
+	if (is_shown(n, q)) {
+		pass_shown(n, n->execs && exec_watch_knows(q->data.nr), r);
 		return;
 	}
 	if (n->behalf && behalf_serves(q->data.nr)) {
@@ -346,6 +381,7 @@ void notify_finish(struct notify *n, struct result *r)
 		return;
 	report_more(n, r);
 	exec_watch_finish(n->execs, r);
+	missing_finish(n->missing, r);
 }
 
 unsigned notify_handle(struct notify *n, struct result *r)

@@ -25,6 +25,7 @@ struct spec_request {
 	bool starts;			/* it will be run: volumes that it names are made */
 	const char *const *own_env;	/* NAME=VALUE that the caller itself sets inside, NULL-terminated; NULL: nothing */
 	bool tty;			/* -t: a terminal inside, whatever 0-2 are */
+	unsigned observe;		/* more of what the sandbox does that is looked at, OBSERVE_*; 0: what audit.level says */
 	bool image_command;		/* there is no CMD: the image's own is meant */
 	char *const *argv;		/* CMD..., NULL for plan and check */
 };
@@ -42,6 +43,7 @@ struct spec {
 	struct progress *progress;	/* the request's */
 	struct strv notes;	/* for the plan's */
 	bool tty;
+	unsigned observe;	/* the request's */
 	bool image_command;	/* the request's */
 	const char *engine;	/* chosen by the policy's isolation, static; NULL: native */
 	bool cwd_given;		/* -C */

@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "engine/native/seccomp.h"
+#include "lib/observe.h"
 #include "policy/policy.h"
 
 #define KILL SECCOMP_RET_KILL_PROCESS
@@ -278,6 +279,59 @@ static void test_watch_exec(void **state)
 			assert_int_equal(fate(0x40000000 + SYS_execve, 0, 0, 0, 0), KILL);
 		}
 	assert_int_equal(seccomp_program(0, SECCOMP_NO_LISTENER | SECCOMP_WATCH_EXEC, code, SECCOMP_PROGRAM_MAX, &len), -EINVAL);
+}
+
+/* Whatever is watched, the listener is shown only what the program itself would allow with those arguments, and everything else is decided as without. */
+static void test_watch_groups(void **state)
+{
+	static const struct {
+		int nr;
+		unsigned group;
+		int flags, mode;
+	} shown_rows[] = {
+#define NO (-1)
+#define WATCH(call, group, act, dir, path, flags, mode, from_dir, from) { SYS_##call, OBSERVE_##group, flags, mode },
+#include "watched.def"
+#undef WATCH
+	};
+	static const unsigned groups[] = { OBSERVE_WRITES, OBSERVE_WRITES | OBSERVE_READS, OBSERVE_NET, OBSERVE_LOOKS, OBSERVE_EXEC | OBSERVE_WRITES,
+					   OBSERVE_EXEC | OBSERVE_WRITES | OBSERVE_READS | OBSERVE_LOOKS | OBSERVE_NET };
+	static const uint64_t values[] = { 0, 1, 2, 0100, 0101, 020000000 | 0200000, 01000, 06000, 04755, 0644, 0x100000800, UINT64_MAX };
+	static const unsigned variants[] = { 0, SECCOMP_NESTING };
+	size_t len, shown = 0;
+
+	(void)state;
+	for (unsigned set = 0; set < 3; set++)
+		for (size_t v = 0; v < ARRAY_LEN(variants) * ARRAY_LEN(groups); v++)
+			for (size_t a = 0; a < ARRAY_LEN(values) * ARRAY_LEN(values); a++) {
+				unsigned flags = variants[v % 2], wanted = groups[v / 2];
+				uint64_t x = values[a % ARRAY_LEN(values)], y = values[a / ARRAY_LEN(values)];
+				static uint32_t plain[512];
+
+				take(set, flags);
+				for (int nr = 0; nr < 512; nr++)
+					plain[nr] = fate(nr, x, y, x, y);
+				take(set, flags | SECCOMP_WATCH(wanted));
+				for (int nr = 0; nr < 512; nr++) {
+					uint32_t got = fate(nr, x, y, x, y);
+
+					if (got == plain[nr])
+						continue;
+					assert_int_equal(got, NOTIFY);
+					assert_int_equal(plain[nr], ALLOW);
+					shown++;
+				}
+				for (size_t i = 0; i < ARRAY_LEN(shown_rows); i++)
+					if (wanted & shown_rows[i].group && shown_rows[i].flags == NO && plain[shown_rows[i].nr] == ALLOW)
+						assert_int_equal(fate(shown_rows[i].nr, x, y, x, y), NOTIFY);
+			}
+	assert_true(shown > 1000);
+	assert_int_equal(seccomp_program(0, SECCOMP_RUNG | SECCOMP_WATCH(OBSERVE_WRITES), code, SECCOMP_PROGRAM_MAX, &len), -EINVAL);
+	take(1, SECCOMP_WATCH(OBSERVE_WRITES));
+	assert_int_equal(fate(SYS_openat, 0, 0, 0, 06777), ALLOW);	/* it reads: nobody looks, and a mode without O_CREAT is none */
+	assert_int_equal(fate(SYS_openat, 0, 0, 0100, 0644), NOTIFY);
+	take(1, SECCOMP_WATCH(OBSERVE_WRITES | OBSERVE_READS));
+	assert_int_equal(fate(SYS_openat, 0, 0, 0, 06777), NOTIFY);
 }
 
 static void test_other_machines_die(void **state)
@@ -690,7 +744,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_number),
-		cmocka_unit_test(test_watch_exec),  cmocka_unit_test(test_other_machines_die),
+		cmocka_unit_test(test_watch_exec),
+		cmocka_unit_test(test_watch_groups),  cmocka_unit_test(test_other_machines_die),
 		cmocka_unit_test(test_set_id_modes),  cmocka_unit_test(test_device_nodes),
 		cmocka_unit_test(test_namespaces),    cmocka_unit_test(test_sockets),
 		cmocka_unit_test(test_ioctl),	      cmocka_unit_test(test_prctl_and_personality),

@@ -19,6 +19,7 @@
 #include "base/raw.h"
 #include "engine/landlock/rung.h"
 #include "guest/protocol.h"
+#include "lib/observe.h"
 
 static long join_cgroup(struct rung_child *c)
 {
@@ -129,7 +130,7 @@ static long filter_calls(struct rung_child *c)
 	long fd = seccomp_install(c->filter, c->filter_len, true);
 
 	c->listener_fd = (int)fd;
-	if ((fd != -EBUSY && fd != -EPERM) || c->plan->spec->policy.audit_level <= AUDIT_EXEC)
+	if ((fd != -EBUSY && fd != -EPERM) || observe_wanted(c->plan))
 		return fd < 0 ? fd : 0;
 	c->listener_fd = -1;
 	fd = seccomp_program(c->plan->spec->policy.proc_syscalls,

@@ -29,6 +29,7 @@
 #include "base/path.h"
 #include "engine/landlock/leftovers.h"
 #include "guest/protocol.h"
+#include "lib/observe.h"
 #include "lib/image.h"
 #include "lib/probe.h"
 #include "lib/remove.h"
@@ -248,7 +249,7 @@ static int prepare(struct rung_memory *m, const struct plan *p, const int stdio_
 		c->cgroup_count = cgroup_self_fds(run->cgroup, c->cgroup_fds, RUNG_CGROUPS_MAX);
 	c->rlimit_count = limits_rlimits(p, c->rlimits, LIMITS_RLIMITS);
 	r = seccomp_program(p->spec->policy.proc_syscalls,
-			    SECCOMP_RUNG | (p->spec->policy.audit_level <= AUDIT_EXEC ? SECCOMP_WATCH_EXEC : 0), c->filter,
+			    SECCOMP_RUNG | SECCOMP_WATCH(observe_wanted(p)), c->filter,
 			    SECCOMP_PROGRAM_MAX, &c->filter_len);
 	if (r < 0)
 		return ward_fail(e, -r, "cannot make the system call filter");

@@ -11,6 +11,7 @@
 #include "base/raw.h"
 #include "engine/native/native.h"
 #include "engine/native/seccomp.h"
+#include "lib/observe.h"
 
 long native_rlimits(struct native_child *c)
 {
@@ -95,7 +96,7 @@ long native_seccomp(struct native_child *c)
 	long fd = seccomp_install(c->filter, c->filter_len, true);
 
 	c->listener_fd = (int)fd;
-	if (fd == -EBUSY && c->plan->spec->policy.audit_level > AUDIT_EXEC) {	/* who wants to see every program must be able to */
+	if (fd == -EBUSY && !observe_wanted(c->plan)) {	/* who wants to see what happens must be able to */
 		answer_in_filter(c);
 		fd = seccomp_install(c->filter, c->filter_len, false);
 		c->listener_fd = -1;

@@ -8,6 +8,7 @@
 #include "engine/native/native.h"
 #include "engine/native/net_batch.h"
 #include "engine/native/seccomp.h"
+#include "lib/observe.h"
 
 static char *tmpfs_options(struct strv *texts, const struct plan *p, unsigned mode, uint64_t bytes,
 			   uint64_t inodes)
@@ -79,8 +80,7 @@ static int prepare_filter(struct native_child *c, const struct plan *p, struct w
 			 (p->limits[LIMIT_MEMORY].held_by == HELD_WATCH ? SECCOMP_CLOSE_MEMORY : 0);
 	int r;
 
-	if (p->spec->policy.audit_level <= AUDIT_EXEC)
-		flags |= SECCOMP_WATCH_EXEC;
+	flags |= SECCOMP_WATCH(observe_wanted(p));
 	r = seccomp_program(p->spec->policy.proc_syscalls, flags, c->filter, ARRAY_LEN(c->filter),
 				&c->filter_len);
 

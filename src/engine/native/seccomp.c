@@ -17,6 +17,7 @@
  * exec: nothing after it needs a call that the strict set does not have.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -24,6 +25,7 @@
 
 #include "base/raw.h"
 #include "engine/native/seccomp.h"
+#include "lib/observe.h"
 
 struct program {
 	const struct sock_filter *code;
@@ -41,16 +43,82 @@ static void replace(struct sock_filter *code, const uint16_t *at, size_t count, 
 		code[at[i]].k = value;
 }
 
-/* In front of the program: the calls that start programs go to the listener, which lets them go on. All sets allow both, whatever their
- * arguments (a unit test holds the table to it): what the listener passes is nothing that the program would not. */
-static const struct sock_filter watch_exec[] = {
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 0, 4),
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execve, 1, 0),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execveat, 0, 1),
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+#define NO (-1)
+#define SET_ID 06000
+#define TMPFILE_BIT 020000000	/* O_TMPFILE without O_DIRECTORY */
+#define WRITE_BITS (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)
+
+static const struct watched {
+	uint16_t nr;
+	uint8_t group;
+	int8_t flags, mode;
+} watched[] = {
+#define WATCH(call, group, act, dir, path, flags, mode, from_dir, from) { SYS_##call, OBSERVE_##group, flags, mode },
+#include "watched.def"
+#undef WATCH
 };
+
+#define WATCH_MAX (ARRAY_LEN(watched) * 9 + 4)
+
+struct writer {
+	struct sock_filter *code;
+	size_t len;
+};
+
+static void put(struct writer *w, unsigned code, uint32_t k, unsigned yes, unsigned no)
+{
+	w->code[w->len++] = (struct sock_filter){ (uint16_t)code, (uint8_t)yes, (uint8_t)no, k };
+}
+
+/* The low half of an argument: all that the kernel takes of flags and modes. */
+static void put_load(struct writer *w, int argument)
+{
+	put(w, BPF_LD | BPF_W | BPF_ABS, (uint32_t)(offsetof(struct seccomp_data, args) + 8 * (size_t)argument), 0, 0);
+}
+
+#define ONWARDS UINT32_MAX	/* a jump to the program proper, whose place is not known yet */
+
+/* One call: the listener has it, unless its arguments are such that the program proper must decide. */
+static void put_watched(struct writer *w, const struct watched *c, unsigned groups)
+{
+	size_t begin = w->len;
+
+	put(w, BPF_JMP | BPF_JEQ | BPF_K, c->nr, 0, 0);
+	if (c->flags != NO) {
+		put_load(w, c->flags);
+		if (!(groups & OBSERVE_READS)) {
+			put(w, BPF_JMP | BPF_JSET | BPF_K, WRITE_BITS, 1, 0);
+			put(w, BPF_JMP | BPF_JA, ONWARDS, 0, 0);
+		}
+		put(w, BPF_JMP | BPF_JSET | BPF_K, O_CREAT | TMPFILE_BIT, 0, 3);
+	}
+	if (c->mode != NO) {
+		put_load(w, c->mode);
+		put(w, BPF_JMP | BPF_JSET | BPF_K, SET_ID, 0, 1);
+		put(w, BPF_JMP | BPF_JA, ONWARDS, 0, 0);
+	}
+	put(w, BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF, 0, 0);
+	w->code[begin].jf = (uint8_t)(w->len - begin - 1);
+}
+
+/* In front of the program: the calls that somebody wants to see go to the listener, which lets them go on. All sets allow them, whatever their other arguments
+ * are (a unit test holds the table to it): what the listener passes is nothing that the program would not. */
+static size_t watch_program(unsigned groups, struct sock_filter out[WATCH_MAX])
+{
+	struct writer w = { .code = out };
+
+	put(&w, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
+	put(&w, BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
+	put(&w, BPF_JMP | BPF_JA, ONWARDS, 0, 0);
+	put(&w, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+	for (size_t i = 0; i < ARRAY_LEN(watched); i++)
+		if (groups & watched[i].group)
+			put_watched(&w, &watched[i], groups);
+	for (size_t i = 0; i < w.len; i++)
+		if (BPF_CLASS(out[i].code) == BPF_JMP && BPF_OP(out[i].code) == BPF_JA)
+			out[i].k = (uint32_t)(w.len - i - 1);
+	return w.len;
+}
 
 int seccomp_program(unsigned set, unsigned flags, struct sock_filter *out, size_t cap,
 		    size_t *ret_len)
@@ -60,7 +128,8 @@ int seccomp_program(unsigned set, unsigned flags, struct sock_filter *out, size_
 						   : VARIANT_PLAIN;
 
 	if (set >= ARRAY_LEN(programs[0]) || (flags & SECCOMP_NESTING && flags & SECCOMP_RUNG) ||
-	    (flags & SECCOMP_NO_LISTENER && flags & SECCOMP_WATCH_EXEC))
+	    (flags & SECCOMP_NO_LISTENER && flags >> SECCOMP_WATCH_SHIFT) ||
+	    (flags & SECCOMP_RUNG && flags >> SECCOMP_WATCH_SHIFT & ~(unsigned)OBSERVE_EXEC))
 		return -EINVAL;
 
 	const struct program *p = &programs[variant][set];
@@ -73,12 +142,15 @@ int seccomp_program(unsigned set, unsigned flags, struct sock_filter *out, size_
 	if (flags & SECCOMP_CLOSE_MEMORY)
 		replace(out, p->closable, p->closable_count, SECCOMP_RET_ERRNO | ENOSYS);
 	*ret_len = p->len;
-	if (flags & SECCOMP_WATCH_EXEC) {
-		if (cap < p->len + ARRAY_LEN(watch_exec))
+	if (flags >> SECCOMP_WATCH_SHIFT) {
+		struct sock_filter watch[WATCH_MAX];
+		size_t n = watch_program(flags >> SECCOMP_WATCH_SHIFT, watch);
+
+		if (cap < p->len + n)
 			return -ENOSPC;
-		memmove(out + ARRAY_LEN(watch_exec), out, p->len * sizeof(*out));
-		memcpy(out, watch_exec, sizeof(watch_exec));
-		*ret_len += ARRAY_LEN(watch_exec);
+		memmove(out + n, out, p->len * sizeof(*out));
+		memcpy(out, watch, n * sizeof(*out));
+		*ret_len += n;
 	}
 	return 0;
 }

@@ -17,9 +17,13 @@ enum {
 		1 << 2, /* denied calls are EPERM at once: nobody answers (ward inside ward) */
 	SECCOMP_CLOSE_MEMORY =
 		1 << 3, /* memfd_create and System V IPC are ENOSYS: memory is held by looking */
-	SECCOMP_WATCH_EXEC =
-		1 << 4 /* execve and execveat, which every set allows, are shown to the listener first */
+	/* What every set allows anyhow is shown to the listener first: OBSERVE_* of lib/observe.h, shifted. On the Landlock rung only programs are. */
+	SECCOMP_WATCH_SHIFT = 4,
+	SECCOMP_WATCH_EXEC = 1 << SECCOMP_WATCH_SHIFT,
 };
+
+/* The flags for what a run wants to see. */
+#define SECCOMP_WATCH(observe) ((unsigned)(observe) << SECCOMP_WATCH_SHIFT)
 
 /* Writes the program of a set (SYSCALLS_STRICT and so on, policy.h) into out[cap]. Touches nothing
  * else: may run on any side of clone. Returns 0, -EINVAL for a set or flags that do not exist,

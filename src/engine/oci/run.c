@@ -21,6 +21,7 @@
 #include "engine/native/seccomp.h"
 #include "engine/oci/oci.h"
 #include "guest/protocol.h"
+#include "lib/observe.h"
 #include "lib/limits.h"
 
 #define START_MS 60000
@@ -84,7 +85,7 @@ static int fill_filter(const struct plan *p, struct buf *out, struct ward_err *e
 {
 	struct sock_filter code[FILTER_MAX];
 	size_t n = 0;
-	unsigned flags = p->limits[LIMIT_MEMORY].held_by == HELD_WATCH ? SECCOMP_CLOSE_MEMORY : 0;
+	unsigned flags = SECCOMP_WATCH(observe_wanted(p)) | (p->limits[LIMIT_MEMORY].held_by == HELD_WATCH ? SECCOMP_CLOSE_MEMORY : 0);
 	int r = seccomp_program(p->spec->policy.proc_syscalls, flags, code, ARRAY_LEN(code), &n);
 
 	if (r < 0)

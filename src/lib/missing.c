@@ -1,0 +1,192 @@
+/*
+ * What the sandbox lacks. In: observations (observe.h) of calls that name a file. Out: an event for each path that does not exist inside while the host has something of that name,
+ * or, beneath the private home, the user's own home has. Runs in the supervisor while the caller waits.
+ *
+ * The sandbox chooses the names, and every one of them is looked up on the host: it learns nothing from that (the answer goes into the journal alone), automounts are not
+ * started, links at the end are not followed, and what is the kernel's own (/proc, /sys, /dev) is not looked at. Each path counts once; beyond PATHS_MAX they are only counted.
+ */
+#include "lib/missing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/path.h"
+#include "policy/quote.h"
+
+#define PATHS_MAX 40000
+#define SLOTS (1u << 17)	/* of hashes; never more than a third is used */
+
+struct missing {
+	uint64_t *seen;		/* hashes of paths that were looked at; 0: free */
+	size_t count;
+	uint64_t dropped;
+	char *home;		/* the user's, NULL: unknown; owned */
+	bool found;
+	char path[PATH_MAX], host[PATH_MAX];
+	pid_t pid;
+};
+
+struct missing *missing_create(void)
+{
+	struct missing *m = calloc(1, sizeof(*m));
+	const char *home = getenv("HOME");
+
+	if (!m)
+		return NULL;
+	m->seen = calloc(SLOTS, sizeof(*m->seen));
+	m->home = home ? path_clean(home) : NULL;
+	if (!m->seen) {
+		missing_destroy(m);
+		return NULL;
+	}
+	return m;
+}
+
+void missing_destroy(struct missing *m)
+{
+	if (!m)
+		return;
+	free(m->seen);
+	free(m->home);
+	free(m);
+}
+
+/* FNV-1a. Two paths with one hash: one of them is not looked at, which harms the record alone. */
+static uint64_t hash(const char *text)
+{
+	uint64_t h = 0xcbf29ce484222325;
+
+	for (; *text; text++)
+		h = (h ^ (unsigned char)*text) * 0x100000001b3;
+	return h ? h : 1;
+}
+
+static bool is_new(struct missing *m, const char *path)
+{
+	uint64_t h = hash(path);
+	size_t at = h % SLOTS;
+
+	while (m->seen[at] && m->seen[at] != h)
+		at = (at + 1) % SLOTS;
+	if (m->seen[at] == h)
+		return false;
+	if (m->count == PATHS_MAX) {
+		m->dropped++;
+		return false;
+	}
+	m->seen[at] = h;
+	m->count++;
+	return true;
+}
+
+/* Whether the path exists for that process: links are followed as it would, within its root. link: the last one is not. */
+static bool exists_inside(pid_t pid, const char *path, bool link)
+{
+	const struct open_how how = { .flags = O_PATH | O_CLOEXEC | (link ? O_NOFOLLOW : 0), .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	char root[32];
+	auto_fd root_fd = -1, fd = -1;
+
+	snprintf(root, sizeof(root), "/proc/%d/root", pid);
+	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return true;
+	fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	return fd >= 0 || errno != ENOENT;
+}
+
+static bool exists_outside(const char *path)
+{
+	struct stat st;
+
+	return fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0;
+}
+
+/* From a link to where it leads on the host; false: nowhere, or somebody has asked for that already. */
+static bool follow(struct missing *m)
+{
+	auto_free char *real = realpath(m->host, NULL);
+
+	if (!real || !is_new(m, real))
+		return false;
+	snprintf(m->host, sizeof(m->host), "%s", real);
+	snprintf(m->path, sizeof(m->path), "%s", real);
+	return true;
+}
+
+void missing_look(struct missing *m, const struct observation *o)
+{
+	static const char *const kernel[] = { "/proc", "/sys", "/dev" };
+
+	m->found = false;
+	if (o->act != ACT_LOOK && o->act != ACT_OPEN && o->act != ACT_EXEC)
+		return;
+	if (!o->path[1] || o->creates)	/* "/", and what is to be made */
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(kernel); i++)
+		if (path_is_beneath(o->path, kernel[i]))
+			return;
+	if (!is_new(m, o->path))
+		return;
+	observe_host_path(o->path, m->home, m->host);
+	if (!exists_outside(m->host) || exists_inside(o->pid, o->path, false))
+		return;
+	snprintf(m->path, sizeof(m->path), "%s", o->path);
+	if (exists_inside(o->pid, o->path, true) && !follow(m))	/* a link that leads out of the view: what it leads to is missing */
+		return;
+	m->found = true;
+	m->pid = o->pid;
+}
+
+/* The line of the policy; a name that no document can hold has none. */
+static void put_remedy(const struct missing *m, struct buf *out)
+{
+	bool fine;
+
+	buf_puts(out, "filesystem.host_mounts: [{path: ");
+	fine = policy_quote(out, m->host);
+	if (strcmp(m->path, m->host) != 0) {
+		buf_puts(out, ", at: ");
+		fine &= policy_quote(out, m->path);
+	}
+	buf_puts(out, "}]");
+	if (!fine)
+		out->len = 0;
+}
+
+void missing_report(struct missing *m, struct result *r)
+{
+	struct ward_event v;
+	char link[32], exe[512];
+	auto_buf remedy = { 0 };
+	ssize_t n;
+
+	if (!m->found)
+		return;
+	m->found = false;
+	v = event_make(EVENT_FILE_MISSING, ACTION_DENY, m->path);
+	snprintf(link, sizeof(link), "/proc/%d/exe", m->pid);
+	n = readlink(link, exe, sizeof(exe));
+	put_remedy(m, &remedy);
+	event_text(&v, FIELD_RULE, "filesystem.host_mounts");
+	event_text(&v, FIELD_WHY, "the host has it, the sandbox's view has not");
+	event_text(&v, FIELD_REMEDY, remedy.len ? buf_text(&remedy) : NULL);
+	event_bytes(&v, FIELD_EXE, n > 0 ? exe : NULL, n > 0 ? (size_t)n : 0);
+	event_text(&v, FIELD_PATH, m->host);
+	event_flag(&v, FIELD_OBSERVED);
+	event_emit(r->events, &v);
+}
+
+void missing_finish(struct missing *m, struct result *r)
+{
+	struct ward_event v = event_make(EVENT_FILE_MISSING, ACTION_LOG, "more paths, too many to look at");
+
+	if (!m || !m->dropped)
+		return;
+	event_number(&v, FIELD_COUNT, m->dropped);
+	event_emit(r->events, &v);
+	m->dropped = 0;
+}
