@@ -284,10 +284,11 @@ static void add_jump(struct journal *j, uint64_t wall, uint64_t boot)
 static void take(struct event_sink *s, const struct ward_event *taken)
 {
 	struct journal *j = (struct journal *)(void *)s;
-	struct ward_event v = *taken;
+	struct ward_event v;
 	struct ward_err later = { 0 };	/* an error is kept in j, and told by the next flush */
 	uint64_t boot = boot_us(), wall = event_now_us(), expected = j->wall_us + (boot - j->boot_us);
 
+	memcpy(&v, taken, offsetof(struct ward_event, values) + taken->count * sizeof(v.values[0]));
 	if (j->len > FULL)
 		(void)!flush(s, &later);
 	if (j->error && !j->go_on) {

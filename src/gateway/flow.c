@@ -23,35 +23,6 @@
 
 /* -- dial */
 
-void flow_ask_dial(struct front *f, struct flow *w)
-{
-	w->state = FLOW_DIAL;
-	flow_untime(f, w);	/* dial gives up by itself */
-	w->asked = true;
-	w->ask_next = NULL;
-	*(f->ask.last ? &f->ask.last->ask_next : &f->ask.first) = w;
-	f->ask.last = w;
-	flow_ask(f);
-}
-
-void flow_ask(struct front *f)
-{
-	while (f->ask.first) {
-		struct flow *w = f->ask.first;
-		struct dial_request request = { .id = w->id, .inward = w->inward ? INWARD_PORT : INWARD_NOT, .want = w->want };
-
-		if (w->state == FLOW_DIAL && send(f->dial_fd, &request, sizeof(request), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-			if (errno != EAGAIN)
-				f->finish = true;	/* dial is gone: there is no way out any more */
-			return;
-		}
-		f->ask.first = w->ask_next;
-		if (!f->ask.first)
-			f->ask.last = NULL;
-		w->asked = false;
-	}
-}
-
 static void open_flow(struct front *f, struct flow *w)
 {
 	uint8_t reply[SOCKS_REPLY_MAX];
@@ -96,8 +67,7 @@ void flow_dialled(struct front *f, const struct dial_answer *said, int fd)
 		flow_refuse_by_verdict(f, w, said->error);
 		return;
 	}
-	/* told apart from the client's by its lowest bit */
-	event.data.u64 = (uint64_t)(uintptr_t)w | 1;
+	event.data.u64 = flow_event(w, SERVER);
 	if (epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, server, &event) < 0) {
 		flow_close(f, w, true);
 		return;

@@ -7,6 +7,12 @@
 /* What is waited for on both sides. */
 #define FLOW_EVENTS (EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET)
 
+/* Which flow's, and which side's: what comes for a flow that is gone is known by its id. */
+static inline uint64_t flow_event(const struct flow *w, enum side s)
+{
+	return w->id | (uint64_t)(s == SERVER) << 63;
+}
+
 /* flow_life.c */
 /* A flow over the client's socket (-1: it has none), which it takes; NULL: the socket is still the caller's. */
 struct flow *flow_new(struct front *f, int fd, enum flow_state state);
@@ -17,6 +23,8 @@ void flow_reset_socket(int fd);
 
 /* flow.c: the want is known; what was held so far are the first bytes for the server. */
 void flow_decide(struct front *f, struct flow *w);
+
+/* front_dial.c: dial is asked for its server at the end of this turn. */
 void flow_ask_dial(struct front *f, struct flow *w);
 
 /* flow_proxy.c */

@@ -86,15 +86,17 @@ struct flow *flow_new(struct front *f, int fd, enum flow_state state)
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return NULL;
-	event.data.ptr = w;
+	number = f->next_free ? f->free_numbers[f->next_free - 1] : f->flow_count;
+	w->id = number | ++f->serial << 16;
+	event.data.u64 = flow_event(w, CLIENT);
 	if (fd >= 0 && epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
 		free(w);
 		return NULL;
 	}
-	number = f->next_free ? f->free_numbers[--f->next_free] : f->flow_count;
+	if (f->next_free)
+		f->next_free--;
 	f->flows[number] = w;
 	f->flow_count++;
-	w->id = number | ++f->serial << 16;
 	w->fds[CLIENT] = fd;
 	w->fds[SERVER] = -1;
 	w->can_read[CLIENT] = w->can_write[CLIENT] = true;
@@ -123,8 +125,6 @@ void flow_close(struct front *f, struct flow *w, bool reset)
 		front_told_flow(f, w, TOLD_CLOSED);
 	if (w->inspect)
 		f->inspect->closed(f, w);
-	if (w->fds[SERVER] >= 0)	/* dial may still have it open for a moment, and closing would not end the events */
-		epoll_ctl(f->epoll_fd, EPOLL_CTL_DEL, w->fds[SERVER], NULL);
 	for (int s = 0; s < SIDES; s++) {
 		if (w->fds[s] >= 0 && reset)
 			flow_reset_socket(w->fds[s]);
@@ -141,7 +141,7 @@ void flow_close(struct front *f, struct flow *w, bool reset)
 	f->flows[number] = NULL;
 	f->free_numbers[f->next_free++] = number;
 	f->flow_count--;
-	w->dead_next = f->dead;	/* events of this round may still name it */
+	w->dead_next = f->dead;	/* a list may still name it; events do so by its id, for dial may have the server's socket a moment longer */
 	f->dead = w;
 }
 

@@ -29,9 +29,6 @@
 #define PAUSE_MS 100		/* when nothing more can be accepted */
 #define LAST_MS 200		/* what a connection that is being made may take at the end */
 
-/* Data of the events that are no flow's; a flow is a pointer. */
-enum { EVENT_CONTROL = 1, EVENT_DIAL, EVENT_LISTENING };
-
 static int watch(struct front *f, int fd, uint32_t events, uint64_t data)
 {
 	struct epoll_event event = { .events = events, .data.u64 = data };
@@ -151,41 +148,15 @@ static void on_control(struct front *f)
 		f->finish = true;	/* asked to, or the supervisor is gone */
 }
 
-static void on_dial(struct front *f)
-{
-	for (;;) {
-		union {
-			struct cmsghdr align;
-			char space[CMSG_SPACE(sizeof(int))];
-		} control;
-		struct dial_answer said;
-		struct iovec iov = { .iov_base = &said, .iov_len = sizeof(said) };
-		struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space,
-				    .msg_controllen = sizeof(control.space) };
-		ssize_t n = recvmsg(f->dial_fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-		int fd = -1;
-
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
-			break;
-		if (n != (ssize_t)sizeof(said)) {
-			f->finish = true;
-			break;
-		}
-		if (m.msg_controllen >= sizeof(struct cmsghdr) && control.align.cmsg_type == SCM_RIGHTS)
-			memcpy(&fd, CMSG_DATA(&control.align), sizeof(fd));
-		flow_dialled(f, &said, fd);
-	}
-	flow_ask(f);
-}
-
 /* -- the loop */
 
 static void on_flow(struct front *f, const struct epoll_event *event)
 {
-	enum side s = event->data.u64 & 1 ? SERVER : CLIENT;
-	struct flow *w = (struct flow *)(uintptr_t)(event->data.u64 & ~UINT64_C(1));
+	enum side s = event->data.u64 >> 63 ? SERVER : CLIENT;
+	uint64_t id = event->data.u64 & ~(UINT64_C(1) << 63);
+	struct flow *w = f->flows[id & 0xffff];
 
-	if (w->state == FLOW_DEAD)
+	if (!w || w->id != id)
 		return;
 	if (event->events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
 		w->can_read[s] = true;
@@ -244,7 +215,7 @@ static void serve_once(struct front *f)
 		if (data == EVENT_CONTROL)
 			on_control(f);
 		else if (data == EVENT_DIAL)
-			on_dial(f);
+			front_hear_dial(f);
 		else if (data < EVENT_LISTENING + NET_FDS_MAX)
 			on_listening(f, (size_t)(data - EVENT_LISTENING));
 		else
@@ -255,6 +226,7 @@ static void serve_once(struct front *f)
 	run_ready(f);
 	if (flow_next_end(f))
 		flow_expire(f, io_now_ms());
+	front_ask(f);
 	flow_free_dead(f);
 	if (f->told.len || f->later_count)
 		front_told_send(f, false);
@@ -277,9 +249,10 @@ static void hear_dial(struct front *f)
 	uint64_t until = io_now_ms() + LAST_MS;
 	char byte;
 
+	front_ask(f);
 	setsockopt(f->dial_fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
 	while (is_dialling(f) && io_now_ms() < until && recv(f->dial_fd, &byte, 1, MSG_PEEK) > 0)
-		on_dial(f);
+		front_hear_dial(f);
 }
 
 /* What was tried before the end shall be told. */
@@ -362,7 +335,7 @@ static int prepare(struct front *f, struct ward_err *e)
 	f->control_fd = GATE_FD_CONTROL;
 	f->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (!f->names || f->epoll_fd < 0 || watch(f, f->control_fd, EPOLLIN, EVENT_CONTROL) < 0 ||
-	    watch(f, f->dial_fd, EPOLLIN | EPOLLOUT | EPOLLET, EVENT_DIAL) < 0)
+	    watch(f, f->dial_fd, EPOLLIN | EPOLLET, EVENT_DIAL) < 0)
 		return ward_fail_errno(e, "cannot prepare the gateway");
 	close(GATE_FD_CONFIG);
 	close(GATE_FD_HOSTS);

@@ -82,6 +82,9 @@ struct front_told {
 	uint64_t name_ms;
 };
 
+/* Data of the events that are no flow's; a flow's is flow_event(), which is more. */
+enum { EVENT_CONTROL = 1, EVENT_DIAL, EVENT_LISTENING };
+
 struct front {
 	struct front_told told;
 	const struct inspect_ops *inspect;	/* NULL: this program has none */
@@ -97,6 +100,7 @@ struct front {
 	bool ports;			/* a listening socket a port, no TPROXY */
 	bool paused;			/* nothing is accepted */
 	bool finish;
+	bool dial_full;			/* it has no room for requests */
 	struct flow **flows;		/* by number; id is number | serial << 16 */
 	uint32_t flow_max, flow_count, next_free;
 	uint32_t *free_numbers;
@@ -127,8 +131,10 @@ void flow_expire(struct front *f, uint64_t now);
 /* When the next one ends; 0: none does. */
 uint64_t flow_next_end(const struct front *f);
 void flow_free_dead(struct front *f);
-/* Sends what waits for dial. */
-void flow_ask(struct front *f);
+
+/* front_dial.c: sends what waits for dial; takes what dial has answered. */
+void front_ask(struct front *f);
+void front_hear_dial(struct front *f);
 
 /* pump.c: bytes. Each returns whether something moved; a broken flow is closed. */
 bool pump_blind(struct front *f, struct flow *w, enum direction d);

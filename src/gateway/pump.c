@@ -224,6 +224,15 @@ bool pump_send(struct front *f, struct flow *w, enum direction d, const uint8_t 
 	return send_or_keep(f, w, d, bytes, n, 0);
 }
 
+/* The end has come before the read, which found less than it could have taken: nothing but the end is left. */
+static bool is_last(struct flow *w, enum side s)
+{
+	if (w->has_urgent[s])
+		return false;
+	w->can_read[s] = false;
+	return true;
+}
+
 /* The last bytes and the end that has come behind them go on in one packet: pass_end() follows. */
 static ssize_t copy(struct front *f, struct flow *w, enum direction d)
 {
@@ -233,7 +242,7 @@ static ssize_t copy(struct front *f, struct flow *w, enum direction d)
 	if (n <= 0)
 		return n;
 	if (w->has_ended[from(d)] && !w->limited && n < (ssize_t)room)
-		more = pump_read(f, w, from(d), f->scratch + n, room - (size_t)n);
+		more = is_last(w, from(d)) ? -1 : pump_read(f, w, from(d), f->scratch + n, room - (size_t)n);
 	if (more > 0)
 		n += more;
 	if (!send_or_keep(f, w, d, f->scratch, (size_t)n, more == -1 ? MSG_MORE : 0))

@@ -158,7 +158,7 @@ static bool is_for_keys(const struct front *f, const struct host *host)
 static bool hand_over(struct front *f, struct flow *w)
 {
 	struct keys_open open = { .magic = KEYS_OPEN_MAGIC, .port = w->want.port, .host_len = w->want.host.len };
-	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.u64 = (uint64_t)(uintptr_t)w | 1 };
+	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.u64 = flow_event(w, SERVER) };
 	int pair[2];
 	bool done;
 

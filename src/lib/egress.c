@@ -539,6 +539,7 @@ void egress_end(struct egress *g, struct result *r)
 	own_close_fd(&g->rules_fd);
 	own_close_fd(&g->program_fd);
 	rules_free(g->own);
+	buf_free(&g->named.text);
 	if (g->pid > 0) {
 		kill(-g->pid, SIGKILL);	/* it has said all that it had to say */
 		while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)

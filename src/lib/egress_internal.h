@@ -23,6 +23,13 @@ struct egress_file {
 	struct timespec changed;
 };
 
+/* The rule that an event named last, as text. */
+struct egress_named {
+	int32_t rule;
+	uint64_t generation;
+	struct buf text;	/* owned; empty: none yet */
+};
+
 struct egress {
 	const struct plan *plan;
 	const struct engine *engine;
@@ -48,6 +55,7 @@ struct egress {
 	struct egress_until until[EGRESS_TEMPORARY_MAX];
 	size_t until_count;
 	struct egress_file files[DIAL_FILE_COUNT];	/* as dial has them */
+	struct egress_named named;
 	egress_shown shown;
 	void *shown_context;
 };
@@ -55,7 +63,7 @@ struct egress {
 /* The configuration as it is now: a sealed memory file. */
 must_check int egress_write_config(const struct egress *g, struct ward_err *e);
 /* Events (egress_told.c). False: not such a packet. */
-bool egress_on_told(const struct egress *g, const uint8_t *bytes, size_t n, struct result *r);
+bool egress_on_told(struct egress *g, const uint8_t *bytes, size_t n, struct result *r);
 void egress_report_denied(const struct egress *g, const struct want *w, const struct verdict *v, uint8_t protocol, const char *remedy, struct result *r);
 void egress_report_lost(struct result *r, uint64_t lost, const char *why);
 /* Notes the host's files as they are; *ret_changed has a bit for each that was another one before. */

@@ -15,56 +15,86 @@ static const char *how_name(const struct told *t)
 	return t->inward ? "published" : names[t->how];
 }
 
-static void put_object(struct buf *out, const char *host, bool brackets, unsigned port)
+#define OBJECT_TEXT (HOST_TEXT + 8)	/* brackets, a colon, five digits */
+
+/* HOST:PORT, [HOST]:PORT, or HOST where the port is 0. */
+static void object_text(char out[OBJECT_TEXT], const char *host, bool brackets, uint16_t port)
 {
-	buf_printf(out, brackets ? "[%s]" : "%s", host);
+	size_t n = strnlen(host, HOST_TEXT - 1);
+	char *at = out;
+	uint16_t unit = 1;
+
+	if (brackets)
+		*at++ = '[';
+	memcpy(at, host, n);
+	at += n;
+	if (brackets)
+		*at++ = ']';
 	if (port)
-		buf_printf(out, ":%u", port);
+		*at++ = ':';
+	while (port / unit >= 10)
+		unit = (uint16_t)(unit * 10);
+	for (; port && unit; unit /= 10)
+		*at++ = (char)('0' + port / unit % 10);
+	*at = '\0';
 }
 
-static void emit_flow(const struct egress *g, const struct told *t, struct result *r)
+/* A rule as the policy has it; one after another is mostly the same. */
+static const char *rule_name(struct egress *g, int32_t rule)
+{
+	struct egress_named *n = &g->named;
+
+	if (rule < 0 || (uint32_t)rule >= g->rules->n_items)
+		return NULL;
+	if (!n->text.len || n->rule != rule || n->generation != g->rules->generation) {
+		n->text.len = 0;
+		rules_text(g->rules, rule, &n->text);
+		n->rule = rule;
+		n->generation = g->rules->generation;
+	}
+	return n->text.len ? buf_text(&n->text) : NULL;
+}
+
+/* The fields are set in the order of the table: that is cheapest, and there may be thousands a second. */
+static void emit_flow(struct egress *g, const struct told *t, struct result *r)
 {
 	static const char modes[][8] = { "tls", "http", "tcp" };
 	bool opened = t->kind == TOLD_OPENED;
 	struct ward_event v = event_make(opened ? EVENT_CONNECT : EVENT_CLOSE, opened ? ACTION_ALLOW : ACTION_LOG, NULL);
 	struct ip ip = { .family = t->family };
-	auto_buf object = { 0 }, rule = { 0 };
-	char address[HOST_TEXT] = "";
+	char object[OBJECT_TEXT], address[HOST_TEXT] = "";
+	const char *rule = rule_name(g, t->rule);
 
-	memcpy(ip.bytes, t->address, sizeof(ip.bytes));
-	if (t->family)
-		ip_text(&ip, address);
-	put_object(&object, t->inward ? "inside" : t->host, !t->inward && strchr(t->host, ':'), t->port);
-	event_text(&v, FIELD_OBJECT, buf_text(&object));
+	object_text(object, t->inward ? "inside" : t->host, !t->inward && strchr(t->host, ':'), t->port);
+	event_text(&v, FIELD_OBJECT, object);
+	event_text(&v, FIELD_RULE, rule ? rule : t->inward ? "network.ingress" : NULL);
+	if (!opened)
+		event_number(&v, FIELD_DURATION_MS, t->number);
 	event_text(&v, FIELD_HOST, t->inward ? NULL : t->host);
 	event_number(&v, FIELD_PORT, t->port);
+	if (opened) {
+		memcpy(ip.bytes, t->address, sizeof(ip.bytes));
+		if (t->family && !t->inward)
+			event_text(&v, FIELD_ADDRESS, ip_text(&ip, address));
+		event_text(&v, FIELD_PROTOCOL, "tcp");
+		event_text(&v, FIELD_MODE, t->mode < ARRAY_LEN(modes) && !t->inward ? modes[t->mode] : NULL);
+	}
 	event_text(&v, FIELD_HOW, how_name(t));
 	event_number(&v, FIELD_FLOW, t->flow);
 	event_number(&v, FIELD_GENERATION, t->generation);
-	if (t->rule >= 0 && (uint32_t)t->rule < g->rules->n_items)
-		rules_text(g->rules, t->rule, &rule);
-	event_text(&v, FIELD_RULE, rule.len ? buf_text(&rule) : t->inward ? "network.ingress" : NULL);
-	if (opened) {
-		event_text(&v, FIELD_ADDRESS, *address && !t->inward ? address : NULL);
-		event_text(&v, FIELD_MODE, t->mode < ARRAY_LEN(modes) && !t->inward ? modes[t->mode] : NULL);
-		event_text(&v, FIELD_PROTOCOL, "tcp");
-	} else {
+	if (!opened) {
 		event_number(&v, FIELD_BYTES_IN, t->bytes_in);
 		event_number(&v, FIELD_BYTES_OUT, t->bytes_out);
-		event_number(&v, FIELD_DURATION_MS, t->number);
 	}
 	event_emit(r->events, &v);
 }
 
-static void emit_name(const struct egress *g, const struct told *t, struct result *r)
+static void emit_name(struct egress *g, const struct told *t, struct result *r)
 {
 	struct ward_event v = event_make(EVENT_DNS, ACTION_ALLOW, t->host);
-	auto_buf rule = { 0 };
 
-	if (t->rule >= 0 && (uint32_t)t->rule < g->rules->n_items)
-		rules_text(g->rules, t->rule, &rule);
+	event_text(&v, FIELD_RULE, rule_name(g, t->rule));
 	event_text(&v, FIELD_HOST, t->host);
-	event_text(&v, FIELD_RULE, rule.len ? buf_text(&rule) : NULL);
 	event_number(&v, FIELD_GENERATION, t->generation);
 	event_emit(r->events, &v);
 }
@@ -78,7 +108,7 @@ void egress_report_lost(struct result *r, uint64_t lost, const char *why)
 	event_emit(r->events, &v);
 }
 
-bool egress_on_told(const struct egress *g, const uint8_t *bytes, size_t n, struct result *r)
+bool egress_on_told(struct egress *g, const uint8_t *bytes, size_t n, struct result *r)
 {
 	struct told t;
 	size_t len;
@@ -106,17 +136,17 @@ void egress_report_denied(const struct egress *g, const struct want *w, const st
 	static const char hows[][12] = { "dns", "transparent", "connect", "socks" };
 	enum event_kind kind = w->how == WANT_DNS ? EVENT_DNS : protocol == 6 ? EVENT_CONNECT : EVENT_PACKET;
 	struct ward_event e = event_make(kind, ACTION_DENY, NULL);
-	auto_buf object = { 0 }, rule = { 0 };
-	char host[HOST_TEXT] = "";
+	char host[HOST_TEXT] = "", object[OBJECT_TEXT];
+	auto_buf rule = { 0 };
 
 	if (!r->events)
 		return;
 	if (w->host.kind != HOST_NONE)
 		host_text(&w->host, host);
-	put_object(&object, *host ? host : "proxy", strchr(host, ':') != NULL, w->port);
+	object_text(object, *host ? host : "proxy", strchr(host, ':') != NULL, w->port);
 	if (v->rule >= 0 && (uint32_t)v->rule < g->rules->n_items)
 		rules_text(g->rules, v->rule, &rule);
-	event_text(&e, FIELD_OBJECT, buf_text(&object));
+	event_text(&e, FIELD_OBJECT, object);
 	event_text(&e, FIELD_HOST, *host ? host : NULL);
 	if (w->port)
 		event_number(&e, FIELD_PORT, w->port);

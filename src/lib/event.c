@@ -141,7 +141,8 @@ static struct event_value *place(struct ward_event *v, enum event_field f)
 	if (i == v->count || v->values[i].field != f) {
 		if (v->count >= EVENT_VALUES_MAX - (f != FIELD_CUT))	/* there is always room to say that something was cut */
 			return NULL;
-		memmove(&v->values[i + 1], &v->values[i], (v->count - i) * sizeof(v->values[0]));
+		if (i < v->count)
+			memmove(&v->values[i + 1], &v->values[i], (v->count - i) * sizeof(v->values[0]));
 		v->count++;
 	}
 	v->values[i] = (struct event_value){ .field = (uint8_t)f };

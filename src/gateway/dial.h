@@ -1,0 +1,78 @@
+/* dial's own types: what it is asked for, and what it does about it. */
+#ifndef WARD_GATEWAY_DIAL_H
+#define WARD_GATEWAY_DIAL_H
+
+#include "gateway/inward.h"
+#include "gateway/lookup.h"
+#include "gateway/protocol.h"
+#include "gateway/talk.h"
+
+#define DIAL_MAX 1024	/* a power of two */
+#define TRIES 3		/* at one time */
+#define ANSWERS 8	/* in one call */
+
+enum { TAG_FRONT, TAG_LOOKUP, TAG_TRY, TAG_ORDERS };
+
+struct attempt {
+	bool used;
+	uint32_t question;		/* its own in lookups: an answer for who was here before is not for this one */
+	uint64_t id;			/* front's */
+	struct verdict verdict;
+	struct ip ips[LOOKUP_IPS_MAX];
+	size_t count, next;
+	int fds[TRIES];			/* connecting; -1: none */
+	bool watched[TRIES];		/* by epoll */
+	struct ip tried[TRIES];
+	int error;			/* of the last that failed */
+	struct verdict refused;		/* why the last address was refused */
+	bool was_refused;
+	uint64_t next_at_ms, end_at_ms;
+	bool by_proxy;
+	bool looking;			/* its name is looked up when the supervisor has answered about the files */
+	bool inward, revoked;		/* revoked: the rules changed while its name was being looked up */
+	struct host target;		/* that front asked for */
+	struct upstream_talk *talk;	/* owned; on the one socket that is left */
+};
+
+struct dial {
+	int epoll_fd, front_fd;
+	struct lookup *lookup;
+	struct rules *rules;
+	struct upstream proxy;		/* port 0: none */
+	struct inward inward;
+	struct attempt attempts[DIAL_MAX];
+	size_t busy;
+	uint32_t questions;
+	uint64_t files_at_ms;		/* what is known of the host's files is from then */
+	uint64_t files_until_ms;	/* the supervisor was asked, and is waited for until then; 0: not */
+	struct dial_answer answers[ANSWERS];	/* that front has not been sent yet, */
+	int answer_fds[ANSWERS];		/* with these sockets; -1: none */
+	unsigned answer_count;
+	bool gone;			/* front is */
+	bool began;			/* something came from front */
+};
+
+/* dial_try.c: addresses. Starts with one more; the attempt may be over when this returns. */
+void dial_try_next(struct dial *d, struct attempt *a);
+/* Something happened on a socket that is being connected. */
+void dial_on_try(struct dial *d, uint32_t number);
+/* Waits for it to be connected. */
+must_check int dial_watch(struct dial *d, struct attempt *a, int slot, uint32_t events);
+void dial_connected(struct dial *d, struct attempt *a, int slot);
+/* Whether it is an address of this host. */
+must_check bool dial_is_own(const struct ip *ip);
+
+/* dial_front.c: requests and answers. */
+void dial_on_front(struct dial *d);
+/* Ends the attempt; takes the socket (-1: none). Sent with dial_answer_all(). */
+void dial_answer(struct dial *d, struct attempt *a, const struct dial_answer *answer, int fd);
+void dial_answer_all(struct dial *d);
+void dial_give_up(struct dial *d, struct attempt *a);
+
+/* dial_begin.c: one request; the addresses of a name, or of what is none. */
+void dial_begin(struct dial *d, const struct dial_request *request);
+void dial_found(void *context, uint32_t id, const struct ip *ips, size_t count);
+/* The supervisor has answered about the host's files, or has not in time. */
+void dial_files_are_known(struct dial *d);
+
+#endif

@@ -1,0 +1,142 @@
+/*
+ * dial's talk with front. In: requests. Out: answers, with a connected socket where there is one. Both go several at a time: what one turn
+ * of the loop has brought is answered in one call. Runs in dial.
+ */
+#include "gateway/dial.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define REQUESTS 8	/* taken at once */
+#define REQUEST_FDS 4	/* with one */
+
+void dial_answer_all(struct dial *d)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control[ANSWERS];
+	struct iovec parts[ANSWERS];
+	struct mmsghdr messages[ANSWERS];
+	unsigned sent = 0;
+
+	for (unsigned i = 0; i < d->answer_count; i++) {
+		parts[i] = (struct iovec){ .iov_base = &d->answers[i], .iov_len = sizeof(d->answers[i]) };
+		messages[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &parts[i], .msg_iovlen = 1 } };
+		if (d->answer_fds[i] < 0)
+			continue;
+		memset(&control[i], 0, sizeof(control[i]));
+		control[i].align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int)) };
+		memcpy(CMSG_DATA(&control[i].align), &d->answer_fds[i], sizeof(int));
+		messages[i].msg_hdr.msg_control = control[i].space;
+		messages[i].msg_hdr.msg_controllen = sizeof(control[i].space);
+	}
+	while (sent < d->answer_count && !d->gone) {
+		int n = sendmmsg(d->front_fd, messages + sent, d->answer_count - sent, MSG_NOSIGNAL);
+
+		if (n < 0)
+			d->gone = true;
+		else
+			sent += (unsigned)n;
+	}
+	for (unsigned i = 0; i < d->answer_count; i++)
+		own_close_fd(&d->answer_fds[i]);
+	d->answer_count = 0;
+}
+
+void dial_answer(struct dial *d, struct attempt *a, const struct dial_answer *answer, int fd)
+{
+	d->answers[d->answer_count] = *answer;
+	d->answer_fds[d->answer_count++] = fd;
+	for (int i = 0; i < TRIES; i++)
+		own_close_fd(&a->fds[i]);
+	free(take_ptr(a->talk));
+	a->used = false;
+	d->busy--;
+	if (d->answer_count == ANSWERS)
+		dial_answer_all(d);
+}
+
+void dial_give_up(struct dial *d, struct attempt *a)
+{
+	struct dial_answer said = { .id = a->id, .error = a->error ? a->error : EHOSTUNREACH,
+				    .verdict = a->verdict };
+
+	if (a->was_refused && !a->error) {
+		said.verdict = a->refused;
+		said.error = EACCES;
+	} else {
+		verdict_refuse(&said.verdict, a->by_proxy ? REASON_UPSTREAM : a->count ? REASON_UNREACHABLE : REASON_UNRESOLVED);
+	}
+	dial_answer(d, a, &said, -1);
+}
+
+/* Only with the very first message, before front has read a byte from inside: later it might not be itself, and hand over
+ * sockets of the host. */
+static void take_sockets(struct dial *d, const struct dial_request *request, const int *fds, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (d->began || request->inward != INWARD_SOCKETS)
+			close(fds[i]);
+		else
+			inward_take(&d->inward, (enum net_socket)request->kinds[i], fds[i]);
+	d->began = true;
+}
+
+static void take(struct dial *d, const struct mmsghdr *m, const struct cmsghdr *control, const struct dial_request *request)
+{
+	int fds[REQUEST_FDS];
+	size_t count = 0;
+
+	if (m->msg_hdr.msg_controllen >= sizeof(*control) && control->cmsg_type == SCM_RIGHTS) {
+		count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		memcpy(fds, CMSG_DATA(control), count * sizeof(int));
+	}
+	if (m->msg_len != sizeof(*request) || d->gone) {
+		d->gone = true;
+		for (size_t i = 0; i < count; i++)
+			close(fds[i]);
+		return;
+	}
+	take_sockets(d, request, fds, count);
+	if (request->inward != INWARD_SOCKETS)
+		dial_begin(d, request);
+}
+
+/* How many there were of so many that could have been. */
+static size_t receive(struct dial *d, size_t room)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(REQUEST_FDS * sizeof(int))];
+	} control[REQUESTS];
+	struct dial_request requests[REQUESTS];
+	struct iovec parts[REQUESTS];
+	struct mmsghdr messages[REQUESTS];
+	int n;
+
+	for (size_t i = 0; i < room; i++) {
+		parts[i] = (struct iovec){ .iov_base = &requests[i], .iov_len = sizeof(requests[i]) };
+		messages[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &parts[i], .msg_iovlen = 1, .msg_control = control[i].space,
+							     .msg_controllen = sizeof(control[i].space) } };
+	}
+	n = recvmmsg(d->front_fd, messages, (unsigned)room, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
+	if (n < 0) {
+		d->gone = errno != EAGAIN && errno != EINTR;
+		return errno == EINTR ? room : 0;
+	}
+	for (int i = 0; i < n; i++)
+		take(d, &messages[i], &control[i].align, &requests[i]);
+	return (size_t)n;
+}
+
+void dial_on_front(struct dial *d)
+{
+	size_t room, n;
+
+	do {
+		room = d->busy >= DIAL_MAX || d->gone ? 0 : DIAL_MAX - d->busy < REQUESTS ? DIAL_MAX - d->busy : REQUESTS;
+		n = room ? receive(d, room) : 0;
+	} while (n && n == room);	/* fewer: that was all, and what comes from now on is an event */
+}
