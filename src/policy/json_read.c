@@ -13,6 +13,7 @@ struct scanner {
 	const char *at, *end;	/* *end is a NUL of our own */
 	const char *counted;	/* how far the place was counted */
 	struct place place;
+	size_t characters;	/* the same from the start */
 	unsigned depth;
 };
 
@@ -20,10 +21,13 @@ struct scanner {
 static struct place here(struct scanner *s)
 {
 	for (; s->counted < s->at; s->counted++)
-		if (*s->counted == '\n')
+		if (*s->counted == '\n') {
 			s->place = (struct place){ s->place.line + 1, 1 };
-		else
-			s->place.column += ((unsigned char)*s->counted & 0xc0) != 0x80;
+			s->characters++;
+		} else if (((unsigned char)*s->counted & 0xc0) != 0x80) {
+			s->place.column++;
+			s->characters++;
+		}
 	return s->place;
 }
 
@@ -237,6 +241,7 @@ static bool read_key(struct scanner *s, struct buf *key)
 static bool read_entry(struct scanner *s, struct node *parent)
 {
 	struct place at = here(s);
+	size_t from = s->characters;
 	auto_buf key = { 0 };
 	struct node *child;
 
@@ -249,6 +254,7 @@ static bool read_entry(struct scanner *s, struct node *parent)
 		child->key = buf_take(&key);
 		child->key_line = at.line;
 		child->key_column = at.column;
+		child->key_from = from;
 		if (!child->key) {
 			node_free(child);
 			reader_out_of_memory(s->r);
@@ -302,21 +308,34 @@ static struct node *read_collection(struct scanner *s)
 		return NULL;
 	}
 	s->depth--;
+	n->flow = true;
 	return n;
 }
 
-static struct node *read_value(struct scanner *s)
+static struct node *read_text(struct scanner *s)
 {
 	struct place at = here(s);
 	auto_buf text = { 0 };
 
-	if (*s->at == '{' || *s->at == '[')
-		return read_collection(s);
-	if (*s->at != '"')
-		return read_plain(s);
 	if (!read_string(s, &text))
 		return NULL;
 	return node_new(s->r, NODE_STRING, at, buf_text(&text), text.len);
+}
+
+static struct node *read_value(struct scanner *s)
+{
+	struct node *n;
+	size_t from;
+
+	here(s);
+	from = s->characters;
+	n = *s->at == '{' || *s->at == '[' ? read_collection(s) : *s->at == '"' ? read_text(s) : read_plain(s);
+	if (!n)
+		return NULL;
+	here(s);
+	n->from = from;
+	n->to = s->characters;
+	return n;
 }
 
 struct node *json_read(struct reader *r, const uint8_t *bytes, size_t n)

@@ -24,6 +24,11 @@ struct node {
 	char *text;			/* of a scalar; owned, no NUL within */
 	char *key;			/* in a map; owned */
 	unsigned key_line, key_column;
+	/* For the editor (policy_edit.c): where it and its key begin, and where it ends, in characters from the start. The end of a list or map is that of its
+	 * closing bracket; one that has none (flow is false) ends with its last child. */
+	size_t key_from, from, to;
+	bool flow;			/* a list or map in brackets */
+	bool block;			/* a text of several lines behind | or > */
 	unsigned count;			/* of children */
 	struct node *first, *last;	/* children; owned */
 	struct node *next;

@@ -247,7 +247,7 @@ static bool has_suffix(const char *name, const char *suffix)
 }
 
 /* YAML by its name; else a document that begins with { is JSON. */
-static bool is_json(const char *name, const uint8_t *bytes, size_t n)
+bool policy_is_json(const char *name, const uint8_t *bytes, size_t n)
 {
 	if (has_suffix(name, ".yaml") || has_suffix(name, ".yml"))
 		return false;
@@ -268,7 +268,7 @@ int policy_read(struct policy *p, const char *name, const uint8_t *bytes, size_t
 		reader_error(&r, (struct place){ 1, 1 }, NULL, "a policy has at most %d bytes, this has %zu",
 			     NODE_BYTES_MAX, n);
 	else
-		root = is_json(name, bytes, n) ? json_read(&r, bytes, n) : yaml_read(&r, bytes, n);
+		root = policy_is_json(name, bytes, n) ? json_read(&r, bytes, n) : yaml_read(&r, bytes, n);
 	if (root)
 		read_root(&c, root);
 	if (errors->lines.failed)
@@ -276,14 +276,14 @@ int policy_read(struct policy *p, const char *name, const uint8_t *bytes, size_t
 	return r.count ? -EINVAL : 0;
 }
 
-static bool is_list(const struct schema_row *row)
+bool policy_is_list(const struct schema_row *row)
 {
 	return schema_held(row->type) == HELD_LIST || schema_held(row->type) == HELD_MOUNTS;
 }
 
 /* The value as a tree. Scalars, and one entry of a list, are taken as they are, so that nothing needs quoting; what
  * begins with [ or { is JSON or YAML. */
-static struct node *read_value_text(struct reader *r, const struct schema_row *row, const char *value)
+struct node *policy_value_tree(struct reader *r, const struct schema_row *row, const char *value)
 {
 	struct ward_err ignored;
 	struct reader quiet = { .name = "", .e = &ignored };
@@ -291,7 +291,7 @@ static struct node *read_value_text(struct reader *r, const struct schema_row *r
 	const uint8_t *bytes = (const uint8_t *)value;
 	struct node *n;
 
-	if (is_list(row) && (*value == '[' || *value == '{')) {
+	if (policy_is_list(row) && (*value == '[' || *value == '{')) {
 		n = json_read(&quiet, bytes, strlen(value));
 		if (n && !quiet.count)
 			return n;
@@ -301,7 +301,7 @@ static struct node *read_value_text(struct reader *r, const struct schema_row *r
 	if (strcmp(value, "true") == 0 || strcmp(value, "false") == 0)
 		return node_new(r, row->type == TYPE_BOOL ? NODE_BOOL : NODE_STRING, at, value, strlen(value));
 	if (strcmp(value, "null") == 0 || strcmp(value, "~") == 0)
-		return node_new(r, is_list(row) ? NODE_STRING : NODE_NULL, at, value, strlen(value));
+		return node_new(r, policy_is_list(row) ? NODE_STRING : NODE_NULL, at, value, strlen(value));
 	return node_new(r, NODE_WORD, at, value, strlen(value));
 }
 
@@ -312,7 +312,7 @@ static struct node *wrap_entry(struct reader *r, const struct schema_row *row, s
 		     (row->type == TYPE_INGRESS && n->text && strcmp(n->text, "deny_all") == 0);
 	struct node *list;
 
-	if (!is_list(row) || whole)
+	if (!policy_is_list(row) || whole)
 		return n;
 	list = node_new(r, NODE_LIST, (struct place){ 0, 0 }, NULL, 0);
 	if (list)
@@ -356,11 +356,11 @@ int policy_set(struct policy *p, const char *field, const char *value, bool appe
 
 	if (found == POLICY_FIELDS)
 		return unknown_field(field, e);
-	if (append && !is_list(schema_row(found))) {
+	if (append && !policy_is_list(schema_row(found))) {
 		ward_fail(e, EINVAL, "%s is not a list that an entry could be added to", field);
 		return ward_remedy(e, "set it: --set %s=VALUE", field);
 	}
-	n = read_value_text(&r, schema_row(found), value);
+	n = policy_value_tree(&r, schema_row(found), value);
 	if (n)
 		n = wrap_entry(&r, schema_row(found), n);
 	if (n && !r.count)

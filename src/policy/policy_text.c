@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "base/json.h"
-#include "policy/schema.h"
+#include "policy/policy_value.h"
 
 /* Words that a YAML reader may take for something else than a string. */
 static bool is_reserved(const char *s)
@@ -20,7 +20,7 @@ static bool is_reserved(const char *s)
 }
 
 /* Plain where every reader takes it for the same string, else quoted. */
-static void scalar_text(struct buf *out, const char *s)
+void policy_scalar_text(struct buf *out, const char *s)
 {
 	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-=+@*";
 	size_t n = strlen(s);
@@ -41,7 +41,7 @@ static void list_text(const struct strv *list, bool verbatim, struct buf *out)
 		if (verbatim)
 			buf_puts(out, list->items[i]);
 		else
-			scalar_text(out, list->items[i]);
+			policy_scalar_text(out, list->items[i]);
 	}
 	buf_puts(out, "]");
 }
@@ -53,11 +53,11 @@ static void mounts_text(const struct policy_mounts *mounts, struct buf *out)
 		const struct policy_mount *m = &mounts->items[i];
 
 		buf_puts(out, i ? ", {path: " : "{path: ");
-		scalar_text(out, m->path);
+		policy_scalar_text(out, m->path);
 		buf_puts(out, m->writable ? ", mode: read_write" : ", mode: read_only");
 		if (m->at) {
 			buf_puts(out, ", at: ");
-			scalar_text(out, m->at);
+			policy_scalar_text(out, m->at);
 		}
 		buf_puts(out, "}");
 	}
@@ -82,7 +82,7 @@ static void commands_text(const struct strv *list, struct buf *out)
 			else
 				buf_printf(out, "%s%s: [", any ? ", " : "", kinds[k]);
 			any = open = true;
-			scalar_text(out, list->items[i] + n + 1);
+			policy_scalar_text(out, list->items[i] + n + 1);
 		}
 		buf_puts(out, open ? "]" : "");
 	}
@@ -107,11 +107,11 @@ static void shown_text(struct buf *out, const char *text)
 	auto_buf shown = { 0 };
 
 	if (!colon) {
-		scalar_text(out, text);
+		policy_scalar_text(out, text);
 		return;
 	}
 	buf_printf(&shown, "%.*s:***%s", (int)(colon - text), text, at);
-	scalar_text(out, buf_text(&shown));
+	policy_scalar_text(out, buf_text(&shown));
 	out->failed |= shown.failed;
 }
 

@@ -35,6 +35,14 @@ void item_mounts(struct reader *r, const char *path, const struct node *n, struc
 void item_objects(struct reader *r, const char *path, const char *object, const struct node *n, struct strv *ret);
 void item_commands(struct reader *r, const char *path, const struct node *n, struct strv *ret);
 
+/* A value of the command line as a tree: a scalar, or one entry of a list, as it is; what begins with [ or { as JSON or YAML. */
+must_check struct node *policy_value_tree(struct reader *r, const struct schema_row *row, const char *value);
+bool policy_is_list(const struct schema_row *row);
+/* Whether a document is read as JSON: by its name, or because it begins with {. */
+bool policy_is_json(const char *name, const uint8_t *bytes, size_t n);
+/* A text as YAML has it: plain where every reader takes it for the same string, else quoted. */
+void policy_scalar_text(struct buf *out, const char *s);
+
 /* What of a grant does not go together: see policy_grant.c. */
 void item_check_grant(struct reader *r, const char *path, const struct node *map);
 

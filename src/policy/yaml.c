@@ -13,6 +13,7 @@ struct frame {
 	struct node *node;
 	char *key;	/* read, its value is to come; owned */
 	struct place key_at;
+	size_t key_from;
 };
 
 struct builder {
@@ -85,6 +86,7 @@ static void place_node(struct builder *b, struct node *n)
 		n->key = take_ptr(top->key);
 		n->key_line = top->key_at.line;
 		n->key_column = top->key_at.column;
+		n->key_from = top->key_from;
 	}
 	node_add(b->r, top->node, n);
 }
@@ -129,6 +131,7 @@ static void on_scalar(struct builder *b, const yaml_event_t *ev)
 				     "merge keys (<<) are not part of a policy");
 		top->key = strndup(text, n);
 		top->key_at = at;
+		top->key_from = ev->start_mark.index;
 		if (!top->key)
 			reader_out_of_memory(b->r);
 		b->done = !top->key;
@@ -139,13 +142,18 @@ static void on_scalar(struct builder *b, const yaml_event_t *ev)
 		n = strlen(text);
 	}
 	new = node_new(b->r, kind, at, text, n);
-	if (new)
-		place_node(b, new);
 	b->done = !new;
+	if (!new)
+		return;
+	new->from = ev->start_mark.index;
+	new->to = ev->end_mark.index;
+	new->block = ev->data.scalar.style == YAML_LITERAL_SCALAR_STYLE || ev->data.scalar.style == YAML_FOLDED_SCALAR_STYLE;
+	place_node(b, new);
 }
 
-static void on_start(struct builder *b, enum node_kind kind, struct place at)
+static void on_start(struct builder *b, enum node_kind kind, const yaml_event_t *ev, bool flow)
 {
+	struct place at = place_of(ev->start_mark);
 	struct node *new;
 
 	if (wants_key(b)) {
@@ -160,14 +168,18 @@ static void on_start(struct builder *b, enum node_kind kind, struct place at)
 	}
 	new = node_new(b->r, kind, at, NULL, 0);
 	b->done = !new;
-	if (new)
-		b->stack[b->depth++] = (struct frame){ .node = new };
+	if (!new)
+		return;
+	new->from = ev->start_mark.index;
+	new->flow = flow;
+	b->stack[b->depth++] = (struct frame){ .node = new };
 }
 
-static void on_end(struct builder *b)
+static void on_end(struct builder *b, const yaml_event_t *ev)
 {
 	struct node *n = b->stack[--b->depth].node;
 
+	n->to = ev->end_mark.index;
 	place_node(b, n);
 }
 
@@ -192,15 +204,15 @@ static void on_event(struct builder *b, const yaml_event_t *ev)
 		break;
 	case YAML_SEQUENCE_START_EVENT:
 		refuse_extras(b, ev->data.sequence_start.anchor, ev->data.sequence_start.tag, at);
-		on_start(b, NODE_LIST, at);
+		on_start(b, NODE_LIST, ev, ev->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE);
 		break;
 	case YAML_MAPPING_START_EVENT:
 		refuse_extras(b, ev->data.mapping_start.anchor, ev->data.mapping_start.tag, at);
-		on_start(b, NODE_MAP, at);
+		on_start(b, NODE_MAP, ev, ev->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE);
 		break;
 	case YAML_SEQUENCE_END_EVENT:
 	case YAML_MAPPING_END_EVENT:
-		on_end(b);
+		on_end(b, ev);
 		break;
 	case YAML_STREAM_END_EVENT:
 		b->done = b->complete = true;
