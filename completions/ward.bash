@@ -21,7 +21,7 @@ _ward_options() {
 		other="--profile --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add"
 		;;
 	check)
-		options="--json --help -h"
+		options="--replay --json --help -h"
 		file=""
 		directory=""
 		other=""
@@ -182,6 +182,18 @@ _ward_options() {
 		directory=""
 		other="--kind --action --host --since --until --format --key --older --max-size --keep"
 		;;
+	explain)
+		options="--json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
+	policy)
+		options="--policy --from-event --yes --dry-run --secrets --json --help -p -y -n -h"
+		file="--policy -p"
+		directory=""
+		other="--from-event"
+		;;
 	help)
 		options="--help -h"
 		file=""
@@ -221,7 +233,7 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume stop kill rm diff apply discard image audit help version --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume stop kill rm diff apply discard image audit explain policy help version --help --version" -- "$word")
 		return
 	fi
 	_ward_options "$verb"
@@ -253,7 +265,7 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume stop kill rm diff apply discard image audit help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume stop kill rm diff apply discard image audit explain policy help version" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls restore" -- "$word")
 	elif [[ $verb == net ]] && ((COMP_CWORD == 2)); then

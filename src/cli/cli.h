@@ -32,9 +32,10 @@ struct options {
 	const char *profile, *policy_file, *workspace, *cwd, *report_file, *to, *name, *signal, *grace, *tail, *max_size, *max_files, *temporary;
 	bool image_command;	/* a run without CMD: the image's own */
 	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, quiet, exclusive, read_only, from_stdin;
-	const char *continue_run;
+	const char *continue_run, *from_event;
 	const char *kinds, *actions, *host, *since, *until, *key, *older, *keep, *format, *output;	/* audit */
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always;
+	bool yes, secrets, replay;
 	struct spec_option *fields;	/* owned */
 	size_t field_count, field_cap;
 	unsigned observe;	/* what the verb itself wants to see of the sandbox, OBSERVE_* */

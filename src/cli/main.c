@@ -43,11 +43,11 @@ static int run_verb(struct options *o)
 	return EXIT_REFUSED;
 }
 
-/* Whether --json stands among the options: an error before it was reached must be readable too. */
-static bool asks_json(char *const *argv)
+/* Whether an option stands there, before it is read. */
+static bool has_word(char *const *argv, const char *word)
 {
 	for (; *argv && strcmp(*argv, "--") != 0; argv++)
-		if (strcmp(*argv, "--json") == 0)
+		if (strcmp(*argv, word) == 0)
 			return true;
 	return false;
 }
@@ -66,7 +66,7 @@ static int start_verb(enum verb verb, char **argv)
 
 	sigaction(SIGPIPE, &gone, NULL);
 	if (options_read(verb, argv, &o, &e) < 0) {
-		o.json = o.json || asks_json(argv);
+		o.json = o.json || has_word(argv, "--json");	/* an error before it was reached must be readable too */
 		code = say_usage(&e, &o);
 	} else if (o.help) {
 		auto_buf out = { 0 };
@@ -160,6 +160,8 @@ int main(int argc, char **argv)
 	verb = verb_find(argv[1]);
 	if (verb == VERB_AUDIT)		/* reads its own words, and comes back only where it is missing */
 		try_program(argv[1], argv + 1);
+	if (verb == VERB_EXPLAIN || verb == VERB_POLICY || (verb == VERB_CHECK && has_word(argv + 2, "--replay")))
+		try_program("explain", argv);
 	if (verb >= 0)
 		return start_verb((enum verb)verb, argv + 2);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)

@@ -1,0 +1,45 @@
+/*
+ * ward-explain: why something was refused (ward explain), the change that would allow it (ward policy add), and what a new policy would do to past runs (ward check --replay). In: the command line of
+ * ward, its verb first. Out: text, JSON, an exit code. A program of its own because it reads and verifies journals, which the start of a sandbox must not pay for. Runs with
+ * the user's rights; what it reads of journals may have been changed by anybody who has them.
+ */
+#include "cli/explain_parts.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+static int run_verb(struct options *o)
+{
+	if (o->verb == VERB_EXPLAIN)
+		return explain_show(o);
+	return o->verb == VERB_POLICY ? policy_add(o) : check_replay(o);
+}
+
+static void reader_gone(unused_arg int signal_number)
+{
+}
+
+int main(int argc, char **argv)
+{
+	const struct sigaction gone = { .sa_handler = reader_gone };
+	int verb = argc > 1 ? verb_find(argv[1]) : -1, code;
+	struct ward_err e = { 0 };
+	struct options o;
+
+	if (verb != VERB_EXPLAIN && verb != VERB_POLICY && verb != VERB_CHECK)
+		return EXIT_USAGE;
+	sigaction(SIGPIPE, &gone, NULL);
+	if (options_read((enum verb)verb, argv + 2, &o, &e) < 0) {
+		code = say_usage(&e, &o);
+	} else if (o.help) {
+		auto_buf out = { 0 };
+
+		help_text(o.verb, &out);
+		code = say_out(&out, EXIT_FINE);
+	} else {
+		code = run_verb(&o);
+	}
+	options_clear(&o);
+	return code;
+}

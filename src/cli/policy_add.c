@@ -1,0 +1,403 @@
+/*
+ * ward policy add: one value more in a policy file. In: fields and values, or an event of a run whose explanation has them; a policy file. Out: that file with the smallest change of its text
+ * (policy_edit.c), after the difference was shown and somebody said yes. Run by ward-explain with the user's rights.
+ *
+ * The file is read through a descriptor of its directory and no link, written beside under a fresh name and renamed over the old one, which is still the one that was read: a reader sees the old or the new
+ * file. What lets secrets go further is not done without --secrets: a ready command must not do it by the way. A file that lies in a workspace is not trusted by this: its new content
+ * needs ward trust as any other would.
+ */
+#include "cli/ask.h"
+#include "cli/explain_parts.h"
+#include "cli/tell.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "lib/diff.h"
+#include "policy/policy_edit.h"
+
+#define FILE_MAX (1024 * 1024)
+
+struct target {
+	int dir_fd;		/* owned */
+	char *name;		/* in it; owned */
+	char *path;		/* as it is shown; owned */
+	bool there;
+	struct stat st;
+	struct buf old, new;
+	struct strv done;	/* "FIELD: VALUE" for the journal */
+};
+
+static void target_clear(struct target *t)
+{
+	own_close_fd(&t->dir_fd);
+	free(t->name);
+	free(t->path);
+	buf_free(&t->old);
+	buf_free(&t->new);
+	strv_free(&t->done);
+}
+
+/* The file that is meant: the one that was named, links resolved, or the policy of the current directory. */
+static int find_file(const char *named, struct target *t, struct ward_err *e)
+{
+	static const char *const names[] = { "ward.yaml", "ward.json" };
+	auto_free char *real = named ? realpath(named, NULL) : NULL;
+	const char *path = real ? real : named ? named : names[0], *slash;
+	auto_free char *dir = NULL;
+
+	for (size_t i = 0; !named && i < ARRAY_LEN(names); i++)
+		if (faccessat(AT_FDCWD, names[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			path = names[i];
+	slash = strrchr(path, '/');
+	dir = slash == path ? strdup("/") : slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
+	t->name = strdup(slash ? slash + 1 : path);
+	t->path = strdup(named ? named : path);
+	if (!dir || !t->name || !t->path)
+		return ward_fail(e, ENOMEM, "out of memory");
+	t->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return t->dir_fd < 0 ? ward_fail_errno(e, "cannot open the directory %.300s", dir) : 0;
+}
+
+static int read_file(struct target *t, struct ward_err *e)
+{
+	auto_fd fd = openat(t->dir_fd, t->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	int r;
+
+	if (fd < 0 && errno == ENOENT)
+		return 0;	/* a new one is made */
+	if (fd < 0 && errno == ELOOP) {
+		ward_fail(e, ELOOP, "%.300s is a link", t->path);
+		return ward_remedy(e, "name the file that is meant: -p FILE");
+	}
+	if (fd < 0 || fstat(fd, &t->st) < 0)
+		return ward_fail_errno(e, "cannot open %.300s", t->path);
+	if (!S_ISREG(t->st.st_mode))
+		return ward_fail(e, EINVAL, "%.300s is not a regular file", t->path);
+	t->there = true;
+	r = io_read_all(fd, FILE_MAX, &t->old);
+	return r < 0 ? ward_fail(e, -r, "cannot read %.300s: %s", t->path, strerror(-r)) : 0;
+}
+
+/* -- the change */
+
+static int add_one(struct target *t, const char *field, const char *value, struct ward_err *e)
+{
+	auto_buf next = { 0 };
+	int r = policy_edit(t->name, (const uint8_t *)buf_text(&t->new), t->new.len, field, value, &next, e);
+
+	if (r < 0)
+		return ward_wrap(e, "%.60s", field);
+	if (r == 0)
+		strv_addf(&t->done, "%s: %s", field, value);
+	buf_free(&t->new);
+	t->new = next;
+	next = (struct buf){ 0 };
+	return 0;
+}
+
+static int add_words(struct target *t, char **words, size_t count, struct ward_err *e)
+{
+	int r = 0;
+
+	if (!count || count % 2) {
+		ward_fail(e, EINVAL, count ? "%.60s: its value is missing" : "there is nothing to add", count ? words[count - 1] : "");
+		return ward_remedy(e, "ward policy add FIELD VALUE; for instance ward policy add network.egress_allowlist api.example.com:443");
+	}
+	for (size_t i = 0; i < count && r == 0; i += 2)
+		r = add_one(t, words[i], words[i + 1], e);
+	return r;
+}
+
+/* RUN:EVENT, or EVENT of the last run here. */
+static int add_event(struct target *t, const char *event, struct ward_err *e)
+{
+	const char *colon = strrchr(event, ':');
+	auto_free char *run = colon ? strndup(event, (size_t)(colon - event)) : NULL;
+	auto_fd audit = place_open(false, e);
+	struct explain_source s = { 0 };
+	auto_explanation x = { 0 };
+	int r = audit < 0 ? audit : explain_open(audit, run, &s, e);
+
+	if (r == 0)
+		r = explain_number(audit, &s, colon ? colon + 1 : event, &x, e);
+	if (r == 0 && !x.change_count) {
+		ward_fail(e, ENOTSUP, "no change of a policy allows this: %.300s", buf_text(&x.what));
+		r = ward_remedy(e, "%.400s", x.advice.len ? buf_text(&x.advice) : "see ward explain");
+	}
+	for (size_t i = 0; i < x.change_count && r == 0; i++)
+		r = add_one(t, x.changes[i].field, x.changes[i].value, e);
+	explain_close(&s);
+	return r;
+}
+
+/* -- what it means */
+
+static int read_policy(const char *name, const struct buf *bytes, struct policy *p, struct ward_err *e)
+{
+	struct policy_errors errors = { 0 };
+	int r = policy_defaults(p, e);
+
+	if (r == 0 && policy_read(p, name, (const uint8_t *)buf_text(bytes), bytes->len, POLICY_FILE, &errors) < 0)
+		r = ward_fail(e, EINVAL, "%.600s", errors.lines.len ? errors.lines.items[0] : "the policy cannot be read");
+	strv_free(&errors.lines);
+	return r;
+}
+
+static bool sounds_secret(const char *text)
+{
+	static const char *const words[] = { "secret", "token", "passw", "key", "credential", "auth", ".ssh", ".aws", ".gnupg", ".netrc", ".kube", ".docker", ".npmrc", ".pypirc", ".pgpass" };
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (strcasestr(text, words[i]))
+			return true;
+	return false;
+}
+
+/* Whether an entry of a list is there that was not before, and could hold a secret. */
+static const char *new_secret(const struct strv *old, const struct strv *new)
+{
+	for (size_t i = 0; i < new->len; i++)
+		if (!strv_has(old, new->items[i]) && sounds_secret(new->items[i]))
+			return new->items[i];
+	return NULL;
+}
+
+/* What lets secrets go further, or shows what holds them. NULL: nothing. */
+static const char *widens_secrets(const struct policy *old, const struct policy *new, char *room, size_t n)
+{
+	static const uint8_t fields[] = { POLICY_F_cred_mode, POLICY_F_cred_scanning, POLICY_F_cred_leaks, POLICY_F_cred_grants };
+	const char *env = new_secret(&old->proc_env, &new->proc_env);
+
+	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
+		if (policy_field_widens(old, new, (enum policy_field)fields[i], 0))
+			return policy_row((enum policy_field)fields[i])->path;
+	for (size_t i = 0; i < new->fs_host_mounts.len; i++) {
+		const char *path = new->fs_host_mounts.items[i].path;
+		bool known = false;
+
+		for (size_t k = 0; k < old->fs_host_mounts.len; k++)
+			known |= strcmp(old->fs_host_mounts.items[k].path, path) == 0;
+		if (known || !sounds_secret(path))
+			continue;
+		snprintf(room, n, "filesystem.host_mounts %.200s", path);
+		return room;
+	}
+	if (!env)
+		return NULL;
+	snprintf(room, n, "process.env %.*s", (int)strcspn(env, "="), env);
+	return room;
+}
+
+static int check_secrets(const struct target *t, bool allowed, struct strv *wider, struct ward_err *e)
+{
+	struct policy old = { 0 }, new = { 0 };
+	char room[256];
+	const char *what;
+	int r = read_policy(t->name, &t->old, &old, e);
+
+	if (r == 0)
+		r = read_policy(t->name, &t->new, &new, e);
+	if (r == 0 && policy_compare(&old, &new, wider) < 0)
+		r = ward_fail(e, ENOMEM, "out of memory");
+	what = r == 0 && !allowed ? widens_secrets(&old, &new, room, sizeof(room)) : NULL;
+	if (what) {
+		ward_fail(e, EACCES, "%s: that lets secrets go further, or shows what may hold them", what);
+		r = ward_remedy(e, "if that is meant, say --secrets");
+	}
+	policy_clear(&old);
+	policy_clear(&new);
+	return r;
+}
+
+/* -- showing, asking, writing */
+
+static int put_hunk(void *ctx, size_t old_line, size_t old_count, size_t new_line, size_t new_count)
+{
+	buf_printf(ctx, "@@ -%zu,%zu +%zu,%zu @@\n", old_line, old_count, new_line, new_count);
+	return 0;
+}
+
+static int put_line(void *ctx, char sign, const char *text, size_t n, unused_arg bool whole)
+{
+	auto_free char *line = strndup(text, n);
+
+	buf_add(ctx, &sign, 1);
+	text_escape(ctx, line ? line : "");
+	buf_puts(ctx, "\n");
+	return 0;
+}
+
+static int put_difference(const struct target *t, struct buf *out)
+{
+	static const struct diff_ops ops = { put_hunk, put_line };
+
+	buf_puts(out, "--- ");
+	text_escape(out, t->there ? t->path : "/dev/null");
+	buf_puts(out, "\n+++ ");
+	text_escape(out, t->path);
+	buf_puts(out, "\n");
+	return diff_texts(buf_text(&t->old), t->old.len, buf_text(&t->new), t->new.len, &ops, out, NULL);
+}
+
+/* Asks on the terminal; somebody must be there. */
+static int ask_person(struct ward_err *e)
+{
+	static const char question[] = "write it? [y/N] ";
+	char answer[16] = "";
+	ssize_t n;
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
+		ward_fail(e, EACCES, "nobody is there to be asked, and nothing was written");
+		return ward_remedy(e, "--yes writes it without a question, --dry-run only shows it");
+	}
+	(void)!write(STDERR_FILENO, question, sizeof(question) - 1);
+	n = read(STDIN_FILENO, answer, sizeof(answer) - 1);
+	if (n > 0 && (answer[0] == 'y' || answer[0] == 'Y'))
+		return 0;
+	return ward_fail(e, ECANCELED, "nothing was written");
+}
+
+static bool is_unchanged(const struct target *t)
+{
+	struct stat now;
+
+	if (fstatat(t->dir_fd, t->name, &now, AT_SYMLINK_NOFOLLOW) < 0)
+		return !t->there && errno == ENOENT;
+	return t->there && now.st_ino == t->st.st_ino && now.st_dev == t->st.st_dev && now.st_size == t->st.st_size && now.st_mtim.tv_sec == t->st.st_mtim.tv_sec &&
+	       now.st_mtim.tv_nsec == t->st.st_mtim.tv_nsec;
+}
+
+static int fill_fresh(const struct target *t, int fd, struct ward_err *e)
+{
+	int r = io_write_all(fd, buf_text(&t->new), t->new.len);
+
+	if (r < 0)
+		return ward_fail(e, -r, "cannot write beside %.300s: %s", t->path, strerror(-r));
+	if (t->there && (fchmod(fd, t->st.st_mode & 07777) < 0 || ((t->st.st_uid != geteuid() || t->st.st_gid != getegid()) && fchown(fd, t->st.st_uid, t->st.st_gid) < 0)))
+		return ward_fail_errno(e, "cannot give the new file the mode and owner of %.300s", t->path);
+	if (fsync(fd) < 0)
+		return ward_fail_errno(e, "cannot write beside %.300s", t->path);
+	if (is_unchanged(t))
+		return 0;
+	ward_fail(e, EBUSY, "%.300s was changed by somebody else meanwhile", t->path);
+	return ward_remedy(e, "nothing was written: try again");
+}
+
+static int write_file(const struct target *t, struct ward_err *e)
+{
+	char name[48];
+	uint64_t random = 0;
+	auto_fd fd = -1;
+	int r;
+
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return ward_fail_errno(e, "no random number");
+	snprintf(name, sizeof(name), ".ward-policy-%016llx", (unsigned long long)random);
+	fd = openat(t->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, t->there ? 0600 : 0644);
+	if (fd < 0)
+		return ward_fail_errno(e, "cannot make a file beside %.300s", t->path);
+	r = fill_fresh(t, fd, e);
+	if (r == 0 && renameat(t->dir_fd, name, t->dir_fd, t->name) < 0)
+		r = ward_fail_errno(e, "cannot replace %.300s", t->path);
+	if (r < 0)
+		unlinkat(t->dir_fd, name, 0);
+	return r;
+}
+
+static void tell(const struct target *t)
+{
+	for (size_t i = 0; i < t->done.len; i++) {
+		struct ward_event v = event_make(EVENT_POLICY_CHANGE, ACTION_ALLOW, t->done.items[i]);
+
+		event_text(&v, FIELD_CHANGE, "add");
+		event_text(&v, FIELD_POLICY, t->path);
+		event_text(&v, FIELD_VIA, "cli");
+		tell_done(&v);
+	}
+}
+
+static void put_json(const struct target *t, const struct strv *wider, const struct buf *difference, bool written, struct buf *out)
+{
+	struct json j = { .out = out };
+
+	json_begin_object(&j, NULL);
+	json_string(&j, "file", t->path);
+	json_bool(&j, "changed", t->done.len > 0);
+	json_bool(&j, "written", written);
+	json_string(&j, "diff", t->done.len ? buf_text(difference) : "");
+	json_begin_array(&j, "widens");
+	for (size_t i = 0; i < wider->len; i++)
+		json_string(&j, NULL, wider->items[i]);
+	json_end_array(&j);
+	json_end_object(&j);
+	buf_puts(out, "\n");
+}
+
+/* The difference is shown, then somebody says yes, then it is written. */
+static int finish(const struct options *o, struct target *t, const struct strv *wider, struct ward_err *e)
+{
+	bool write = t->done.len && !o->dry_run;
+	auto_buf difference = { 0 }, out = { 0 };
+	int r = put_difference(t, &difference);
+
+	if (r < 0 || difference.failed)
+		return ward_fail(e, ENOMEM, "out of memory");
+	if (!o->json && t->done.len)
+		r = say_out(&difference, 0);
+	if (r == 0 && write && !o->yes)
+		r = ask_person(e);
+	if (r == 0 && write)
+		r = write_file(t, e);
+	if (r < 0)
+		return r;
+	if (write)
+		tell(t);
+	if (o->json)
+		put_json(t, wider, &difference, write, &out);
+	else if (!t->done.len)
+		buf_printf(&out, "%s says so already\n", t->path);
+	else if (write && wider->len)
+		buf_printf(&out, "written; where it is found in a workspace, and not named with -p, it counts after: ward trust %s\n", t->path);
+	return say_out(&out, 0);
+}
+
+int policy_add(struct options *o)
+{
+	struct target t = { .dir_fd = -1 };
+	struct ward_err e = { 0 };
+	auto_strv wider = { 0 };
+	int r, code = EXIT_REFUSED;
+
+	if (strcmp(o->words[0], "add") != 0) {
+		ward_fail(&e, EINVAL, "there is no ward policy %.60s", o->words[0]);
+		ward_remedy(&e, "ward policy add FIELD VALUE");
+		return say_error(&e, o->json, EXIT_USAGE);
+	}
+	if (o->from_event && o->word_count > 1) {
+		ward_fail(&e, EINVAL, "--from-event says what is added; %.60s is too much", o->words[1]);
+		return say_error(&e, o->json, EXIT_USAGE);
+	}
+	r = find_file(o->policy_file, &t, &e);
+	if (r == 0)
+		r = read_file(&t, &e);
+	if (r == 0) {
+		buf_add(&t.new, buf_text(&t.old), t.old.len);
+		r = o->from_event ? add_event(&t, o->from_event, &e) : add_words(&t, o->words + 1, o->word_count - 1, &e);
+		code = r == -EINVAL ? EXIT_USAGE : EXIT_REFUSED;
+	}
+	if (r == 0)
+		r = check_secrets(&t, o->secrets, &wider, &e);
+	if (r == 0)
+		r = finish(o, &t, &wider, &e);
+	if (r == -ECANCELED)
+		code = EXIT_FINDINGS;
+	target_clear(&t);
+	return r < 0 ? say_error(&e, o->json, code) : r;
+}

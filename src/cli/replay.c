@@ -1,0 +1,7 @@
+#include "cli/explain_parts.h"
+
+int check_replay(struct options *o)
+{
+	(void)o;
+	return EXIT_REFUSED;
+}
