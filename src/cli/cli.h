@@ -35,7 +35,7 @@ struct options {
 	const char *continue_run, *from_event;
 	const char *kinds, *actions, *host, *since, *until, *key, *older, *keep, *format, *output;	/* audit */
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always;
-	bool yes, secrets, replay;
+	bool yes, secrets;
 	struct spec_option *fields;	/* owned */
 	size_t field_count, field_cap;
 	unsigned observe;	/* what the verb itself wants to see of the sandbox, OBSERVE_* */

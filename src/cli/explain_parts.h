@@ -1,4 +1,4 @@
-/* What the verbs of ward-explain share: explain, policy, check --replay. */
+/* What the verbs of ward-explain share: explain, policy. */
 #ifndef WARD_CLI_EXPLAIN_PARTS_H
 #define WARD_CLI_EXPLAIN_PARTS_H
 
@@ -10,7 +10,7 @@
 struct explain_source {
 	char *run;		/* its id; owned */
 	struct explain_run about;
-	char *network, *workspace, *policy_file;	/* owned; about points here */
+	char *workspace, *policy_file;	/* owned; about points here */
 };
 
 /* The run that a word means (NULL: the last one of this directory), and what is known about it. */
@@ -23,6 +23,5 @@ must_check int explain_number(int audit_fd, const struct explain_source *s, cons
 
 int explain_show(struct options *o);
 int policy_add(struct options *o);
-int check_replay(struct options *o);
 
 #endif

@@ -37,6 +37,19 @@ static char *text_of(const struct ward_event *v, enum event_field f)
 	return value && value->len ? strndup(value->text, value->len) : NULL;
 }
 
+/* Whether a policy file, as it is now, gives no network; one that is not there gives none. */
+static bool is_network_off(const char *file)
+{
+	struct policy_errors errors = { 0 };
+	struct ward_err ignored = { 0 };
+	struct policy p = { 0 };
+	bool off = policy_defaults(&p, &ignored) == 0 && (!file || spec_read_policy(file, &p, &errors, &ignored) == 0) && p.net_mode == NET_MODE_NONE;
+
+	strv_free(&errors.lines);
+	policy_clear(&p);
+	return off;
+}
+
 int explain_open(int audit_fd, const char *word, struct explain_source *ret, struct ward_err *e)
 {
 	static char scratch[EVENT_LINE_MAX];
@@ -47,19 +60,19 @@ int explain_open(int audit_fd, const char *word, struct explain_source *ret, str
 	r = audit_find_run(audit_fd, word, &ret->run, e);
 	if (r < 0)
 		return r;
+	v = event_make(EVENT_RUN_NOTE, ACTION_LOG, NULL);
 	if (audit_first(audit_fd, ret->run, scratch, &v)) {
-		ret->network = text_of(&v, FIELD_NETWORK);
 		ret->workspace = text_of(&v, FIELD_WORKSPACE);
 		ret->policy_file = text_of(&v, FIELD_POLICY);
 	}
-	ret->about = (struct explain_run){ .network = ret->network, .workspace = ret->workspace, .policy_file = ret->policy_file };
+	ret->about = (struct explain_run){ .workspace = ret->workspace, .policy_file = ret->policy_file,
+					   .network_off = !event_get(&v, FIELD_PROFILE) && is_network_off(ret->policy_file) };
 	return 0;
 }
 
 void explain_close(struct explain_source *s)
 {
 	free(s->run);
-	free(s->network);
 	free(s->workspace);
 	free(s->policy_file);
 	*s = (struct explain_source){ 0 };

@@ -47,6 +47,17 @@ void box_bury(struct box *b)
 		u->memory_peak_bytes = (uint64_t)used.ru_maxrss * 1024;
 }
 
+/* there: the host has such a program, and the sandbox's view has not. */
+static void report_failed_exec(struct result *r, const char *name, bool there)
+{
+	struct ward_event v = event_make(EVENT_EXEC, ACTION_DENY, name);
+
+	event_text(&v, FIELD_WHY, r->error.why);
+	event_text(&v, FIELD_REMEDY, r->error.remedy[0] ? r->error.remedy : NULL);
+	event_text(&v, FIELD_PATH, there ? name : NULL);
+	event_emit(r->events, &v);
+}
+
 static void explain_failed_exec(struct box *b)
 {
 	struct result *r = b->result;
@@ -55,8 +66,7 @@ static void explain_failed_exec(struct box *b)
 	r->exit_code = b->failed_code;
 	ward_fail(&r->error, b->failed_errno, "%s", strerror(b->failed_errno));
 	ward_wrap(&r->error, "running %s inside", name);
-	if (b->failed_code == 127)
-		box_suggest_mount(b->plan, name, &r->error);
+	report_failed_exec(r, name, b->failed_code == 127 && box_suggest_mount(b->plan, name, &r->error));
 }
 
 void box_judge(struct box *b)

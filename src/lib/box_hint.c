@@ -25,19 +25,20 @@ static void suggest_dir(const char *dir, const char *name, struct ward_err *e)
 			    (int)n, dir);
 }
 
-void box_suggest_mount(const struct plan *p, const char *name, struct ward_err *e)
+bool box_suggest_mount(const struct plan *p, const char *name, struct ward_err *e)
 {
 	const char *path = getenv("PATH");
 
 	if (p->image.root) {
 		ward_remedy(e, "the image has no such program; another image, or --ro DIR, may show one");
-		return;
+		return false;
 	}
 	ward_remedy(e, "install it below /usr, or show the directory that has it with --ro DIR");
 	if (strchr(name, '/')) {
-		if (access(name, X_OK) == 0)
-			ward_remedy(e, "the host has it: show it with --ro %s", name);
-		return;
+		if (access(name, X_OK) != 0)
+			return false;
+		ward_remedy(e, "the host has it: show it with --ro %s", name);
+		return true;
 	}
 	while (path && *path) {
 		size_t n = strcspn(path, ":");
@@ -46,8 +47,9 @@ void box_suggest_mount(const struct plan *p, const char *name, struct ward_err *
 
 		if (file && access(file, X_OK) == 0) {
 			suggest_dir(dir, name, e);
-			return;
+			return true;
 		}
 		path += n + (path[n] == ':');
 	}
+	return false;
 }

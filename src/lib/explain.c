@@ -19,7 +19,7 @@ enum how { HOW_NONE, HOW_NOT, HOW_LINE, HOW_WAY, HOW_SYSCALL, HOW_PROGRAM, HOW_V
 
 struct row {
 	uint8_t how;
-	char layer[64], advice[96];
+	char layer[64], advice[128];
 };
 
 static const struct row rows[EVENT_KINDS] = {
@@ -174,9 +174,9 @@ static void explain_way(struct explanation *x, const struct ward_event *v, const
 {
 	const char *advice = reason_advice(event_get(v, FIELD_REASON));
 
-	if (run->network && strcmp(run->network, "none") == 0)
-		add_change(x, "network.mode", "restricted");
 	use_remedy(x, v);
+	if (run->network_off && x->change_count && strncmp(x->changes[0].field, "network.", 8) == 0)
+		add_change(x, "network.mode", "restricted");
 	if (!x->advice.len && *advice)
 		buf_puts(&x->advice, advice);
 }
@@ -241,6 +241,8 @@ static void explain_limit(struct explanation *x, const struct ward_event *v)
 		else
 			buf_printf(&x->advice, "raise it: %s", limit_option(l));
 	}
+	if (!x->change_count && !x->advice.len)
+		use_remedy(x, v);
 }
 
 /* A limit of the network: which one the event says by the name of its field, or in its remedy. */
@@ -276,7 +278,7 @@ static void explain_program(struct explanation *x, const struct ward_event *v)
 
 	if (path && name && !strchr(name, '/'))
 		add_change(x, "filesystem.programs", name);
-	else if (path)
+	else if (path && *path == '/')
 		add_change(x, "filesystem.host_mounts", path);
 	if (!x->change_count)
 		use_remedy(x, v);
@@ -414,7 +416,7 @@ static void put_what(struct buf *out, const struct ward_event *v)
 	static const char before[][20] = {
 		[EVENT_EXEC] = "program ", [EVENT_SYSCALL] = "system call ", [EVENT_DNS] = "name ", [EVENT_CONNECT] = "connection to ", [EVENT_PACKET] = "packet to ",
 		[EVENT_CREDENTIAL_USE] = "use of grant ", [EVENT_CREDENTIAL_LEAK] = "secret of grant ", [EVENT_LIMIT] = "limit on ", [EVENT_NET_LIMIT] = "limit on ",
-		[EVENT_FILE_GUARD] = "writing ", [EVENT_FILE_QUARANTINE] = "leaving ", [EVENT_FILE_CHANGE] = "writing ",
+		[EVENT_FILE_GUARD] = "writing ", [EVENT_FILE_QUARANTINE] = "leaving ", [EVENT_FILE_CHANGE] = "writing ", [EVENT_FILE_MISSING] = "file ",
 	};
 	auto_free char *object = copy(v, FIELD_OBJECT), *exe = copy(v, FIELD_EXE), *host = copy(v, FIELD_HOST);
 
@@ -440,7 +442,7 @@ void explain_event(const struct ward_event *v, const struct explain_run *run, st
 	put_escaped(&ret->why, why ? why : event_kind_help((enum event_kind)v->kind));
 	put_escaped(&ret->rule, rule);
 	explain_how(ret, v, run);
-	if (*row->advice && (!ret->change_count || row->how == HOW_GUARD || row->how == HOW_PLANTED || row->how == HOW_BUDGET) &&
+	if (*row->advice && (!ret->change_count || row->how == HOW_GUARD || row->how == HOW_VIEW || row->how == HOW_PLANTED || row->how == HOW_BUDGET) &&
 	    !(ret->advice.len && row->how == HOW_WAY) && !(ret->advice.len && row->how == HOW_SYSCALL)) {
 		buf_puts(&ret->advice, ret->advice.len ? "; " : "");
 		buf_puts(&ret->advice, row->advice);

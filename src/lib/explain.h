@@ -9,10 +9,9 @@
 
 /* What is known about the run. Texts are borrowed, NULL: unknown. */
 struct explain_run {
-	const char *network;		/* network.mode: none, restricted, open */
 	const char *workspace;
 	const char *policy_file;
-	const struct policy *policy;	/* as the file says now; NULL: there is none, or it cannot be read */
+	bool network_off;		/* the policy file gives no network by itself: a rule alone would open nothing */
 };
 
 /* One field of the policy and what is added to it (or what it is set to). */
