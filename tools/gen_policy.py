@@ -15,14 +15,14 @@ import def_reader
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 Field = collections.namedtuple('Field', 'path member type values default narrow later help')
 Item = collections.namedtuple('Item', 'object name type values default help')
-OBJECT_OF = {'MOUNTS': 'mount', 'RULES': 'rule', 'GRANTS': 'grant', 'SINKS': 'sink', 'COMMANDS': 'commands'}
+OBJECT_OF = {'MOUNTS': 'mount', 'RULES': 'rule', 'GRANTS': 'grant', 'SINKS': 'sink', 'COMMANDS': 'commands', 'PRICES': 'price'}
 SIZE = {'': 1, 'Ki': 1 << 10, 'Mi': 1 << 20, 'Gi': 1 << 30}
 
 DIGITS = r'(0|[1-9][0-9]*)'
 DECIMAL = DIGITS + r'(\.[0-9]+)?'
 SIZE_TEXT = f'{DIGITS}|{DECIMAL}[kKmMgGtTpP][iI]?[bB]?|{DIGITS}[bB]'
 TEXT = {'UINT': DIGITS, 'UINTS': DIGITS, 'SIZE': SIZE_TEXT, 'MEMORY': f'{SIZE_TEXT}|([1-9][0-9]?|100)%',
-        'CPUS': f'{DECIMAL}|{DIGITS}m', 'SECONDS': f'{DECIMAL}|([0-9]+(\\.[0-9]+)?(d|h|m|s|ms))+'}
+        'MONEY': DECIMAL, 'CPUS': f'{DECIMAL}|{DIGITS}m', 'SECONDS': f'{DECIMAL}|([0-9]+(\\.[0-9]+)?(d|h|m|s|ms))+'}
 SHAPE = {'env': r'^[A-Za-z_][A-Za-z0-9_]*(=|\*?$)', 'pattern': r'^[^\r\n]+$', 'service': r'^[a-z0-9-]{1,63}=.+:[0-9]+$',
          'host': r'^[^\s/@#?]+(/[0-9]+)?$', 'name': '^[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}$',
          'program': '^[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}$', 'label': '^[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}$',
@@ -65,7 +65,7 @@ def amount(text, kind):
 
 def number_schema(kind, values):
     low, high = re.match(r'([^.|]*(?:\.\d+)?)\.\.([^|]*)', values).groups()
-    number = {'type': 'number' if kind in ('CPUS', 'SECONDS') else 'integer'}
+    number = {'type': 'number' if kind in ('CPUS', 'SECONDS', 'MONEY') else 'integer'}
     if low:
         number['minimum'] = amount(low, kind)
     if high or number['type'] == 'integer':
@@ -92,7 +92,7 @@ def list_schema(entry, **more):
 
 
 def value_schema(kind, values):
-    if kind in ('UINT', 'SIZE', 'MEMORY', 'CPUS', 'SECONDS'):
+    if kind in ('UINT', 'SIZE', 'MEMORY', 'CPUS', 'SECONDS', 'MONEY'):
         return number_schema(kind, values)
     if kind == 'UINTS':
         port = number_schema(kind, values)
@@ -125,7 +125,7 @@ def object_schema(items):
 
 
 def default_of(field):
-    if field.type in ('MOUNTS', 'RULES', 'GRANTS', 'SINKS') or field.default == '[]':
+    if field.type in ('MOUNTS', 'RULES', 'GRANTS', 'SINKS', 'PRICES') or field.default == '[]':
         return []
     if field.type == 'COMMANDS':
         return {}
@@ -158,7 +158,7 @@ def json_schema(table):
 # --- man page -------------------------------------------------------------------------------------------------------
 
 TYPE_TEXT = {'STRING': 'text', 'BOOL': 'true or false', 'UINT': 'whole number', 'SIZE': 'size',
-             'MEMORY': 'size or share', 'CPUS': 'processors', 'SECONDS': 'time', 'MOUNTS': 'list of paths or mounts',
+             'MEMORY': 'size or share', 'CPUS': 'processors', 'SECONDS': 'time', 'MONEY': 'amount', 'PRICES': 'list of prices', 'MOUNTS': 'list of paths or mounts',
              'INGRESS': 'deny_all or list of ports', 'RULES': 'list of rules', 'GRANTS': 'list of grants',
              'COMMANDS': 'map', 'SINKS': 'list of sinks', 'UINTS': 'list of numbers'}
 STRINGS_TEXT = {'cache': 'list of names', 'program': 'list of names', '': 'list of text', 'env': 'list of NAME, PREFIX* or NAME=VALUE', 'pattern': 'list of gitignore patterns',

@@ -41,6 +41,30 @@ static void put_limit(struct buf *out, const char *name, uint64_t used, uint64_t
 	buf_puts(out, "\n");
 }
 
+/* What language models have cost, and what is left for them. */
+static void put_budget(struct buf *out, const struct control_net_limits *l, uint64_t requests, uint64_t spent, uint64_t held)
+{
+	if (l->request_rate != UINT64_MAX)
+		buf_printf(out, "  %" PRIu64 " requests, at most %" PRIu64 " a minute\n", requests, l->request_rate);
+	if (l->spend == UINT64_MAX && !spent && !held)
+		return;
+	buf_puts(out, "  spent ");
+	units_put_money(spent, out);
+	if (l->spend != UINT64_MAX) {
+		buf_puts(out, " of ");
+		units_put_money(l->spend, out);
+		buf_puts(out, ", ");
+		units_put_money(l->spend > spent ? l->spend - spent : 0, out);
+		buf_puts(out, " left");
+	}
+	if (held) {
+		buf_puts(out, ", ");
+		units_put_money(held, out);
+		buf_puts(out, " held for requests under way");
+	}
+	buf_puts(out, "\n");
+}
+
 static void put_limits(struct buf *out, const struct control_net_limits *l, uint64_t open, uint64_t in, uint64_t sent)
 {
 	put_limit(out, "connections", open, l->connections, false);
@@ -73,6 +97,7 @@ static void put_rule(struct buf *out, const struct control_net_rule *r)
 		buf_printf(out, "  for %" PRIu64 " s", (r->lasts_ms + 999) / 1000);
 	buf_puts(out, "\n");
 	put_limits(out, &r->limits, r->open, r->bytes_in, r->bytes_out);
+	put_budget(out, &r->limits, r->requests, r->spent, r->held);
 }
 
 static void put_flow(struct buf *out, const struct control_net_flow *f)
@@ -105,6 +130,7 @@ static void put_text(struct buf *out, const char *id, const struct client_net *n
 	put_size(out, now->bytes_out);
 	buf_puts(out, " out\n");
 	put_limits(out, &now->limits, now->open, now->bytes_in, now->bytes_out);
+	put_budget(out, &now->limits, now->requests, now->spent, now->held);
 	if (n->rule_count)
 		buf_printf(out, "RULE       %-40s   HITS    OPEN\n", "");
 	for (size_t i = 0; i < n->rule_count; i++)

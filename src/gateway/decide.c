@@ -9,7 +9,7 @@
 #include "gateway/decide.h"
 
 enum remedy { REMEDY_NONE, REMEDY_RULE, REMEDY_TCP, REMEDY_PRIVATE, REMEDY_ADDRESS, REMEDY_SERVICE, REMEDY_LIMIT, REMEDY_NAME,
-	      REMEDY_SPLICE, REMEDY_HTTP };
+	      REMEDY_SPLICE, REMEDY_HTTP, REMEDY_PRICE };
 
 static const struct {
 	char name[20];
@@ -230,12 +230,18 @@ void verdict_remedy(const struct want *w, const struct verdict *v, struct buf *o
 		buf_puts(out, "\"]");
 		break;
 	case REMEDY_LIMIT:
-		buf_printf(out, "raise network.%s, or that of the rule", v->reason == REASON_LIMIT_CONNECTIONS ? "connection_limit" :
+		buf_printf(out, "raise network.%s, or that of the rule", v->reason == REASON_REQUEST_RATE ? "request_rate" :
+								      v->reason == REASON_SPENT || v->reason == REASON_SPEND_BUSY ? "spend_limit" :
+								      v->reason == REASON_LIMIT_CONNECTIONS ? "connection_limit" :
 								      v->reason == REASON_LIMIT_RATE ? "connection_rate" :
 								      v->reason == REASON_LIMIT_RECEIVED ? "receive_limit" : "send_limit");
 		break;
 	case REMEDY_NAME:
 		buf_printf(out, "look the name up again instead of using %s", host_text(&w->host, text));
+		break;
+	case REMEDY_PRICE:
+		buf_puts(out, v->reason == REASON_UNPRICED ? "network.prices: [{model: NAME, input: PRICE, output: PRICE}], or network.unpriced: dearest" :
+							     "network.unpriced: free lets it pass uncounted");
 		break;
 	case REMEDY_NONE:
 		break;

@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "gateway/h2.h"
 #include "gateway/inspect.h"
+#include "gateway/meter.h"
 #include "gateway/socks.h"
 
 #define DRAIN_BYTES (4 * 1024 * 1024)
@@ -170,6 +171,9 @@ static const struct {
 	{ REASON_HTTP_LARGE, 431, "Request Header Fields Too Large" },
 	{ REASON_WRONG_HOST, 421, "Misdirected Request" },
 	{ REASON_REQUEST_SIZE, 413, "Content Too Large" },
+	{ REASON_REQUEST_RATE, 429, "Too Many Requests" },
+	{ REASON_SPEND_BUSY, 429, "Too Many Requests" },
+	{ REASON_SPENT, 402, "Payment Required" },
 	{ REASON_UNREACHABLE, 502, "Bad Gateway" },
 	{ REASON_UNRESOLVED, 502, "Bad Gateway" },
 	{ REASON_UPSTREAM, 502, "Bad Gateway" },
@@ -188,6 +192,12 @@ static size_t write_body(struct front *f, const struct exchange *ex, enum verdic
 
 	rules_text(f->rules, w->verdict.rule, &rule);
 	verdict_http_remedy(&w->want, &w->verdict, ex->what, &remedy);
+	while (answers[i].reason != reason && answers[i].reason != REASON_ALLOWED)
+		i++;
+	if (meter_is_about(ex, reason)) {
+		meter_say(ex, reason, buf_text(&rule), buf_text(&remedy), out);
+		return i;
+	}
 	json_begin_object(&j, NULL);
 	json_string(&j, "error", "refused by ward");
 	json_string(&j, "request", ex->what);
@@ -199,8 +209,6 @@ static size_t write_body(struct front *f, const struct exchange *ex, enum verdic
 	json_end_object(&j);
 	buf_puts(out, "\n");
 	out->failed |= rule.failed || remedy.failed;
-	while (answers[i].reason != reason && answers[i].reason != REASON_ALLOWED)
-		i++;
 	return i;
 }
 
@@ -229,6 +237,8 @@ void exchange_refuse(struct front *f, struct exchange *ex, enum verdict_reason r
 	auto_buf body = { 0 }, head = { 0 };
 	size_t row = say_refused(f, ex, reason, &body);
 
+	meter_end(f, take_ptr(ex->meter), ex->sent ? METER_CUT : METER_UNSENT);
+
 	if (ex->answered) {	/* the response has begun: all that is left is to break it off */
 		exchange_break(f, ex);
 		return;
@@ -236,8 +246,11 @@ void exchange_refuse(struct front *f, struct exchange *ex, enum verdict_reason r
 	/* what may follow a request that nobody understood is not understood either */
 	if (reason == REASON_HTTP_BAD || reason == REASON_NOT_HTTP || reason == REASON_HTTP_LARGE || ex->up_body.state != BODY_NONE)
 		ex->close = true;
-	buf_printf(&head, "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nX-Ward: refused\r\nContent-Length: %zu\r\n%s\r\n",
+	buf_printf(&head, "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nX-Ward: refused\r\nContent-Length: %zu\r\n%s",
 		   answers[row].status, answers[row].phrase, body.len, ex->close ? "Connection: close\r\n" : "");
+	if (ex->retry_s)
+		buf_printf(&head, "Retry-After: %u\r\n", ex->retry_s);
+	buf_puts(&head, "\r\n");
 	server_put(f, ex, ex->server && ex->held);
 	queue_free(&ex->up);
 	queue_add(&ex->down, head.data, head.len);
@@ -248,6 +261,7 @@ void exchange_refuse(struct front *f, struct exchange *ex, enum verdict_reason r
 		return;
 	}
 	ex->why[0] = '\0';
+	ex->retry_s = 0;
 	ex->lost = 0;
 	ex->state = EXCHANGE_REPLY;
 	flow_time_out(f, ex->flow, FLOW_WAIT_HEAD);
@@ -272,6 +286,7 @@ static void begin_drain(struct front *f, struct exchange *ex)
 
 void exchange_next(struct front *f, struct exchange *ex)
 {
+	meter_end(f, take_ptr(ex->meter), ex->done && !ex->cut ? METER_WHOLE : METER_CUT);
 	buf_free(&ex->head);
 	queue_free(&ex->answer);
 	if (ex->close || ex->ended) {
@@ -411,6 +426,7 @@ void exchange_closed(struct front *f, struct flow *w)
 	struct exchange *ex = w->inspect;
 
 	h2_free(ex->h2);
+	meter_end(f, ex->meter, ex->sent ? METER_CUT : METER_UNSENT);
 	server_put(f, ex, ex->state == EXCHANGE_HEAD || ex->state == EXCHANGE_GREET);
 	wire_free(&ex->wire);
 	queue_free(&ex->in);

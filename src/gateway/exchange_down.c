@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "gateway/inspect.h"
+#include "gateway/meter.h"
 
 void exchange_server_gone(struct front *f, struct exchange *ex, enum tls_say how)
 {
@@ -76,11 +77,25 @@ static void frame(struct exchange *ex, const struct http_response *r)
 	}
 }
 
-static bool begin_answer(struct front *f, struct exchange *ex, const struct http_response *r)
+/* False: what it costs cannot be paid. */
+static bool count_answer(struct front *f, struct exchange *ex, struct http_response *r)
+{
+	const char *note = meter_note(f, ex->meter);
+
+	if (!meter_answer(f, ex, ex->meter, r->status, http_field_get(&r->fields, "content-type"), http_field_get(&r->fields, "content-encoding"))) {
+		ex->cut = true;
+		return false;
+	}
+	if (note && r->fields.count < HTTP_FIELDS_MAX)
+		r->fields.items[r->fields.count++] = (struct http_field){ { "X-Ward-Budget", 13 }, { note, strlen(note) } };
+	return true;
+}
+
+static bool begin_answer(struct front *f, struct exchange *ex, struct http_response *r)
 {
 	auto_buf head = { 0 };
 
-	if (r->status == 101 && !ex->websocket)
+	if ((r->status == 101 && !ex->websocket) || (r->status >= 200 && ex->meter && !count_answer(f, ex, r)))
 		return false;
 	if (r->status >= 200 || r->status == 101)
 		ex->answered = true;
@@ -103,7 +118,7 @@ static bool begin_answer(struct front *f, struct exchange *ex, const struct http
 
 /* -- bodies */
 
-static void add_data(struct exchange *ex, const uint8_t *bytes, size_t n)
+static void add_data(struct front *f, struct exchange *ex, const uint8_t *bytes, size_t n)
 {
 	char line[24];
 
@@ -113,6 +128,8 @@ static void add_data(struct exchange *ex, const uint8_t *bytes, size_t n)
 	if (ex->down_chunked)
 		queue_add(&ex->down, "\r\n", 2);
 	ex->down_bytes += n;
+	if (!ex->cut && !meter_data(f, ex->meter, bytes, n))
+		ex->cut = true;
 }
 
 /* Trailers in the reading: from their first byte on, whole lines. */
@@ -145,7 +162,7 @@ static void put_trailers(struct exchange *ex)
 }
 
 /* Takes what belongs to the body; returns how much. */
-static size_t take_body(struct exchange *ex, const uint8_t *bytes, size_t n)
+static size_t take_body(struct front *f, struct exchange *ex, const uint8_t *bytes, size_t n)
 {
 	struct http_body *b = &ex->down_body;
 	size_t used = 0;
@@ -156,7 +173,7 @@ static size_t take_body(struct exchange *ex, const uint8_t *bytes, size_t n)
 		uint8_t before = b->state;
 
 		if (data)
-			add_data(ex, bytes + used, left);
+			add_data(f, ex, bytes + used, left);
 		else
 			keep_trailer(ex, before, bytes[used]);
 		used += body_take(b, bytes + used, data ? left : 1, false);
@@ -195,7 +212,7 @@ static bool understand(struct front *f, struct exchange *ex, const uint8_t *byte
 			size_t used;
 
 			ex->answer = (struct queue){ 0 };
-			used = take_body(ex, (const uint8_t *)rest.data + rest.at, queue_size(&rest));
+			used = take_body(f, ex, (const uint8_t *)rest.data + rest.at, queue_size(&rest));
 			rest.at += used;
 			if (queue_size(&rest))
 				ex->server->flow->lanes[DOWN].ended = true;	/* more than was asked for: not again */
@@ -203,9 +220,26 @@ static bool understand(struct front *f, struct exchange *ex, const uint8_t *byte
 		}
 		return ex->down_body.state != BODY_BAD;
 	}
-	if (take_body(ex, bytes, n) < n)
+	if (take_body(f, ex, bytes, n) < n)
 		ex->server->flow->lanes[DOWN].ended = true;
 	return ex->down_body.state != BODY_BAD;
+}
+
+/* The budget is spent in the middle of an answer: a program that reads events is told so, any other sees the connection break. */
+static void cut_short(struct front *f, struct exchange *ex)
+{
+	auto_buf words = { 0 }, body = { 0 };
+
+	if (!ex->down_chunked || ex->done || !meter_last_words(f, ex, ex->meter, &words)) {
+		exchange_refuse(f, ex, REASON_SPENT);
+		return;
+	}
+	(void)exchange_say_refused(f, ex, REASON_SPENT, &body);
+	ex->why[0] = '\0';
+	add_data(f, ex, (const uint8_t *)words.data, words.len);
+	ex->down_body = (struct http_body){ 0 };
+	ex->server->flow->lanes[DOWN].ended = true;	/* not again */
+	end_body(ex);
 }
 
 static bool read_server(struct front *f, struct exchange *ex)
@@ -221,13 +255,15 @@ static bool read_server(struct front *f, struct exchange *ex)
 	if (say == TLS_DONE) {
 		exchange_moved(f, ex, DOWN, n);
 		if (!understand(f, ex, f->scratch, n)) {
-			exchange_refuse(f, ex, REASON_UPSTREAM_HTTP);
+			exchange_refuse(f, ex, ex->cut ? REASON_SPENT : REASON_UPSTREAM_HTTP);
 			return false;
 		}
 		if (ex->answered && ex->down_bytes > ex->response_limit) {
 			exchange_refuse(f, ex, REASON_RESPONSE_SIZE);
 			return false;
 		}
+		if (ex->cut && !ex->done)
+			cut_short(f, ex);
 		return true;
 	}
 	if (ex->answered && ex->down_body.state == BODY_CLOSE && (say == TLS_END || !ex->server->tls)) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gateway/inspect.h"
+#include "gateway/meter.h"
 
 #define HOLD_BYTES (16 * 1024)
 
@@ -76,7 +77,7 @@ static void note(struct exchange *ex, const struct http_head *head, const struct
 	ex->is_head = head->head;
 	ex->websocket = r->websocket;
 	ex->close = ex->old || has_word(http_field_get(&r->fields, "connection"), "close");
-	ex->sent = ex->answered = ex->done = false;
+	ex->sent = ex->answered = ex->done = ex->cut = false;
 	ex->up_chunked = head->chunked;
 	ex->held = true;
 	ex->up_bytes = ex->down_bytes = 0;
@@ -98,8 +99,12 @@ static void begin_request(struct front *f, struct exchange *ex, const struct htt
 
 	ex->is_head = head->head;
 	reason = judge(f, ex, head, &v);
+	if (reason == REASON_ALLOWED)
+		reason = meter_request(f, ex, &i->request, &v, &ex->meter);
 	if (reason == REASON_ALLOWED || i->request.method.s)
 		note(ex, head, &i->request, &v);
+	if (reason == REASON_ALLOWED)
+		reason = meter_judge(f, ex, ex->meter, ex->up_body.state == BODY_NONE);
 	if (reason == REASON_ALLOWED)
 		http_request_write(&i->request, &w->want.host, w->want.port, tls ? 443 : 80, v.path, &ex->head);
 	ex->in.at += head->len;
@@ -179,6 +184,7 @@ static void add_data(struct exchange *ex, const uint8_t *bytes, size_t n)
 	queue_add(&ex->up, bytes, n);
 	if (ex->up_chunked)
 		queue_add(&ex->up, "\r\n", 2);
+	meter_body(ex->meter, bytes, n);
 	ex->up_bytes += n;
 }
 
@@ -207,6 +213,7 @@ static bool read_body(struct front *f, struct exchange *ex)
 	bool before = queue_size(&ex->in) > 0;
 	const uint8_t *bytes = before ? (const uint8_t *)ex->in.data + ex->in.at : f->scratch;
 	enum tls_say say = TLS_DONE;
+	enum verdict_reason reason;
 	size_t n = queue_size(&ex->in), used;
 
 	if (!before) {
@@ -239,7 +246,10 @@ static bool read_body(struct front *f, struct exchange *ex)
 		exchange_refuse(f, ex, REASON_REQUEST_SIZE);
 		return false;
 	}
-	return true;
+	reason = meter_judge(f, ex, ex->meter, ex->up_body.state == BODY_NONE);
+	if (reason != REASON_ALLOWED)
+		exchange_refuse(f, ex, reason);
+	return reason == REASON_ALLOWED;
 }
 
 bool exchange_run_up(struct front *f, struct exchange *ex)
@@ -249,7 +259,7 @@ bool exchange_run_up(struct front *f, struct exchange *ex)
 	enum tls_say say;
 	size_t n = 0;
 
-	if (ex->up_body.state == BODY_NONE || !ex->up_chunked || queue_size(&ex->up) > HOLD_BYTES)
+	if (ex->up_body.state == BODY_NONE || (!ex->up_chunked && !ex->meter) || queue_size(&ex->up) > HOLD_BYTES)
 		ex->held = false;
 	if (!ex->held && ex->server->state == SERVER_OPEN) {
 		say = queue_flush(&ex->up, &ex->server->wire, &n);

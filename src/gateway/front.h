@@ -2,6 +2,7 @@
 #ifndef WARD_GATEWAY_FRONT_H
 #define WARD_GATEWAY_FRONT_H
 
+#include "gateway/budget.h"
 #include "gateway/dns.h"
 #include "gateway/gate.h"
 #include "gateway/protocol.h"
@@ -109,6 +110,7 @@ struct front {
 	struct flow *dead, *asleep;
 	uint64_t wake_at_ms;		/* when the first of the sleepers is due; 0: none */
 	struct shape shape;
+	struct budget budget;
 	struct pipe_pair pipes[PIPES_MAX], *pipes_free;
 	size_t pipes_made;
 	struct gate_totals totals;
@@ -172,6 +174,9 @@ void front_denied(struct front *f, const struct want *w, const struct verdict *v
 /* front_told.c: what passed. Kept until front_told_send(), which waits only if it shall. */
 void front_told_name(struct front *f, const struct want *w, const struct verdict *v);
 void front_told_flow(struct front *f, const struct flow *w, enum told_kind kind);
+/* A request to a language model is over; a budget is nearly spent (rule -1: the whole's). */
+void front_told_spent(struct front *f, int32_t rule, const char *model, uint64_t sent, uint64_t written, uint64_t cost);
+void front_told_budget(struct front *f, int32_t rule, uint64_t spent, uint64_t limit);
 void front_told_send(struct front *f, bool wait);
 void front_totals(struct front *f);
 /* Says what was kept. False: there is still no room. */

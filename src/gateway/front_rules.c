@@ -67,7 +67,7 @@ void front_take_rules(struct front *f, int fd)
 	struct ward_err e = { 0 };
 	auto_fd config = fd;
 
-	if (config_read(config, &new, &f->config, &e) < 0 || new->generation <= old->generation || shape_fit(&f->shape, new) < 0) {
+	if (config_read(config, &new, &f->config, &e) < 0 || new->generation <= old->generation || shape_fit(&f->shape, new) < 0 || budget_fit(&f->budget, new) < 0) {
 		rules_free(new);
 		f->finish = true;
 		return;

@@ -72,6 +72,24 @@ void front_told_flow(struct front *f, const struct flow *w, enum told_kind kind)
 	keep(f, &t);
 }
 
+void front_told_spent(struct front *f, int32_t rule, const char *model, uint64_t sent, uint64_t written, uint64_t cost)
+{
+	struct told t = { .kind = TOLD_SPENT, .rule = rule, .generation = f->rules->generation, .bytes_in = written, .bytes_out = sent, .number = cost };
+
+	if (!f->config.tell)
+		return;
+	for (; *model && t.host_len < TOKENS_MODEL; model++)	/* a server or a program says it */
+		t.host[t.host_len++] = (char)(*model <= ' ' || *model > '~' ? '?' : *model);
+	keep(f, &t);
+}
+
+void front_told_budget(struct front *f, int32_t rule, uint64_t spent, uint64_t limit)
+{
+	struct told t = { .kind = TOLD_BUDGET, .rule = rule, .generation = f->rules->generation, .bytes_out = limit, .number = spent };
+
+	keep(f, &t);	/* also where nobody keeps a journal: the summary says it */
+}
+
 void front_told_send(struct front *f, bool wait)
 {
 	struct front_told *q = &f->told;

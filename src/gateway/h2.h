@@ -27,11 +27,13 @@ struct h2_stream {
 	int32_t down_id, up_id;		/* up_id 0: not forwarded */
 	bool up_ended, down_ended;	/* nothing more comes of that side's body */
 	bool up_open;			/* it has a stream of the server's */
+	bool cut;			/* refused, or broken off, for what it says or costs */
 	bool answered, own, refused;	/* own: the answer is ours; refused: its body is of no interest */
 	struct h2_head *head;		/* in the reading; NULL: none */
 	struct h2_head *trailers[DIRECTIONS];
 	struct queue data[DIRECTIONS];
 	uint64_t bytes[DIRECTIONS], limits[DIRECTIONS];
+	struct meter *meter;		/* owned; NULL: nothing is counted */
 	char what[160];
 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gateway/h2.h"
+#include "gateway/meter.h"
 
 /* -- heads */
 
@@ -39,6 +40,7 @@ void h2_stream_free(struct h2 *h, struct h2_stream *s)
 	*(s->prev ? &s->prev->next : &h->streams) = s->next;
 	if (s->next)
 		s->next->prev = s->prev;
+	meter_end(h->f, s->meter, !s->bytes[UP] || s->up_id <= 0 ? METER_UNSENT : s->down_ended && !s->cut ? METER_WHOLE : METER_CUT);
 	head_free(s->head);
 	for (int d = 0; d < DIRECTIONS; d++) {
 		head_free(s->trailers[d]);
@@ -135,12 +137,50 @@ static void resume(struct h2 *h, struct h2_stream *s, enum direction d)
 		nghttp2_session_resume_data(h->up, s->up_id);
 }
 
+/* The budget is spent in the middle of an answer. */
+static void cut_short(struct h2 *h, struct h2_stream *s)
+{
+	auto_buf words = { 0 }, body = { 0 };
+
+	snprintf(h->ex->what, sizeof(h->ex->what), "%s", s->what);
+	if (!meter_last_words(h->f, h->ex, s->meter, &words)) {
+		h2_refuse(h, s, REASON_SPENT);
+		return;
+	}
+	(void)exchange_say_refused(h->f, h->ex, REASON_SPENT, &body);
+	h->ex->why[0] = '\0';
+	queue_add(&s->data[DOWN], words.data, words.len);
+	s->refused = s->cut = s->down_ended = true;
+	if (s->up_open)
+		nghttp2_submit_rst_stream(h->up, NGHTTP2_FLAG_NONE, s->up_id, NGHTTP2_CANCEL);
+}
+
+/* What is to be paid for; false: it was refused. */
+static bool count(struct h2 *h, struct h2_stream *s, const uint8_t *bytes, size_t n, bool complete)
+{
+	enum verdict_reason reason;
+
+	if (!s->meter)
+		return true;
+	meter_body(s->meter, bytes, n);
+	reason = meter_judge(h->f, h->ex, s->meter, complete);
+	if (reason != REASON_ALLOWED)
+		h2_refuse(h, s, reason);
+	return reason == REASON_ALLOWED;
+}
+
 bool h2_data(struct h2 *h, struct h2_stream *s, enum direction d, const uint8_t *bytes, size_t n)
 {
 	s->bytes[d] += n;
 	if (s->bytes[d] > s->limits[d])
 		return false;
+	if (d == UP && !count(h, s, bytes, n, false)) {
+		nghttp2_session_consume(h->down, s->down_id, n);
+		return true;
+	}
 	queue_add(&s->data[d], bytes, n);
+	if (d == DOWN && !meter_data(h->f, s->meter, bytes, n))
+		cut_short(h, s);
 	h->broken |= s->data[d].failed;
 	resume(h, s, d);
 	return true;
@@ -148,6 +188,8 @@ bool h2_data(struct h2 *h, struct h2_stream *s, enum direction d, const uint8_t 
 
 void h2_ended(struct h2 *h, struct h2_stream *s, enum direction d)
 {
+	if (d == UP && !s->refused && !s->own && !count(h, s, NULL, 0, true))
+		return;
 	*(d == UP ? &s->up_ended : &s->down_ended) = true;
 	if (s->head && s->head->count && !(d == DOWN && !s->answered))
 		s->trailers[d] = take_ptr(s->head);
@@ -160,13 +202,15 @@ void h2_refuse(struct h2 *h, struct h2_stream *s, enum verdict_reason reason)
 {
 	struct exchange *ex = h->ex;
 	auto_buf body = { 0 };
-	char status[8], length[16];
+	char status[8], length[16], retry[16];
 	nghttp2_data_provider body_of = { { .ptr = s }, give };
 	unsigned code;
 
-	s->refused = true;
+	s->refused = s->cut = true;
 	snprintf(ex->what, sizeof(ex->what), "%s", s->what);
 	code = exchange_say_refused(h->f, ex, reason, &body);
+	ex->why[0] = '\0';
+	snprintf(retry, sizeof(retry), "%u", ex->retry_s);
 	if (s->up_open)
 		nghttp2_submit_rst_stream(h->up, NGHTTP2_FLAG_NONE, s->up_id, NGHTTP2_CANCEL);
 	nghttp2_session_consume_connection(h->down, queue_size(&s->data[UP]));
@@ -179,9 +223,13 @@ void h2_refuse(struct h2 *h, struct h2_stream *s, enum verdict_reason reason)
 	snprintf(status, sizeof(status), "%u", code);
 	snprintf(length, sizeof(length), "%zu", body.len);
 	const nghttp2_nv fields[] = { nv(text(":status"), text(status)), nv(text("content-type"), text("application/json")),
-				      nv(text("x-ward"), text("refused")), nv(text("content-length"), text(length)) };
+				      nv(text("x-ward"), text("refused")), nv(text("content-length"), text(length)),
+				      nv(text("retry-after"), text(retry)) };
+	const size_t count = ARRAY_LEN(fields) - (ex->retry_s ? 0 : 1);
+
+	ex->retry_s = 0;
 	queue_add(&s->data[DOWN], body.data, body.len);
-	if (s->data[DOWN].failed || nghttp2_submit_response(h->down, s->down_id, fields, ARRAY_LEN(fields), &body_of) != 0)
+	if (s->data[DOWN].failed || nghttp2_submit_response(h->down, s->down_id, fields, count, &body_of) != 0)
 		nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, NGHTTP2_INTERNAL_ERROR);
 }
 
@@ -264,6 +312,10 @@ void h2_request(struct h2 *h, struct h2_stream *s)
 
 	if (reason == REASON_ALLOWED)
 		reason = exchange_judge(h->f, h->ex, &i->request, &v);
+	if (reason == REASON_ALLOWED)
+		reason = meter_request(h->f, h->ex, &i->request, &v, &s->meter);
+	if (reason == REASON_ALLOWED && s->up_ended)
+		reason = meter_judge(h->f, h->ex, s->meter, true);
 	if (reason != REASON_ALLOWED) {
 		h2_refuse(h, s, reason);
 		return;
@@ -281,16 +333,25 @@ void h2_request(struct h2 *h, struct h2_stream *s)
 void h2_response(struct h2 *h, struct h2_stream *s)
 {
 	nghttp2_data_provider body_of = { { .ptr = s }, give };
-	nghttp2_nv fields[HTTP_FIELDS_MAX];
+	nghttp2_nv fields[HTTP_FIELDS_MAX + 1];
 	struct http_text status = pseudo(s->head, ":status");
+	const char *note = meter_note(h->f, s->meter);
 	size_t count = 0;
 	int r;
+
+	if (s->meter && status.n == 3 && status.s[0] != '1' &&
+	    !meter_answer(h->f, h->ex, s->meter, (unsigned)(status.s[0] - '0') * 100, pseudo(s->head, "content-type"), pseudo(s->head, "content-encoding"))) {
+		h2_refuse(h, s, REASON_SPENT);
+		return;
+	}
 
 	for (unsigned i = 0; i < s->head->count; i++) {
 		struct http_field f = field_of(s->head, i);
 
 		fields[count++] = nv(f.name, f.value);
 	}
+	if (note)
+		fields[count++] = nv(text("x-ward-budget"), text(note));
 	if (status.n == 3 && status.s[0] == '1') {
 		r = nghttp2_submit_headers(h->down, NGHTTP2_FLAG_NONE, s->down_id, NULL, fields, count, NULL);
 	} else {

@@ -9,6 +9,7 @@
  *   exchange_up.c     requests: read, decided about, written anew
  *   exchange_down.c   responses
  *   h2.c, h2_stream.c the same for HTTP/2
+ *   meter.c           what requests cost
  */
 #ifndef WARD_GATEWAY_INSPECT_H
 #define WARD_GATEWAY_INSPECT_H
@@ -72,6 +73,7 @@ struct exchange {
 	bool ended;			/* the program says nothing more */
 	bool held;			/* nothing of this request has gone to the server yet */
 	bool is_head, websocket;
+	bool cut;			/* the response went beyond the budget */
 	bool sent;			/* some of the request's body has gone: it cannot be said again */
 	bool answered, done;		/* the response has begun, is complete */
 	bool up_chunked, down_chunked;
@@ -86,6 +88,9 @@ struct exchange {
 	char what[160];			/* "POST /v1/files", for events */
 	uint8_t lost;			/* enum verdict_reason: why there is no server */
 	char why[200];			/* and in words */
+	bool llm;			/* of this request's rule: its refusals look like those of such an API */
+	uint32_t retry_s;		/* with a refusal: when to try again; 0: not at all */
+	struct meter *meter;		/* of this request, owned; NULL: nothing is counted */
 	struct h2 *h2;			/* owned; NULL: HTTP/1 */
 };
 

@@ -62,6 +62,7 @@ struct gate_trust {
 
 struct gate_totals {
 	uint64_t connections, bytes_in, bytes_out, names, denied;
+	uint64_t spent;			/* on language models, millionths */
 };
 
 struct gate_event {
@@ -80,6 +81,7 @@ struct gate_event {
 /* What one rule, or the whole, has been used for. */
 struct gate_meter {
 	uint64_t opened, denied, open, bytes_in, bytes_out;
+	uint64_t requests, spent, held;	/* budget.h */
 };
 
 /* One connection. */

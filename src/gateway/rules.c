@@ -98,6 +98,8 @@ static int set_inspect(struct making *m, struct rule *rule, const struct policy_
 		ward_fail(e, EOPNOTSUPP, "%s: waf is not yet supported by this build", from->host);
 		return ward_remedy(e, "leave waf away: methods and paths are checked without it");
 	}
+	rule->llm = from->llm;
+	rule->waf = (uint8_t)from->waf;
 	if (rule->kind == RULE_BLOCK && !plain)
 		return ward_fail(e, EINVAL, "%s: mode inspect works with names only", from->host);
 	rule->moded = true;
@@ -125,6 +127,57 @@ static int set_mode(struct making *m, struct rule *rule, const struct policy_rul
 	return 0;
 }
 
+/* Gives the rules what models cost. */
+static int add_prices(struct rules *r, const struct price *prices, uint32_t n, struct ward_err *e)
+{
+	r->prices = calloc((size_t)n + 1, sizeof(*r->prices));
+	if (!r->prices)
+		return ward_fail(e, ENOMEM, "out of memory");
+	if (n)
+		memcpy(r->prices, prices, n * sizeof(*prices));
+	r->n_prices = n;
+	return 0;
+}
+
+/* What counts needs a table to count by. */
+static int check_prices(const struct rules *r, struct ward_err *e)
+{
+	bool counts = false;
+
+	for (uint32_t i = 0; i < r->n_items; i++)
+		counts |= r->items[i].llm && !r->items[i].dead;
+	if (counts && !r->n_prices && r->unpriced != UNPRICED_FREE) {
+		ward_fail(e, EINVAL, "network.prices: a rule counts what language models cost, and no model has a price");
+		return ward_remedy(e, "write network.prices: [{model: \"NAME*\", input: 3, output: 15}], for a million tokens each");
+	}
+	if (!counts && r->limits.spend != RULE_NONE) {
+		ward_fail(e, EINVAL, "network.spend_limit: no rule counts what is spent");
+		return ward_remedy(e, "write llm: true in the rules for language models: {host: \"api.example.com\", llm: true}");
+	}
+	return 0;
+}
+
+static int read_prices(const struct policy *p, struct rules *r, struct ward_err *e)
+{
+	if (p->net_prices.len > RULES_PRICES_MAX)
+		return ward_fail(e, E2BIG, "network.prices: more than %d prices", RULES_PRICES_MAX);
+	r->prices = calloc(p->net_prices.len + 1, sizeof(*r->prices));
+	if (!r->prices)
+		return ward_fail(e, ENOMEM, "out of memory");
+	for (size_t i = 0; i < p->net_prices.len; i++) {
+		struct policy_price from;
+
+		if (policy_price_read(p->net_prices.items[i], &from, e) < 0)
+			return ward_wrap(e, "network.prices[%zu]", i);
+		r->prices[r->n_prices] = (struct price){ .input = from.input, .output = from.output, .cache_read = from.cache_read,
+							 .cache_write = from.cache_write, .max_output = from.max_output };
+		memcpy(r->prices[r->n_prices++].model, from.model, sizeof(from.model));
+	}
+	r->unpriced = (uint8_t)p->net_unpriced;
+	r->spend_warning = p->net_spend_warning == POLICY_NONE ? 0 : (uint8_t)p->net_spend_warning;
+	return check_prices(r, e);
+}
+
 static int add_rule(struct making *m, const struct policy_rule *from, bool deny, bool every_port, struct ward_err *e)
 {
 	struct rule *rule = &m->items[m->n_items];
@@ -137,7 +190,7 @@ static int add_rule(struct making *m, const struct policy_rule *from, bool deny,
 	rule->deny = deny;
 	rule->private = from->private;
 	rule->limits = (struct rule_limits){ from->connections, from->connection_rate, from->receive, from->send,
-					     from->bandwidth };
+					     from->bandwidth, from->request_rate, from->spend };
 	if (!every_port)
 		add_ports(m, rule, from->ports, from->n_ports);
 	m->n_items++;
@@ -252,8 +305,11 @@ int rules_compile(const struct policy *p, uint64_t generation, struct rules **re
 	(*ret)->generation = generation;
 	(*ret)->network = (uint8_t)p->net_mode;
 	(*ret)->limits = (struct rule_limits){ p->net_connections, p->net_connection_rate, p->net_receive, p->net_send,
-					       p->net_bandwidth };
-	return 0;
+					       p->net_bandwidth, p->net_request_rate, p->net_spend };
+	r = read_prices(p, *ret, e);
+	if (r < 0)
+		rules_free(take_ptr(*ret));
+	return r;
 }
 
 static bool same_host(const struct making *m, const struct rule *a, const struct rule *b)
@@ -305,7 +361,7 @@ static void settle(struct making *m)
 		if (!old->dead && old->added && same_host(m, old, new) && share_port(m, old, new))
 			return;		/* a later one would win over what comes back before it */
 		if (!old->dead || old->deny != new->deny || old->moded != new->moded || old->mode != new->mode ||
-		    old->private != new->private || !same_host(m, old, new) || !same_ports(m, old, new) || !same_http(m, old, new) ||
+		    old->private != new->private || old->llm != new->llm || old->waf != new->waf || !same_host(m, old, new) || !same_ports(m, old, new) || !same_http(m, old, new) ||
 		    memcmp(&old->limits, &new->limits, sizeof(new->limits)) != 0)
 			continue;
 		old->dead = false;
@@ -361,7 +417,14 @@ static int seal_next(struct making *m, const struct rules *old, int r, struct ru
 	(*ret)->generation = old->generation + 1;
 	(*ret)->network = old->network;
 	(*ret)->limits = old->limits;
-	return 0;
+	(*ret)->unpriced = old->unpriced;
+	(*ret)->spend_warning = old->spend_warning;
+	r = add_prices(*ret, old->prices, old->n_prices, e);
+	if (r == 0)
+		r = check_prices(*ret, e);
+	if (r < 0)
+		rules_free(take_ptr(*ret));
+	return r;
 }
 
 int rules_change(const struct rules *old, const char *line, bool deny, struct rules **ret, struct ward_err *e)

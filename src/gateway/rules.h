@@ -16,11 +16,13 @@
 #define WARD_GATEWAY_RULES_H
 
 #include "base/buf.h"
+#include "gateway/tokens.h"
 #include "policy/hostname.h"
 #include "policy/policy.h"
 
 #define RULES_MAX 4096
 #define RULES_SERVICES_MAX 256
+#define RULES_PRICES_MAX 256
 #define RULES_PORTS_MAX 64		/* of one rule */
 #define RULES_BYTES_MAX (2 * 1024 * 1024)	/* serialised */
 #define RULE_NONE UINT64_MAX		/* no limit */
@@ -46,6 +48,8 @@ struct rule_limits {
 	uint64_t receive_bytes;		/* in all, from outside */
 	uint64_t send_bytes;		/* in all, to outside */
 	uint64_t bandwidth;		/* bytes a second, both ways together */
+	uint64_t request_rate;		/* requests a minute */
+	uint64_t spend;			/* in all, millionths of the currency */
 };
 
 struct rule {
@@ -54,6 +58,8 @@ struct rule {
 	bool added;			/* by rules_change() */
 	bool dead;			/* taken back: matches nothing, keeps its index */
 	bool private;			/* private addresses count too */
+	bool llm;			/* what its requests cost is counted */
+	uint8_t waf;			/* enum policy_waf */
 	bool moded;			/* mode is said; else it goes by port */
 	uint8_t mode;			/* enum rule_mode */
 	uint8_t prefix;			/* BLOCK: its bits */
@@ -79,7 +85,9 @@ struct rules {
 	uint64_t generation;		/* rises with every change; stands in every verdict */
 	uint8_t network;		/* enum rules_network */
 	struct rule_limits limits;	/* of the whole sandbox */
-	uint32_t n_items, n_services, n_ports, n_text;
+	uint8_t unpriced, spend_warning;	/* UNPRICED_*; percent, 0: none */
+	uint32_t n_items, n_services, n_ports, n_text, n_prices;
+	struct price *prices;
 	struct rule *items;
 	struct rule_service *services;
 	uint16_t *ports;		/* of all rules, each rule's sorted */

@@ -7,14 +7,16 @@
 #include <string.h>
 
 #include "gateway/rules_index.h"
+#include "policy/policy_rule.h"
 
-#define MAGIC 0x324c5257u	/* "WRL2" */
-#define LIMITS_BYTES 40
-#define HEADER_BYTES (4 + 8 + 1 + LIMITS_BYTES + 4 * 4)
+#define MAGIC 0x334c5257u	/* "WRL3" */
+#define LIMITS_BYTES 56
+#define HEADER_BYTES (4 + 8 + 3 + LIMITS_BYTES + 4 * 5)
 #define RULE_BYTES (7 + 2 + 4 + 4 + 4 + 2 + 17 + LIMITS_BYTES)
 #define SERVICE_BYTES (1 + 4 + 2 + 17)
+#define PRICE_BYTES (TOKENS_MODEL + 5 * 8)
 
-enum { FLAG_DENY = 1, FLAG_ADDED = 2, FLAG_DEAD = 4, FLAG_PRIVATE = 8, FLAG_MODED = 16, FLAGS = 31 };
+enum { FLAG_DENY = 1, FLAG_ADDED = 2, FLAG_DEAD = 4, FLAG_PRIVATE = 8, FLAG_MODED = 16, FLAG_LLM = 32, FLAGS = 63 };
 
 struct cursor {
 	const uint8_t *at;
@@ -57,7 +59,8 @@ static bool get_ip(struct cursor *c, struct ip *ip, bool none)
 
 static void put_limits(struct buf *out, const struct rule_limits *l)
 {
-	const uint64_t values[] = { l->connections, l->connection_rate, l->receive_bytes, l->send_bytes, l->bandwidth };
+	const uint64_t values[] = { l->connections, l->connection_rate, l->receive_bytes, l->send_bytes, l->bandwidth,
+				    l->request_rate, l->spend };
 
 	put(out, values, sizeof(values));
 }
@@ -65,24 +68,41 @@ static void put_limits(struct buf *out, const struct rule_limits *l)
 static bool get_limits(struct cursor *c, struct rule_limits *l)
 {
 	return get(c, &l->connections, 8) && get(c, &l->connection_rate, 8) && get(c, &l->receive_bytes, 8) &&
-	       get(c, &l->send_bytes, 8) && get(c, &l->bandwidth, 8);
+	       get(c, &l->send_bytes, 8) && get(c, &l->bandwidth, 8) && get(c, &l->request_rate, 8) &&
+	       get(c, &l->spend, 8);
+}
+
+static void put_price(struct buf *out, const struct price *p)
+{
+	const uint64_t values[] = { p->input, p->output, p->cache_read, p->cache_write, p->max_output };
+
+	put(out, p->model, sizeof(p->model));
+	put(out, values, sizeof(values));
+}
+
+static bool get_price(struct cursor *c, struct price *p)
+{
+	return get(c, p->model, sizeof(p->model)) && p->model[0] && !p->model[sizeof(p->model) - 1] && get(c, &p->input, 8) &&
+	       get(c, &p->output, 8) && get(c, &p->cache_read, 8) && get(c, &p->cache_write, 8) && get(c, &p->max_output, 8);
 }
 
 int rules_encode(const struct rules *r, struct buf *out)
 {
-	const uint32_t magic = MAGIC, counts[] = { r->n_items, r->n_services, r->n_ports, r->n_text };
+	const uint32_t magic = MAGIC, counts[] = { r->n_items, r->n_services, r->n_ports, r->n_text, r->n_prices };
 
 	put(out, &magic, 4);
 	put(out, &r->generation, 8);
 	put(out, &r->network, 1);
+	put(out, &r->unpriced, 1);
+	put(out, &r->spend_warning, 1);
 	put_limits(out, &r->limits);
 	put(out, counts, sizeof(counts));
 	for (uint32_t i = 0; i < r->n_items; i++) {
 		const struct rule *rule = &r->items[i];
 		uint8_t flags = (uint8_t)((rule->deny ? FLAG_DENY : 0) | (rule->added ? FLAG_ADDED : 0) |
 					  (rule->dead ? FLAG_DEAD : 0) | (rule->private ? FLAG_PRIVATE : 0) |
-					  (rule->moded ? FLAG_MODED : 0));
-		const uint8_t bytes[7] = { rule->kind, flags, rule->mode, rule->prefix, rule->len };
+					  (rule->moded ? FLAG_MODED : 0) | (rule->llm ? FLAG_LLM : 0));
+		const uint8_t bytes[7] = { rule->kind, flags, rule->mode, rule->prefix, rule->len, rule->waf };
 
 		put(out, bytes, sizeof(bytes));
 		put(out, &rule->n_ports, 2);
@@ -101,6 +121,8 @@ int rules_encode(const struct rules *r, struct buf *out)
 	}
 	put(out, r->ports, r->n_ports * sizeof(*r->ports));
 	put(out, r->text, r->n_text);
+	for (uint32_t i = 0; i < r->n_prices; i++)
+		put_price(out, &r->prices[i]);
 	return out->failed ? -ENOMEM : 0;
 }
 
@@ -158,7 +180,7 @@ static bool get_rule(struct cursor *c, struct rule *rule)
 {
 	uint8_t bytes[7];
 
-	if (!get(c, bytes, sizeof(bytes)) || bytes[1] > FLAGS || bytes[5] || bytes[6])
+	if (!get(c, bytes, sizeof(bytes)) || bytes[1] > FLAGS || bytes[5] > POLICY_WAF_BLOCK || bytes[6])
 		return false;
 	rule->kind = bytes[0];
 	rule->deny = bytes[1] & FLAG_DENY;
@@ -166,6 +188,8 @@ static bool get_rule(struct cursor *c, struct rule *rule)
 	rule->dead = bytes[1] & FLAG_DEAD;
 	rule->private = bytes[1] & FLAG_PRIVATE;
 	rule->moded = bytes[1] & FLAG_MODED;
+	rule->llm = bytes[1] & FLAG_LLM;
+	rule->waf = bytes[5];
 	rule->mode = bytes[2];
 	rule->prefix = bytes[3];
 	rule->len = bytes[4];
@@ -187,7 +211,12 @@ static bool get_body(struct cursor *c, struct rules *r)
 	for (uint32_t i = 0; i < r->n_services; i++)
 		if (!get_service(c, &r->services[i]))
 			return false;
-	if (!get(c, r->ports, r->n_ports * sizeof(*r->ports)) || !get(c, r->text, r->n_text) || c->left)
+	if (!get(c, r->ports, r->n_ports * sizeof(*r->ports)) || !get(c, r->text, r->n_text))
+		return false;
+	for (uint32_t i = 0; i < r->n_prices; i++)
+		if (!get_price(c, &r->prices[i]))
+			return false;
+	if (c->left)
 		return false;
 	for (uint32_t i = 0; i < r->n_items; i++)
 		if (!rule_fine(r, &r->items[i]))
@@ -203,21 +232,29 @@ int rules_decode(const uint8_t *bytes, size_t n, struct rules **ret)
 	struct cursor c = { bytes, n };
 	struct rule_limits limits;
 	uint64_t generation;
-	uint32_t magic, counts[4];
-	uint8_t network;
+	uint32_t magic, counts[5];
+	uint8_t network, unpriced, warning;
 	auto_rules r = NULL;
 
 	if (n > RULES_BYTES_MAX || !get(&c, &magic, 4) || magic != MAGIC || !get(&c, &generation, 8) ||
-	    !get(&c, &network, 1) || network > RULES_OPEN || !get_limits(&c, &limits) || !get(&c, counts, sizeof(counts)))
+	    !get(&c, &network, 1) || network > RULES_OPEN || !get(&c, &unpriced, 1) || unpriced > UNPRICED_FREE || !get(&c, &warning, 1) ||
+	    warning > 100 || !get_limits(&c, &limits) || !get(&c, counts, sizeof(counts)))
 		return -EINVAL;
 	/* what the counts promise must be there before anything is allocated for it */
 	if (counts[0] > RULES_MAX || counts[1] > RULES_SERVICES_MAX || counts[2] > RULES_MAX * RULES_PORTS_MAX ||
-	    (uint64_t)counts[0] * RULE_BYTES + (uint64_t)counts[1] * SERVICE_BYTES + (uint64_t)counts[2] * 2 + counts[3] !=
+	    counts[4] > RULES_PRICES_MAX ||
+	    (uint64_t)counts[0] * RULE_BYTES + (uint64_t)counts[1] * SERVICE_BYTES + (uint64_t)counts[2] * 2 + counts[3] +
+	    (uint64_t)counts[4] * PRICE_BYTES !=
 		    c.left)
 		return -EINVAL;
 	r = rules_new(counts[0], counts[1], counts[2], counts[3]);
-	if (!r)
+	if (r)
+		r->prices = calloc((size_t)counts[4] + 1, sizeof(*r->prices));
+	if (!r || !r->prices)
 		return -ENOMEM;
+	r->n_prices = counts[4];
+	r->unpriced = unpriced;
+	r->spend_warning = warning;
 	r->generation = generation;
 	r->network = network;
 	r->limits = limits;

@@ -44,6 +44,7 @@ void rules_free(struct rules *r)
 	free(r->services);
 	free(r->ports);
 	free(r->text);
+	free(r->prices);
 	free(r->buckets);
 	free(r->chain);
 	free(r->blocks);

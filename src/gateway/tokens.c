@@ -18,12 +18,19 @@ void tokens_begin(struct tokens *t, bool events)
 	t->events = events;
 }
 
+void tokens_begin_request(struct tokens *t)
+{
+	tokens_begin(t, false);
+	t->request = true;
+	t->choices = 1;
+}
+
 static void begin_document(struct tokens *t)
 {
 	t->state = READ_VALUE;
 	t->depth = 0;
 	t->key_len = t->text_len = t->escape = 0;
-	t->broken = false;
+	t->broken = t->whole = false;
 }
 
 static bool key_is(const struct tokens *t, const char *name)
@@ -42,10 +49,30 @@ static void keep_most(uint64_t *where, uint64_t number)
 		*where = number;
 }
 
+/* A number at the top of a request: the largest that is said. One with an exponent is not the same to everybody. */
+static void end_wish(struct tokens *t)
+{
+	static const char *const most[] = { "max_tokens", "max_completion_tokens", "max_output_tokens" };
+	bool known = false;
+
+	for (size_t i = 0; i < sizeof(most) / sizeof(most[0]); i++)
+		if (key_is(t, most[i])) {
+			known = true;
+			keep_most(&t->most, t->number);
+		}
+	if (key_is(t, "n") || key_is(t, "best_of")) {
+		known = true;
+		keep_most(&t->choices, t->number);
+	}
+	t->odd |= known && t->number_ends;
+}
+
 static void end_number(struct tokens *t)
 {
 	static const char *const inputs[] = { "input_tokens", "prompt_tokens" }, *const outputs[] = { "output_tokens", "completion_tokens" };
 
+	if (t->request && t->depth == 1)
+		end_wish(t);
 	if (!(level(t) & LEVEL_USAGE))
 		return;
 	for (int i = 0; i < 2; i++) {
@@ -66,7 +93,12 @@ static void end_number(struct tokens *t)
 
 static void end_text(struct tokens *t)
 {
-	if (t->key_len == 5 && key_is(t, "model") && level(t) & LEVEL_MODEL && t->text_len < TOKENS_MODEL) {
+	if (!key_is(t, "model") || !(level(t) & LEVEL_MODEL))
+		return;
+	t->odd |= t->text_len >= TOKENS_MODEL;
+	if (t->text_len < TOKENS_MODEL) {
+		t->odd |= t->model_said && (strlen(t->model) != t->text_len || memcmp(t->model, t->text, t->text_len) != 0);
+		t->model_said = true;
 		memcpy(t->model, t->text, t->text_len);
 		t->model[t->text_len] = '\0';
 	}
@@ -90,9 +122,26 @@ static void open_level(struct tokens *t, bool object)
 	t->state = READ_VALUE;
 }
 
+/* Texts that a model has written. */
+static bool is_written(const struct tokens *t)
+{
+	static const char *const keys[] = { "content", "text", "delta", "partial_json", "arguments", "thinking", "reasoning",
+					    "reasoning_content", "refusal" };
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (key_is(t, keys[i]))
+			return true;
+	return false;
+}
+
 static void begin_value(struct tokens *t, char c)
 {
 	bool in_object = level(t) & LEVEL_OBJECT;
+
+	if (!t->depth && t->whole) {	/* a second document */
+		t->odd = true;
+		t->broken |= t->request;
+	}
 
 	if (c == '{' || c == '[') {
 		open_level(t, c == '{');
@@ -100,10 +149,11 @@ static void begin_value(struct tokens *t, char c)
 		if (!t->depth || in_object != (c == '}'))
 			t->broken = true;
 		else
-			t->depth--;
+			t->whole = --t->depth == 0;
 	} else if (c == '"') {
 		t->state = in_object && !t->key_len ? READ_KEY_TEXT : READ_TEXT;
 		t->text_len = 0;
+		t->text_counts = t->state == READ_TEXT && is_written(t);
 	} else if (c >= '0' && c <= '9') {
 		t->state = READ_NUMBER;
 		t->number = (uint64_t)(c - '0');
@@ -124,6 +174,7 @@ static void take_text(struct tokens *t, char c)
 	if (t->escape) {
 		t->escape = 0;
 		c = '?';	/* no name that matters has an escape */
+		t->odd |= t->depth == 1 && (key || key_is(t, "model"));
 	} else if (c == '\\') {
 		t->escape = 1;
 		return;
@@ -137,6 +188,7 @@ static void take_text(struct tokens *t, char c)
 		}
 		return;
 	}
+	t->text_bytes += t->text_counts && !key;
 	/* one that is too long counts on, so that it matches nothing */
 	if (key) {
 		if (t->key_len < sizeof(t->key))
@@ -213,6 +265,7 @@ static void take_event(struct tokens *t, char c)
 	} else if (t->line < LINE_COLON) {
 		t->line = c == name[t->line] ? t->line + 1 : LINE_OTHER;
 	} else if (t->line != LINE_OTHER) {
+		t->events_seen += t->line == LINE_COLON;
 		t->line = LINE_PAYLOAD;
 		take_json(t, c);
 	}

@@ -1,7 +1,8 @@
 /*
  * How many tokens an answer of a language model cost, read from the answer as it passes: plain JSON or server-sent events, in the forms of
  * OpenAI (chat, responses, embeddings) and Anthropic (messages), which most others speak too. Constant memory, any pieces. What a
- * model writes cannot be mistaken for it: only numbers in an object "usage" count, and text is text. Pure, fuzzed (fuzz/tokens.c).
+ * model writes cannot be mistaken for it: only numbers in an object "usage" count, and text is text. What a request may cost is read
+ * from the request in the same way. Pure, fuzzed (fuzz/tokens.c).
  */
 #ifndef WARD_GATEWAY_TOKENS_H
 #define WARD_GATEWAY_TOKENS_H
@@ -18,6 +19,14 @@ struct tokens {
 	uint64_t input, output;		/* input without what is counted below */
 	uint64_t cache_read, cache_write;
 	char model[TOKENS_MODEL];	/* "" until it was said */
+	uint64_t text_bytes, events_seen;	/* what the model has written so far, and in how many events: an estimate until usage is said */
+
+	/* of a request */
+	bool request;
+	bool odd;			/* servers may read it in another way than this does */
+	bool whole;			/* the document has ended */
+	bool model_said;
+	uint64_t most, choices;		/* tokens that the answer may have, 0: not said; how many answers */
 
 	/* where the reading is */
 	bool events;			/* server-sent events */
@@ -28,6 +37,7 @@ struct tokens {
 	uint8_t kinds[TOKENS_DEPTH];	/* of each level: object, in usage, about a model */
 	uint8_t key_len, text_len;
 	uint8_t escape;
+	bool text_counts;
 	uint64_t number;
 	bool number_ends;		/* at a dot or an exponent: the whole part counts */
 	bool cached_inside;		/* OpenAI's way: what was cached is part of the input */
@@ -36,6 +46,13 @@ struct tokens {
 
 /* events: the answer's type is text/event-stream. */
 void tokens_begin(struct tokens *t, bool events);
+/* What follows is a request's body, JSON. */
+void tokens_begin_request(struct tokens *t);
+/* Whether the answer has said what it cost. */
+static inline bool tokens_said(const struct tokens *t)
+{
+	return t->input || t->output || t->cache_read || t->cache_write;
+}
 void tokens_take(struct tokens *t, const uint8_t *bytes, size_t n);
 /* The answer is over. */
 void tokens_end(struct tokens *t);
@@ -44,6 +61,7 @@ void tokens_end(struct tokens *t);
 struct price {
 	char model[TOKENS_MODEL];	/* may end in "*" */
 	uint64_t input, output, cache_read, cache_write;
+	uint64_t max_output;		/* tokens of an answer, where a request does not say */
 };
 
 /* The row for a model: the longest that fits; NULL: none. */

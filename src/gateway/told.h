@@ -14,6 +14,8 @@ enum told_kind {
 	TOLD_OPENED,	/* a connection is open */
 	TOLD_CLOSED,	/* it has ended */
 	TOLD_LOST,	/* there was no room to tell so many: number */
+	TOLD_SPENT,	/* a request to a language model is over: number, millionths; host: the model; bytes: tokens */
+	TOLD_BUDGET,	/* a budget is nearly spent: number of bytes_out */
 	TOLD_KINDS
 };
 
@@ -26,7 +28,7 @@ struct told {
 	uint16_t port;
 	int32_t rule;			/* index, -1: none */
 	uint64_t flow, generation, bytes_in, bytes_out;
-	uint64_t number;		/* CLOSED: milliseconds that it was open; LOST: how many */
+	uint64_t number;		/* CLOSED: milliseconds that it was open; LOST: how many; SPENT, BUDGET: an amount */
 	uint8_t address[16];
 	char host[HOST_TEXT];		/* text, host_len bytes; only so many are sent */
 };

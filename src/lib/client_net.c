@@ -4,6 +4,7 @@
  * what was seen, not one moment.
  */
 #include "lib/client_net.h"
+#include "policy/units.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -189,13 +190,29 @@ static void json_limits(struct json *j, const struct control_net_limits *l)
 		const char *name;
 		uint64_t value;
 	} rows[] = { { "connections", l->connections }, { "connection_rate", l->connection_rate }, { "receive_bytes", l->receive_bytes },
-		     { "send_bytes", l->send_bytes }, { "bandwidth", l->bandwidth } };
+		     { "send_bytes", l->send_bytes }, { "bandwidth", l->bandwidth }, { "request_rate", l->request_rate } };
 
 	json_begin_object(j, "limits");
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		if (rows[i].value != UINT64_MAX)
 			json_uint(j, rows[i].name, rows[i].value);
+	if (l->spend != UINT64_MAX)
+		units_json_money(j, "spend", l->spend);
 	json_end_object(j);
+}
+
+/* What requests have used of their budgets. */
+static void json_budget(struct json *j, const struct control_net_limits *l, uint64_t requests, uint64_t spent, uint64_t held)
+{
+	uint64_t left = l->spend > spent ? l->spend - spent : 0;
+
+	json_uint(j, "requests", requests);
+	if (l->spend == UINT64_MAX && !spent && !held)
+		return;
+	units_json_money(j, "spent", spent);
+	units_json_money(j, "held", held);
+	if (l->spend != UINT64_MAX)
+		units_json_money(j, "left", left);
 }
 
 void client_net_json_now(struct json *j, const struct control_net *n)
@@ -219,6 +236,7 @@ static void json_rule(struct json *j, const struct control_net_rule *r)
 	json_uint(j, "open", r->open);
 	json_uint(j, "bytes_in", r->bytes_in);
 	json_uint(j, "bytes_out", r->bytes_out);
+	json_budget(j, &r->limits, r->requests, r->spent, r->held);
 	if (r->lasts_ms)
 		json_uint(j, "lasts_ms", r->lasts_ms);
 	json_limits(j, &r->limits);
@@ -249,6 +267,7 @@ void client_net_json(struct json *j, const struct client_net *n)
 	json_uint(j, "bytes_out", n->now.bytes_out);
 	json_uint(j, "names", n->now.names);
 	json_uint(j, "denied", n->now.denied);
+	json_budget(j, &n->now.limits, n->now.requests, n->now.spent, n->now.held);
 	json_end_object(j);
 	json_limits(j, &n->now.limits);
 	json_begin_array(j, "rules");

@@ -67,7 +67,7 @@ struct control_usage {
 };
 
 struct control_net_limits {	/* UINT64_MAX: none */
-	uint64_t connections, connection_rate, receive_bytes, send_bytes, bandwidth;
+	uint64_t connections, connection_rate, receive_bytes, send_bytes, bandwidth, request_rate, spend;
 };
 
 /* The network of a sandbox as it is now. */
@@ -75,6 +75,7 @@ struct control_net {
 	uint64_t generation;
 	uint64_t connections, bytes_in, bytes_out, names, denied;	/* since the start */
 	uint64_t open;			/* connections */
+	uint64_t requests, spent, held;	/* looked into; on language models, in millionths: for good, and by requests under way */
 	struct control_net_limits limits;
 	uint32_t rules, closed;		/* in all; by the change that was asked for */
 	uint8_t mode, state;		/* enum rules_network, enum egress_state */
@@ -87,7 +88,7 @@ struct control_net_rule {
 	char text[496];			/* "*.example.com:443,8443"; cut off when longer */
 	uint32_t number;
 	uint8_t deny, added, private, mode;	/* mode: enum rule_mode + 1; 0: by port */
-	uint64_t hits, open, bytes_in, bytes_out, lasts_ms;
+	uint64_t hits, open, bytes_in, bytes_out, lasts_ms, requests, spent, held;
 	struct control_net_limits limits;
 };
 

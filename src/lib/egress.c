@@ -488,6 +488,7 @@ static bool hear(struct egress *g, struct result *r)
 		r->network.bytes_out = event.totals.bytes_out;
 		r->network.names = event.totals.names;
 		r->network.denied = event.totals.denied;
+		r->network.spent = event.totals.spent;
 		if (event.count)
 			egress_report_lost(r, event.count, "more denied attempts than are told one by one");
 		if (event.count)

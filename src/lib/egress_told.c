@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gateway/told.h"
+#include "policy/units.h"
 
 static const char *how_name(const struct told *t)
 {
@@ -99,6 +100,41 @@ static void emit_name(struct egress *g, const struct told *t, struct result *r)
 	event_emit(r->events, &v);
 }
 
+/* What a request to a language model came to. */
+static void emit_spent(const struct egress *g, const struct told *t, struct result *r)
+{
+	struct ward_event v = event_make(EVENT_SPEND, ACTION_LOG, *t->host ? t->host : "unknown model");
+	auto_buf rule = { 0 }, cost = { 0 };
+
+	if (t->rule >= 0 && (uint32_t)t->rule < g->rules->n_items)
+		rules_text(g->rules, t->rule, &rule);
+	units_put_money(t->number, &cost);
+	event_text(&v, FIELD_RULE, rule.len ? buf_text(&rule) : NULL);
+	event_number(&v, FIELD_GENERATION, t->generation);
+	event_number(&v, FIELD_TOKENS_IN, t->bytes_out);
+	event_number(&v, FIELD_TOKENS_OUT, t->bytes_in);
+	event_text(&v, FIELD_COST, buf_text(&cost));
+	event_emit(r->events, &v);
+}
+
+/* A budget comes to its end: the journal has it, and so has the summary. */
+static void emit_budget(const struct egress *g, const struct told *t, struct result *r)
+{
+	struct ward_event v = event_make(EVENT_NET_LIMIT, ACTION_LOG, t->rule < 0 ? "network.spend_limit" : "spend_limit");
+	auto_buf rule = { 0 }, why = { 0 };
+
+	if (t->rule >= 0 && (uint32_t)t->rule < g->rules->n_items)
+		rules_text(g->rules, t->rule, &rule);
+	units_put_money(t->number, &why);
+	buf_puts(&why, " of ");
+	units_put_money(t->bytes_out, &why);
+	buf_puts(&why, " is spent on language models");
+	event_text(&v, FIELD_RULE, rule.len ? buf_text(&rule) : NULL);
+	event_text(&v, FIELD_WHY, buf_text(&why));
+	event_emit(r->events, &v);
+	strv_addf(&r->notes, "%s%sspend_limit: %s", rule.len ? buf_text(&rule) : "network.", rule.len ? ": " : "", buf_text(&why));
+}
+
 void egress_report_lost(struct result *r, uint64_t lost, const char *why)
 {
 	struct ward_event v = event_make(EVENT_JOURNAL_GAP, ACTION_LOG, "gateway");
@@ -124,6 +160,12 @@ bool egress_on_told(struct egress *g, const uint8_t *bytes, size_t n, struct res
 			break;
 		case TOLD_LOST:
 			egress_report_lost(r, t.number, "more happened than could be told");
+			break;
+		case TOLD_SPENT:
+			emit_spent(g, &t, r);
+			break;
+		case TOLD_BUDGET:
+			emit_budget(g, &t, r);
 			break;
 		case TOLD_KINDS:
 			break;

@@ -220,6 +220,8 @@ static void json_network(struct json *j, const struct result *r, const struct pl
 	json_uint(j, "bytes_out", r->network.bytes_out);
 	json_uint(j, "names", r->network.names);
 	json_uint(j, "denied", r->network.denied);
+	if (r->network.spent)
+		units_json_money(j, "spent", r->network.spent);
 	json_uint(j, "generation", r->network.generation);
 	json_end_object(j);
 }

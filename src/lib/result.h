@@ -17,6 +17,7 @@ enum layer_state { LAYER_ABSENT, LAYER_IN_FORCE };
 /* What went over the network, by the gateway's count. */
 struct result_network {
 	uint64_t connections, bytes_in, bytes_out, names, denied;
+	uint64_t spent;		/* on language models, millionths */
 	uint64_t generation;	/* of the rules at the end; 1: they were never changed */
 };
 

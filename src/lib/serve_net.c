@@ -14,7 +14,7 @@
 
 static struct control_net_limits limits_of(const struct rule_limits *l)
 {
-	return (struct control_net_limits){ l->connections, l->connection_rate, l->receive_bytes, l->send_bytes, l->bandwidth };
+	return (struct control_net_limits){ l->connections, l->connection_rate, l->receive_bytes, l->send_bytes, l->bandwidth, l->request_rate, l->spend };
 }
 
 /* What is known without the gateway. */
@@ -35,6 +35,9 @@ static struct control_net summary(const struct box *b, const struct gate_shown *
 		n.names = shown->totals.names;
 		n.denied = shown->totals.denied;
 		n.open = shown->whole.open;
+		n.requests = shown->whole.requests;
+		n.spent = shown->whole.spent;
+		n.held = shown->whole.held;
 	}
 	return n;
 }
@@ -58,6 +61,9 @@ static void put_rule(const struct egress *g, uint32_t i, const struct gate_meter
 		row.open = m->open;
 		row.bytes_in = m->bytes_in;
 		row.bytes_out = m->bytes_out;
+		row.requests = m->requests;
+		row.spent = m->spent;
+		row.held = m->held;
 	}
 	buf_add(out, &row, sizeof(row));
 }

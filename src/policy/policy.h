@@ -31,6 +31,7 @@ struct policy_mounts {
 #define POLICY_C_MEMORY   uint64_t	/* bytes, or POLICY_PERCENT | share */
 #define POLICY_C_CPUS     uint64_t	/* thousandths of a processor */
 #define POLICY_C_SECONDS  uint64_t	/* milliseconds */
+#define POLICY_C_MONEY    uint64_t	/* millionths */
 #define POLICY_C_STRINGS  struct strv
 #define POLICY_C_ENUMS    struct strv
 #define POLICY_C_MOUNTS   struct policy_mounts
@@ -39,6 +40,7 @@ struct policy_mounts {
 #define POLICY_C_GRANTS   struct strv
 #define POLICY_C_COMMANDS struct strv	/* "allow PATTERN", "ask PATTERN", "deny PATTERN" */
 #define POLICY_C_SINKS    struct strv
+#define POLICY_C_PRICES   struct strv
 
 enum policy_field {
 #define GROUP(name, help)
@@ -74,6 +76,7 @@ struct policy {
 enum { FS_MODE_READ_ONLY, FS_MODE_REVIEW, FS_MODE_READ_WRITE };
 enum { TERMINAL_CLEAN, TERMINAL_RAW };
 enum { NET_MODE_NONE, NET_MODE_RESTRICTED, NET_MODE_OPEN };
+enum { UNPRICED_REFUSE, UNPRICED_DEAREST, UNPRICED_FREE };
 enum { CRED_MODE_NONE, CRED_MODE_JUST_IN_TIME };
 enum { LEAKS_BLOCK, LEAKS_STRIP, LEAKS_LOG };
 enum { AUDIT_FULL, AUDIT_EXEC, AUDIT_BASIC };

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "policy/policy_value.h"
+#include "policy/units.h"
 
 /* Unknown keys of the map, and required ones that are missing. */
 static void check_keys(struct reader *r, const char *path, const char *object, const struct node *map)
@@ -96,6 +97,14 @@ static void write_seconds(const struct schema_item *item, uint64_t ms, struct js
 		json_uint(j, item->name, ms / 1000);
 }
 
+static void write_money(const struct schema_item *item, uint64_t millionths, struct json *j)
+{
+	auto_buf text = { 0 };
+
+	units_put_money(millionths, &text);
+	json_string(j, item->name, buf_text(&text));
+}
+
 static void write_member(struct reader *r, const char *path, const struct schema_item *item, const struct node *n,
 			 struct json *j)
 {
@@ -118,6 +127,9 @@ static void write_member(struct reader *r, const char *path, const struct schema
 	} else if (item->type == TYPE_SECONDS) {
 		if (value_number(r, path, item->type, item->values, n, &value) && !is_default(item, value))
 			write_seconds(item, value, j);
+	} else if (item->type == TYPE_MONEY) {
+		if (value_number(r, path, item->type, item->values, n, &value) && !is_default(item, value))
+			write_money(item, value, j);
 	} else if (item->type == TYPE_UINT || item->type == TYPE_SIZE) {
 		if (value_number(r, path, item->type, item->values, n, &value) && !is_default(item, value))
 			json_uint(j, item->name, value);
@@ -147,7 +159,7 @@ static void check_rule_host(struct reader *r, const char *path, const struct nod
 static void check_rule(struct reader *r, const char *path, const struct node *map)
 {
 	static const char *const keys[] = { "methods", "paths", "query", "headers", "content_types", "request_limit",
-					    "response_limit", "websocket", "waf" };
+					    "response_limit", "websocket", "waf", "request_rate", "llm", "spend_limit" };
 	const struct node *mode = node_get(map, "mode");
 
 	if (mode && mode->text)

@@ -69,7 +69,7 @@ static void read_ingress(struct context *c, const struct schema_row *row, const 
 static void set_list(struct context *c, const struct schema_row *row, const struct node *n)
 {
 	static const char *const objects[SCHEMA_TYPES] = {
-		[TYPE_RULES] = "rule", [TYPE_GRANTS] = "grant", [TYPE_SINKS] = "sink",
+		[TYPE_RULES] = "rule", [TYPE_GRANTS] = "grant", [TYPE_SINKS] = "sink", [TYPE_PRICES] = "price",
 	};
 	const char *path = row->row.path;
 	auto_strv list = { 0 };

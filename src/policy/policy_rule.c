@@ -40,16 +40,21 @@ static int read_mode(const struct node *n, struct policy_rule *ret, struct ward_
 static int read_limits(const struct node *map, struct policy_rule *ret, struct ward_err *e)
 {
 	static const char *const names[] = { "connection_limit", "connection_rate", "receive_limit", "send_limit",
-					     "bandwidth_limit" };
-	uint64_t *const values[] = { &ret->connections, &ret->connection_rate, &ret->receive, &ret->send, &ret->bandwidth };
+					     "bandwidth_limit", "request_rate", "spend_limit" };
+	uint64_t *const values[] = { &ret->connections, &ret->connection_rate, &ret->receive,	 &ret->send,
+				     &ret->bandwidth,	&ret->request_rate,    &ret->spend };
+	const struct node *llm = node_get(map, "llm");
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		const struct node *n = node_get(map, names[i]);
 
 		*values[i] = POLICY_NONE;
-		if (n && (!n->text || units_parse_uint(n->text, values[i]) < 0))
+		if (n && (!n->text || (values[i] == &ret->spend ? units_parse_money(n->text, values[i])
+								: units_parse_uint(n->text, values[i])) < 0))
 			return ward_fail(e, EINVAL, "%s: %s is not a number", ret->host, names[i]);
 	}
+	ret->llm = ret->spend != POLICY_NONE || (llm && llm->text && strcmp(llm->text, "true") == 0);
+	ret->inspect |= ret->llm || ret->request_rate != POLICY_NONE;	/* these count requests */
 	return 0;
 }
 
@@ -170,8 +175,9 @@ static int read_http(const struct node *map, struct policy_rule *ret, struct war
 			{ "websocket", POLICY_HTTP_WEBSOCKET } };
 	const struct node *waf = node_get(map, "waf");
 
-	ret->waf = waf && waf->text && strcmp(waf->text, "off") != 0;
-	ret->inspect = ret->waf;
+	if (waf && (!waf->text || !schema_word("off|detect|block", waf->text, strlen(waf->text), &ret->waf)))
+		return ward_fail(e, EINVAL, "%s: waf is off, detect or block", ret->host);
+	ret->inspect = ret->waf != POLICY_WAF_OFF;
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
 		int r = read_list(map, i, ret, e);
 
@@ -231,6 +237,36 @@ int policy_rule_parse(const char *text, struct policy_rule *ret, bool *ret_port_
 		r = policy_rule_read(p.net_egress.items[0], ret, e);
 	policy_clear(&p);
 	return r;
+}
+
+int policy_price_read(const char *line, struct policy_price *ret, struct ward_err *e)
+{
+	struct reader reader = { .name = "price", .e = e };
+	auto_node map = json_read(&reader, (const uint8_t *)line, strlen(line));
+	const struct node *model = map && map->kind == NODE_MAP ? node_get(map, "model") : NULL, *most;
+	static const char *const names[] = { "input", "output", "cache_read", "cache_write" };
+	uint64_t *const values[] = { &ret->input, &ret->output, &ret->cache_read, &ret->cache_write };
+	const char *star;
+
+	memset(ret, 0, sizeof(*ret));
+	if (reader.count)
+		return -e->code;
+	star = model && model->text ? strchr(model->text, '*') : NULL;
+	if (!model || !model->text || !*model->text || strlen(model->text) >= sizeof(ret->model) || !is_printable(model->text) || (star && star[1]))
+		return ward_fail(e, EINVAL, "expected a model of at most %zu characters, * only at its end", sizeof(ret->model) - 1);
+	memcpy(ret->model, model->text, strlen(model->text));
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		const struct node *n = node_get(map, names[i]);
+
+		*values[i] = i < 2 ? 0 : ret->input * (i - 1);
+		if (n ? !n->text || units_parse_money(n->text, values[i]) < 0 : i < 2)
+			return ward_fail(e, EINVAL, "%s: %s is not a price", ret->model, names[i]);
+	}
+	most = node_get(map, "max_output");
+	ret->max_output = 32768;
+	if (most && (!most->text || units_parse_uint(most->text, &ret->max_output) < 0))
+		return ward_fail(e, EINVAL, "%s: max_output is not a number", ret->model);
+	return 0;
 }
 
 int policy_service_read(const char *text, char ret_name[64], struct policy_rule *ret, struct ward_err *e)

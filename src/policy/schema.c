@@ -72,7 +72,8 @@ static const unsigned char held[SCHEMA_TYPES] = {
 	[TYPE_CPUS] = HELD_NUMBER,    [TYPE_SECONDS] = HELD_NUMBER, [TYPE_STRINGS] = HELD_LIST,
 	[TYPE_ENUMS] = HELD_LIST,     [TYPE_MOUNTS] = HELD_MOUNTS, [TYPE_INGRESS] = HELD_LIST,
 	[TYPE_RULES] = HELD_LIST,     [TYPE_GRANTS] = HELD_LIST,   [TYPE_COMMANDS] = HELD_LIST,
-	[TYPE_SINKS] = HELD_LIST,     [TYPE_UINTS] = HELD_LIST,
+	[TYPE_SINKS] = HELD_LIST,     [TYPE_UINTS] = HELD_LIST,	   [TYPE_PRICES] = HELD_LIST,
+	[TYPE_MONEY] = HELD_NUMBER,
 };
 
 const struct schema_row *schema_row(enum policy_field field)
@@ -164,6 +165,8 @@ static int parse_plain(enum schema_type type, const char *text, uint64_t *ret_va
 		return units_parse_cpus(text, ret_value);
 	if (type == TYPE_SECONDS)
 		return units_parse_seconds(text, ret_value);
+	if (type == TYPE_MONEY)
+		return units_parse_money(text, ret_value);
 	return units_parse_uint(text, ret_value);
 }
 
@@ -232,6 +235,7 @@ void schema_expected(enum schema_type type, const char *values, struct buf *out)
 		[TYPE_MEMORY] = "a size such as 512Mi or 4Gi, a share such as 50%",
 		[TYPE_CPUS] = "a number of processors such as 2 or 0.5",
 		[TYPE_SECONDS] = "seconds such as 300, 0.5 or 5m",
+		[TYPE_MONEY] = "an amount such as 5 or 0.25",
 	};
 	char min[32], max[32];
 
@@ -271,6 +275,8 @@ void schema_number_text(enum schema_type type, uint64_t value, struct buf *out)
 		buf_printf(out, "%" PRIu64 "%%", value & ~POLICY_PERCENT);
 	} else if (type == TYPE_SIZE || type == TYPE_MEMORY) {
 		size_text(value, out);
+	} else if (type == TYPE_MONEY) {
+		units_put_money(value, out);
 	} else if (type == TYPE_CPUS || type == TYPE_SECONDS) {
 		buf_printf(out, "%" PRIu64, value / 1000);
 		if (value % 1000) {

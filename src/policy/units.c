@@ -1,6 +1,6 @@
 /*
  * Numbers with units. In: text from a policy or an option. Out: an integer in the smallest unit (bytes, thousandths of
- * a processor, milliseconds). Pure functions, integer arithmetic only, fuzzed (fuzz/units.c). Refused: signs, spaces,
+ * a processor, milliseconds, millionths of a currency). Pure functions, integer arithmetic only, fuzzed (fuzz/units.c). Refused: signs, spaces,
  * exponents, hexadecimal and octal looking numbers (a leading zero means different things to different readers), what
  * does not fit 64 bits (-ERANGE) and everything else that is not a plain decimal number with a known unit (-EINVAL).
  * A fraction of the smallest unit is cut off.
@@ -11,6 +11,8 @@
 #include <inttypes.h>
 #include <string.h>
 #include <strings.h>
+
+#include "base/json.h"
 
 struct decimal {
 	uint64_t whole;
@@ -134,6 +136,36 @@ int units_parse_cpus(const char *text, uint64_t *ret_milli)
 	if (strcmp(text, "m") == 0)
 		return d.has_fraction ? -EINVAL : scale(d, 1, ret_milli);
 	return *text ? -EINVAL : scale(d, 1000, ret_milli);
+}
+
+int units_parse_money(const char *text, uint64_t *ret_millionths)
+{
+	struct decimal d;
+	int r = read_decimal(&text, &d);
+
+	if (r < 0)
+		return r;
+	return *text ? -EINVAL : scale(d, 1000000, ret_millionths);
+}
+
+/* Two digits behind the point, or as many as it takes. */
+void units_put_money(uint64_t millionths, struct buf *out)
+{
+	char digits[8];
+	size_t n = 6;
+
+	snprintf(digits, sizeof(digits), "%06u", (unsigned)(millionths % 1000000));
+	while (n > 2 && digits[n - 1] == '0')
+		digits[--n] = '\0';
+	buf_printf(out, "%" PRIu64 ".%s", millionths / 1000000, digits);
+}
+
+void units_json_money(struct json *j, const char *key, uint64_t millionths)
+{
+	auto_buf text = { 0 };
+
+	units_put_money(millionths, &text);
+	json_string(j, key, buf_text(&text));
 }
 
 /* The unit that stands at s, at or behind *next in the table; NULL if there is none. */

@@ -53,8 +53,8 @@ static void test_counts(void **state)
 
 static void test_prices(void **state)
 {
-	static const struct price rows[] = { { "gpt-4o*", 2500000, 10000000, 1250000, 0 }, { "gpt-4o-mini*", 150000, 600000, 75000, 0 },
-					     { "gpt-4o-mini", 1, 1, 1, 1 }, { "*", 9, 9, 9, 9 } };
+	static const struct price rows[] = { { "gpt-4o*", 2500000, 10000000, 1250000, 0, 1 }, { "gpt-4o-mini*", 150000, 600000, 75000, 0, 1 },
+					     { "gpt-4o-mini", 1, 1, 1, 1, 1 }, { "*", 9, 9, 9, 9, 1 } };
 	struct tokens t = { .input = 1000, .output = 500, .cache_read = 200 };
 
 	(void)state;
@@ -68,6 +68,58 @@ static void test_prices(void **state)
 	assert_int_equal(price_of(&rows[3], &t), 1);
 	t.input = UINT64_MAX;
 	assert_true(price_of(&(struct price){ .input = UINT64_MAX }, &t) == UINT64_MAX);
+}
+
+static void test_requests(void **state)
+{
+	static const struct {
+		const char *text, *model;
+		bool odd, whole;
+		uint64_t most, choices;
+	} wishes[] = {
+		{ "{\"model\":\"m1\",\"max_tokens\":7}", "m1", false, true, 7, 1 },
+		{ " { \"n\" : 3, \"max_completion_tokens\":9, \"messages\":[{\"model\":\"x\",\"max_tokens\":1}],\"model\":\"m1\"} \n", "m1", false, true, 9, 3 },
+		{ "{\"model\":\"m1\",\"max_tokens\":7,\"max_output_tokens\":8}", "m1", false, true, 8, 1 },
+		{ "{\"model\":\"m1\",\"model\":\"m1\"}", "m1", false, true, 0, 1 },
+		{ "{\"model\":\"m1\",\"model\":\"m2\"}", "m2", true, true, 0, 1 },
+		{ "{\"model\":\"m1\",\"mod\\u0065l\":\"m2\"}", "m1", true, true, 0, 1 },
+		{ "{\"model\":\"m\\u0031\"}", "m?0031", true, true, 0, 1 },
+		{ "{\"model\":\"m1\",\"max_tokens\":1e9}", "m1", true, true, 1, 1 },
+		{ "{\"model\":\"m1\"", "m1", false, false, 0, 1 },
+		{ "{\"model\":\"m1\"}{\"model\":\"m2\"}", "m1", true, true, 0, 1 },
+		{ "[{\"model\":\"m1\"}]", "", false, true, 0, 1 },
+		{ "\x1f\x8b", "", false, false, 0, 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wishes) / sizeof(wishes[0]); i++)
+		for (size_t piece = 1; piece < 60; piece += 7) {
+			size_t n = strlen(wishes[i].text);
+			struct tokens t;
+
+			tokens_begin_request(&t);
+			for (size_t at = 0; at < n; at += piece)
+				tokens_take(&t, (const uint8_t *)wishes[i].text + at, n - at < piece ? n - at : piece);
+			tokens_end(&t);
+			if (t.odd != wishes[i].odd || t.whole != wishes[i].whole || t.most != wishes[i].most || t.choices != wishes[i].choices ||
+			    strcmp(t.model, wishes[i].model) != 0)
+				fail_msg("case %zu in pieces of %zu: odd %d whole %d most %lu choices %lu %s", i, piece, t.odd, t.whole, t.most, t.choices, t.model);
+		}
+}
+
+static void test_estimates(void **state)
+{
+	static const char text[] = "data: {\"choices\":[{\"delta\":{\"content\":\"twelve bytes\"}}]}\n\n"
+				   "event: x\ndata: {\"delta\":{\"type\":\"text_delta\",\"text\":\"four\"}}\n\ndata: [DONE]\n\n";
+	struct tokens t;
+
+	(void)state;
+	tokens_begin(&t, true);
+	tokens_take(&t, (const uint8_t *)text, strlen(text));
+	tokens_end(&t);
+	assert_false(tokens_said(&t));
+	assert_int_equal(t.text_bytes, 16);
+	assert_int_equal(t.events_seen, 3);
 }
 
 static void test_pace(void **state)
@@ -90,7 +142,8 @@ static void test_pace(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_counts), cmocka_unit_test(test_prices), cmocka_unit_test(test_pace) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_counts), cmocka_unit_test(test_prices), cmocka_unit_test(test_pace),
+					    cmocka_unit_test(test_requests), cmocka_unit_test(test_estimates) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
