@@ -26,6 +26,12 @@ _ward_options() {
 		directory=""
 		other=""
 		;;
+	learn)
+		options="--workspace --chdir --ro --rw --allow --env --timeout --memory --set --add --output --merge --yes --force --expect --allow-public --keep --json --help -w -C -o -y -f -h"
+		file="--ro --rw --output -o --merge"
+		directory="--workspace -w --chdir -C"
+		other="--allow --env --timeout --memory --set --add --expect"
+		;;
 	init)
 		options="--force --json --help -f -h"
 		file=""
@@ -233,12 +239,12 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume stop kill rm diff apply discard image audit explain policy help version --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check learn init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume stop kill rm diff apply discard image audit explain policy help version --help --version" -- "$word")
 		return
 	fi
 	_ward_options "$verb"
 	case $verb in
-	run|shell|plan|exec)
+	run|shell|plan|learn|exec)
 		at=$(_ward_command_at)
 		if [[ $verb == exec ]]; then	# the first word is a sandbox
 			if ((at == COMP_CWORD || (at == 0 && COMP_CWORD > 1))) && [[ $word != -* ]]; then
@@ -265,7 +271,7 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume stop kill rm diff apply discard image audit explain policy help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check learn init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume stop kill rm diff apply discard image audit explain policy help version" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls restore" -- "$word")
 	elif [[ $verb == net ]] && ((COMP_CWORD == 2)); then
@@ -274,7 +280,7 @@ _ward() {
 		mapfile -t COMPREPLY < <(compgen -W "$(ward ps -q 2>/dev/null)" -- "$word")
 	elif [[ $verb == @(attach|logs|stats|wait|pause|resume|stop|kill|rm) ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(ward ps -aq 2>/dev/null)" -- "$word")
-	elif [[ $verb == @(run|shell|plan|exec) ]]; then
+	elif [[ $verb == @(run|shell|plan|learn|exec) ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -- "$word")
 	else
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")

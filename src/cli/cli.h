@@ -26,6 +26,8 @@ enum verb_set {
 	V_ALL = (1ull << VERBS) - 1
 };
 
+struct run_outcome;	/* run.h */
+
 /* The command line of one verb, read. Strings are argv's own unless `made` holds them. */
 struct options {
 	enum verb verb;
@@ -34,10 +36,13 @@ struct options {
 	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, quiet, exclusive, read_only, from_stdin;
 	const char *continue_run, *from_event;
 	const char *kinds, *actions, *host, *since, *until, *key, *older, *keep, *format, *output;	/* audit */
+	const char *merge, *expect;	/* learn */
+	bool allow_public, keep_changes;
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always;
 	bool yes, secrets;
 	struct spec_option *fields;	/* owned */
 	size_t field_count, field_cap;
+	struct run_outcome *outcome;	/* run: what it came to; borrowed, NULL: nobody asks */
 	unsigned observe;	/* what the verb itself wants to see of the sandbox, OBSERVE_* */
 	const char *const *own_env;	/* what the verb itself sets inside, NAME=VALUE, NULL-terminated; NULL: nothing */
 	char **line;			/* all of it, as it was given (run and plan: unchanged) */

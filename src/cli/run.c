@@ -248,6 +248,13 @@ static const struct engine *likely_engine(const struct options *o)
 	return &engine_native;
 }
 
+static void tell_outcome(const struct result *r, struct run_outcome *ret)
+{
+	*ret = (struct run_outcome){ .exit_code = r->exit_code, .refused = r->refused,
+				     .changes = r->changes.added + r->changes.changed + r->changes.deleted };
+	memcpy(ret->run_id, r->run_id, sizeof(ret->run_id));
+}
+
 int run_sandbox(struct options *o, struct detached *d)
 {
 	struct ward_err e = { 0 };
@@ -284,6 +291,8 @@ int run_sandbox(struct options *o, struct detached *d)
 		if (plan->review && !result.refused)
 			look_at_changes(o, &result, progress);
 		progress_end(progress);
+		if (o->outcome)
+			tell_outcome(&result, o->outcome);
 		plan_release(plan);	/* who waits for the end may remove what it used */
 		close_journal(journal, &result);
 		code = finish(o, &report, d, plan, &result);

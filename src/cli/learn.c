@@ -1,0 +1,492 @@
+/*
+ * ward learn: the least policy that a command needs. In: a command. Out: a policy file, or what is missing for one.
+ *
+ * The command runs inside a sandbox from the first round on, and its changes are kept aside. A round shows which files it missed, which names and system calls it was refused; what may be given is given to
+ * the next round, until the command succeeds or nothing is left to give. Then the policy is written down, and the command is run once more under that file alone. Only a policy that was seen to suffice
+ * is handed out.
+ *
+ * The command is not trusted: whatever it asks for, secrets (tables/learn.def), private addresses and names that the user has not allowed are not given, but listed. Files are given only to a command
+ * that fails without them: asking is not needing.
+ */
+#include "cli/learn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/json.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "cli/ask.h"
+#include "cli/learn_round.h"
+#include "cli/learn_ways.h"
+#include "lib/learn_path.h"
+#include "lib/plan_root.h"
+#include "lib/trust.h"
+#include "policy/units.h"
+
+#define ROUNDS_MAX 12
+#define LEAVE_OUT_MAX 8	/* files and directories that are tried one by one */
+
+struct learn {
+	struct options *o;
+	struct learn_policy learned;
+	struct learn_ways ways;
+	struct learn_needs needs;	/* of the last round */
+	struct run_outcome last;
+	struct policy base;		/* --merge: what is there already */
+	bool has_base;
+	struct strv withheld;		/* "PATH: why" */
+	char *home, *workspace;		/* absolute, owned; home: NULL: unknown */
+	char base_file[64];		/* a policy that says nothing; "": none was made */
+	int expect;
+	unsigned rounds;
+	bool quiet;
+};
+
+static void say(const struct learn *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void say(const struct learn *l, const char *format, ...)
+{
+	auto_buf line = { 0 };
+	auto_free char *text = NULL;
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
+	va_end(args);
+	if (l->quiet || !text)
+		return;
+	buf_puts(&line, "ward learn: ");
+	text_escape(&line, text);
+	buf_puts(&line, "\n");
+	say_err(&line);
+}
+
+/* ---- files ---- */
+
+static void withhold(struct learn *l, const char *path, enum learn_verdict why)
+{
+	auto_buf line = { 0 };
+
+	text_escape(&line, path);
+	buf_puts(&line, why == LEARN_SECRET ? ": not shown unasked, it may hold a secret" :
+			why == LEARN_BROAD  ? ": too much would be shown" : ": not to be found under that name");
+	if (!strv_has(&l->withheld, buf_text(&line)))
+		strv_add(&l->withheld, buf_text(&line));
+}
+
+/* Gives one path of the host. settings: also what is only a program's settings. True: it is a new one. */
+static bool give_path(struct learn *l, const char *inside, const char *host, bool settings)
+{
+	auto_free char *path = NULL, *at = NULL;
+	enum learn_verdict verdict = learn_generalise(host, l->home, l->workspace, &path);
+
+	if (verdict != LEARN_GIVE && verdict != LEARN_SETTINGS) {
+		withhold(l, host, verdict);
+		return false;
+	}
+	if (verdict == LEARN_SETTINGS && !settings)
+		return false;
+	if (strcmp(inside, host) != 0) {	/* the private home stands for the user's */
+		if (!l->home || !path_is_beneath(path, l->home))
+			return false;
+		at = path_join(PLAN_HOME, path[strlen(l->home)] ? path + strlen(l->home) + 1 : ".");
+		if (!at)
+			return false;
+	}
+	if (!learn_add_mount(&l->learned, path, at))
+		return false;
+	say(l, "gives %s, read-only", path);
+	return true;
+}
+
+static bool give_files(struct learn *l, bool settings)
+{
+	bool more = false;
+
+	for (size_t i = 0; i < l->needs.missing.len; i++)
+		if (!path_is_beneath(l->needs.hosts_path.items[i], l->workspace))
+			more |= give_path(l, l->needs.missing.items[i], l->needs.hosts_path.items[i], settings);
+	return more;
+}
+
+/* Secrets that were asked for are told, whether they were needed or not. */
+static void note_secrets(struct learn *l)
+{
+	for (size_t i = 0; i < l->needs.hosts_path.len; i++)
+		if (learn_judge(l->needs.hosts_path.items[i], l->home) == LEARN_SECRET)
+			withhold(l, l->needs.hosts_path.items[i], LEARN_SECRET);
+}
+
+/* The command itself is looked up before anything runs that could be watched. */
+static void give_command(struct learn *l)
+{
+	const char *name = l->o->words[0], *path = getenv("PATH");
+	auto_free char *full = NULL, *here = NULL;
+	struct ward_err e = { 0 };
+
+	if (strchr(name, '/')) {
+		if (workspace_here(&here, &e) == 0)
+			full = path_join(here, name);
+		if (full && !path_is_beneath(full, l->workspace) && !path_is_beneath(full, "/usr") && !path_is_beneath(full, "/bin") && access(full, X_OK) == 0)
+			(void)give_path(l, full, full, true);
+		return;
+	}
+	for (; path && *path; path += strcspn(path, ":"), path += *path == ':') {
+		auto_free char *dir = strndup(path, strcspn(path, ":"));
+		auto_free char *file = dir && *dir == '/' ? path_join(dir, name) : NULL;
+		struct stat st;
+
+		if (!file || access(file, X_OK) < 0 || stat(file, &st) < 0 || !S_ISREG(st.st_mode))
+			continue;
+		if (!path_is_beneath(file, "/usr") && !path_is_beneath(file, "/bin") && !path_is_beneath(file, "/sbin")) {
+			strv_add(&l->learned.programs, name);
+			say(l, "gives the program %s", file);
+		}
+		return;
+	}
+}
+
+/* ---- system calls ---- */
+
+static bool give_calls(struct learn *l)
+{
+	if (l->learned.build)
+		return false;
+	for (size_t i = 0; i < l->needs.call_remedies.len; i++)
+		if (strcmp(l->needs.call_remedies.items[i], "process.syscalls: build") == 0) {
+			l->learned.build = true;
+			say(l, "gives the system calls of process.syscalls: build, for %s", l->needs.calls.items[i]);
+			return true;
+		}
+	return false;
+}
+
+/* ---- rounds ---- */
+
+static int run_round(struct learn *l, const struct learn_round *r, struct ward_err *e)
+{
+	if (l->last.run_id[0])
+		learn_forget(l->last.run_id);
+	learn_needs_clear(&l->needs);
+	l->last = (struct run_outcome){ 0 };
+	if (learn_run(r, l->o, &l->last, e) < 0)
+		return -EINVAL;
+	if (learn_read(l->last.run_id, &l->needs, e) < 0)
+		return -EINVAL;
+	if (l->needs.lost)
+		say(l, "%llu events of the run are missing: something that it needs may be, too", (unsigned long long)l->needs.lost);
+	note_secrets(l);
+	return 0;
+}
+
+/* Gives what the last round has shown to be missing. True: the next one has more than the last. */
+static bool give_more(struct learn *l)
+{
+	bool failed = l->last.exit_code != l->expect, more = learn_ways_give(&l->ways, &l->needs, &l->learned.rules);
+
+	if (!failed)
+		return more;
+	more |= give_calls(l);
+	more |= give_files(l, false);
+	if (!more)
+		more = give_files(l, true);
+	return more;
+}
+
+static struct learn_round next_round(const struct learn *l)
+{
+	return (struct learn_round){ .policy_file = l->has_base ? l->o->merge : l->base_file, .learned = &l->learned, .open = l->o->allow_public,
+				     .read_only = l->has_base && l->base.fs_mode == FS_MODE_READ_ONLY };
+}
+
+/* 1: the command succeeds; 0: nothing is left to give. */
+static int learn_rounds(struct learn *l, struct ward_err *e)
+{
+	const struct learn_round r = next_round(l);
+	bool more = true;
+
+	while (more && l->rounds < ROUNDS_MAX) {
+		l->rounds++;
+		say(l, "round %u", l->rounds);
+		if (run_round(l, &r, e) < 0)
+			return -EINVAL;
+		more = give_more(l);
+	}
+	return l->last.exit_code == l->expect && !more;
+}
+
+/* Files were given because the command failed and asked for them. Those that it does as well without are taken out again, one after the other. */
+static int leave_out(struct learn *l, struct ward_err *e)
+{
+	const struct learn_round r = next_round(l);
+	struct learn_policy *p = &l->learned;
+
+	if (p->mount_count < 2 || p->mount_count > LEAVE_OUT_MAX)
+		return 1;
+	for (size_t i = p->mount_count; i-- > 0 && p->mount_count > 1;) {
+		struct learn_mount out = p->mounts[i];
+
+		p->mounts[i] = p->mounts[--p->mount_count];
+		say(l, "round %u, without %s", ++l->rounds, out.path);
+		if (run_round(l, &r, e) < 0)
+			return -EINVAL;
+		if (l->last.exit_code == l->expect) {
+			free(out.path);
+			free(out.at);
+			continue;
+		}
+		p->mounts[p->mount_count++] = p->mounts[i];
+		p->mounts[i] = out;
+	}
+	/* what the others used is seen once more with all that stays */
+	return run_round(l, &r, e) < 0 ? -EINVAL : l->last.exit_code == l->expect;
+}
+
+static int write_base(struct learn *l, const struct buf *text, struct ward_err *e)
+{
+	const char *dir = getenv("TMPDIR");
+	auto_fd fd = -1;
+
+	if (!l->base_file[0]) {
+		snprintf(l->base_file, sizeof(l->base_file), "%.40s/ward-learn-XXXXXX", dir && *dir == '/' && strlen(dir) < 40 ? dir : "/tmp");
+		fd = mkostemp(l->base_file, O_CLOEXEC);
+		if (fd < 0)
+			l->base_file[0] = '\0';
+	} else {
+		fd = open(l->base_file, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+	}
+	if (fd < 0 || io_write_all(fd, text->data, text->len) < 0)
+		return ward_fail_errno(e, "cannot write a temporary policy file");
+	return 0;
+}
+
+/* Runs the command once more with the policy alone. 1: it suffices, 0: it does not. */
+static int verify(struct learn *l, const struct buf *text, struct ward_err *e)
+{
+	struct learn_round r = { .policy_file = l->base_file, .learned = &l->learned, .as_written = true, .read_only = !l->learned.writes };
+	size_t calls = l->needs.calls.len;
+
+	if (l->has_base)
+		r = (struct learn_round){ .policy_file = l->o->merge, .learned = &l->learned, .read_only = l->base.fs_mode == FS_MODE_READ_ONLY };
+	else if (write_base(l, text, e) < 0)
+		return -EIO;
+	say(l, "round %u, with the policy alone", ++l->rounds);
+	if (run_round(l, &r, e) < 0)
+		return -EINVAL;
+	return l->last.exit_code == l->expect && l->needs.calls.len <= calls;
+}
+
+/* From what the last round used to a policy that was seen to suffice. 1: *text holds it. */
+static int settle(struct learn *l, struct buf *text, struct ward_err *e)
+{
+	auto_strv programs = { 0 };
+	struct strv used = { 0 };
+	int status = -ENOMEM;
+
+	for (size_t i = 0; i < l->needs.programs.len; i++)
+		strv_add(&programs, l->needs.programs.items[i]);
+	learn_ways_used(&l->ways, &l->needs, &l->learned.rules, &used);
+	strv_free(&l->learned.rules);
+	l->learned.rules = used;
+	l->learned.writes = l->last.changes > 0;
+	for (unsigned turn = 0; turn < 2; turn++) {	/* what writes without changing anything needs a second one */
+		text->len = 0;
+		status = learn_policy_text(&l->learned, l->o, &programs, text, e);
+		if (status == 0)
+			status = verify(l, text, e);
+		if (status != 0 || l->learned.writes)
+			break;
+		say(l, "it must write, although nothing has changed");
+		l->learned.writes = true;
+	}
+	return status;
+}
+
+/* ---- what is said at the end ---- */
+
+static void put_lines(const struct learn *l, const char *title, const struct strv *lines)
+{
+	for (size_t i = 0; i < lines->len; i++)
+		say(l, "%s%s", i ? "  " : title, lines->items[i]);
+}
+
+static void report(struct learn *l)
+{
+	for (size_t i = 0; i < l->needs.calls.len; i++)
+		say(l, "refused: system call %s%s%s", l->needs.calls.items[i], l->needs.call_remedies.items[i][0] ? "; would allow it: " : "", l->needs.call_remedies.items[i]);
+	put_lines(l, "asked for, not given: ", &l->withheld);
+	put_lines(l, "asked for, not given (--allow HOST): ", &l->ways.refused);
+	if (!l->last.changes)
+		return;
+	if (l->o->keep_changes)
+		say(l, "the command's changes of the workspace are kept: ward diff %s", l->last.run_id);
+	else
+		say(l, "the command's changes of the workspace (%zu) are dropped; --keep keeps them", l->last.changes);
+}
+
+static void put_json(const struct learn *l, const char *policy, bool suffices, struct buf *out)
+{
+	struct json j = { .out = out };
+
+	json_begin_object(&j, NULL);
+	json_bool(&j, "suffices", suffices);
+	json_int(&j, "exit", l->last.exit_code);
+	json_uint(&j, "rounds", l->rounds);
+	json_string(&j, "policy", policy);
+	json_string(&j, "run", l->last.run_id);
+	json_uint(&j, "changes", l->last.changes);
+	json_begin_array(&j, "mounts");
+	for (size_t i = 0; i < l->learned.mount_count; i++)
+		json_string(&j, NULL, l->learned.mounts[i].path);
+	json_end_array(&j);
+	json_begin_array(&j, "rules");
+	for (size_t i = 0; i < l->learned.rules.len; i++)
+		json_string(&j, NULL, l->learned.rules.items[i]);
+	json_end_array(&j);
+	json_begin_array(&j, "not_given");
+	for (size_t i = 0; i < l->withheld.len; i++)
+		json_string(&j, NULL, l->withheld.items[i]);
+	for (size_t i = 0; i < l->ways.refused.len; i++)
+		json_string(&j, NULL, l->ways.refused.items[i]);
+	json_end_array(&j);
+	json_begin_array(&j, "calls");
+	for (size_t i = 0; i < l->needs.calls.len; i++)
+		json_string(&j, NULL, l->needs.calls.items[i]);
+	json_end_array(&j);
+	json_end_object(&j);
+	buf_puts(out, "\n");
+}
+
+/* The file is new, and its content is the user's word from now on. */
+static int write_policy(const struct learn *l, const struct buf *text, struct ward_err *e)
+{
+	const char *name = l->o->output;
+	auto_fd fd = open(name, O_WRONLY | O_CREAT | (l->o->force ? O_TRUNC : O_EXCL) | O_NOFOLLOW | O_CLOEXEC, 0644);
+	char hex[SHA256_HEX];
+
+	if (fd < 0 && errno == EEXIST) {
+		ward_fail(e, EEXIST, "%.300s is there already", name);
+		return ward_remedy(e, "--merge %.300s adds to it, --force replaces it", name);
+	}
+	if (fd < 0)
+		return ward_fail_errno(e, "cannot create %.300s", name);
+	if (io_write_all(fd, text->data, text->len) < 0)
+		return ward_fail_errno(e, "cannot write %.300s", name);
+	sha256_hex(text->data, text->len, hex);
+	if (trust_add(hex, name, e) < 0)
+		return -EIO;
+	say(l, "wrote %s, and it is accepted as by ward trust; next: ward run -p %s -- CMD", name, name);
+	return 0;
+}
+
+static int finish(struct learn *l, const struct buf *text, bool suffices, struct ward_err *e)
+{
+	auto_buf out = { 0 };
+	int code = suffices ? EXIT_FINE : EXIT_FINDINGS;
+
+	report(l);
+	if (suffices)
+		say(l, "it suffices: the command ran under it alone and ended with %d", l->last.exit_code);
+	else
+		say(l, "no policy: the command ended with %d, not %d, with everything that may be given", l->last.exit_code, l->expect);
+	if (suffices && l->has_base)
+		code = learn_merge(&l->learned, &l->base, l->o);
+	if (suffices && l->o->output && write_policy(l, text, e) < 0)
+		return say_error(e, l->o->json, EXIT_REFUSED);
+	if (l->o->json)
+		put_json(l, suffices ? buf_text(text) : NULL, suffices, &out);
+	else if (suffices && !l->o->output && !l->has_base)
+		buf_add(&out, text->data, text->len);
+	return say_out(&out, code);
+}
+
+/* The policy that is added to; it counts as the user's word, as with -p. */
+static int read_merge(struct learn *l, struct ward_err *e)
+{
+	struct policy_errors errors = { 0 };
+	int r = policy_defaults(&l->base, e);
+
+	if (r < 0)
+		return r;
+	l->has_base = true;
+	l->ways.base = &l->base;
+	r = spec_read_policy(l->o->merge, &l->base, &errors, e);
+	if (errors.lines.len) {
+		ask_print_errors(&errors);
+		r = ward_fail(e, EINVAL, "%.300s has errors", l->o->merge);
+	}
+	strv_free(&errors.lines);
+	return r;
+}
+
+static int begin(struct learn *l, struct ward_err *e)
+{
+	static const char nothing[] = "version: 1\n";
+	const struct buf empty = { .data = strdup(nothing), .len = strlen(nothing) };
+	const char *home = getenv("HOME");
+	uint64_t expect = 0;
+	int r;
+
+	l->home = home && *home == '/' ? realpath(home, NULL) : NULL;
+	if (l->o->expect && (units_parse_uint(l->o->expect, &expect) < 0 || expect > 255)) {
+		free(empty.data);
+		return ward_fail(e, EINVAL, "--expect %.40s: an exit code is 0 to 255", l->o->expect);
+	}
+	l->expect = (int)expect;
+	if (l->o->merge && l->o->output) {
+		free(empty.data);
+		return ward_fail(e, EINVAL, "--merge writes into that policy, -o into a new one: say one of them");
+	}
+	r = l->o->merge ? read_merge(l, e) : 0;
+	if (r == 0)
+		r = workspace_resolve(l->o->workspace ? l->o->workspace : ".", &l->workspace, e);
+	if (r == 0)
+		r = write_base(l, &empty, e);
+	free(empty.data);
+	if (r == 0)
+		give_command(l);
+	return r;
+}
+
+static void end(struct learn *l)
+{
+	if (l->last.run_id[0] && !l->o->keep_changes)
+		learn_forget(l->last.run_id);
+	if (l->base_file[0])
+		unlink(l->base_file);
+	learn_policy_clear(&l->learned);
+	learn_ways_clear(&l->ways);
+	learn_needs_clear(&l->needs);
+	strv_free(&l->withheld);
+	if (l->has_base)
+		policy_clear(&l->base);
+	free(l->home);
+	free(l->workspace);
+}
+
+int verb_learn(struct options *o)
+{
+	struct learn l = { .o = o, .ways = { .o = o }, .quiet = o->json };
+	struct ward_err e = { 0 };
+	auto_buf text = { 0 };
+	int status = begin(&l, &e), code;
+
+	if (status == 0)
+		status = learn_rounds(&l, &e);
+	if (status > 0)
+		status = leave_out(&l, &e);
+	if (status > 0)
+		status = settle(&l, &text, &e);
+	code = status < 0 ? say_error(&e, o->json, EXIT_REFUSED) : finish(&l, &text, status > 0, &e);
+	end(&l);
+	return code;
+}

@@ -1,0 +1,117 @@
+/*
+ * One run of ward learn: the command in a sandbox whose changes are kept aside, under a policy file and what was learned so far. It is the same run_sandbox() as ward run, in a
+ * process of its own, so that one round cannot disturb the next; what it came to is left in memory that both share. Its standard output goes to standard error, because the policy is
+ * what ward learn prints; its standard input is empty unless it is a terminal: it would be read up by the first round.
+ */
+#include "cli/learn_round.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/observe.h"
+#include "lib/review.h"
+
+static void add_field(struct options *o, const char *field, const char *value, bool append)
+{
+	struct spec_option *grown = reallocarray(o->fields, o->field_count + 1, sizeof(*grown));
+
+	if (!grown || !value)
+		_exit(EXIT_REFUSED);	/* only ever in the child */
+	o->fields = grown;
+	o->field_cap = o->field_count + 1;
+	o->fields[o->field_count++] = (struct spec_option){ .field = field, .value = value, .option = "ward learn", .append = append };
+}
+
+/* An option takes a text without quotes, where a document has "host:port". There is nothing to escape in the name of a host. */
+static char *as_option(const char *rule)
+{
+	size_t n = strlen(rule);
+
+	return n > 2 && *rule == '"' ? strndup(rule + 1, n - 2) : strdup(rule);
+}
+
+/* What was learned so far, as options on top of the policy file. */
+static void add_learned(struct options *o, const struct learn_round *r)
+{
+	for (size_t i = 0; i < r->learned->mount_count; i++) {
+		auto_buf text = { 0 };
+
+		if (learn_mount_text(&r->learned->mounts[i], &text))
+			add_field(o, "filesystem.host_mounts", buf_take(&text), true);
+	}
+	for (size_t i = 0; i < r->learned->programs.len; i++)
+		add_field(o, "filesystem.programs", r->learned->programs.items[i], true);
+	for (size_t i = 0; i < r->learned->rules.len; i++)
+		add_field(o, "network.egress_allowlist", as_option(r->learned->rules.items[i]), true);
+	if (r->learned->build)
+		add_field(o, "process.syscalls", "build", false);
+	add_field(o, "network.mode", r->open ? "open" : "restricted", false);
+}
+
+static _Noreturn void run_child(const struct learn_round *r, const struct options *user, struct run_outcome *outcome)
+{
+	struct options o = { .verb = VERB_RUN, .policy_file = r->policy_file, .workspace = user->workspace, .cwd = user->cwd, .widen = true,
+			     .observe = OBSERVE_EXEC | OBSERVE_WRITES | OBSERVE_READS | OBSERVE_LOOKS, .words = user->words, .word_count = user->word_count,
+			     .line = user->line, .outcome = outcome };
+	auto_fd null_fd = isatty(STDIN_FILENO) ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	signal(SIGINT, SIG_DFL);
+	signal(SIGQUIT, SIG_DFL);
+	if ((null_fd >= 0 && dup2(null_fd, STDIN_FILENO) < 0) || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+		_exit(EXIT_REFUSED);
+	for (size_t i = 0; i < user->field_count && !r->as_written; i++)
+		add_field(&o, user->fields[i].field, user->fields[i].value, user->fields[i].append);
+	if (!r->as_written)
+		add_learned(&o, r);
+	if (!r->read_only)
+		add_field(&o, "filesystem.mode", "review", false);
+	add_field(&o, "audit.journal", "default", false);
+	exit(run_sandbox(&o, NULL));
+}
+
+int learn_run(const struct learn_round *r, const struct options *user, struct run_outcome *ret, struct ward_err *e)
+{
+	struct run_outcome *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	sighandler_t on_int, on_quit;
+	int status = 0;
+	pid_t pid;
+
+	if (shared == MAP_FAILED)
+		return ward_fail(e, ENOMEM, "out of memory");
+	on_int = signal(SIGINT, SIG_IGN);	/* it is for the command */
+	on_quit = signal(SIGQUIT, SIG_IGN);
+	pid = fork();
+	if (pid == 0)
+		run_child(r, user, shared);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	signal(SIGINT, on_int);
+	signal(SIGQUIT, on_quit);
+	*ret = *shared;
+	munmap(shared, sizeof(*shared));
+	if (pid < 0)
+		return ward_fail_errno(e, "cannot start the command");
+	if (WIFSIGNALED(status))
+		return ward_fail(e, EINTR, "ward itself was killed by signal %d", WTERMSIG(status));
+	if (ret->refused || !ret->run_id[0])
+		return ward_fail(e, EINVAL, "the command was not started, see above");
+	return 0;
+}
+
+void learn_forget(const char *run)
+{
+	struct ward_err e = { 0 };
+	struct review r;
+
+	if (review_open(run, REVIEW_WRITE, &r, &e) < 0)
+		return;		/* one without changes is gone already */
+	if (review_remove(&r, &e) < 0)
+		say_error(&e, false, 0);
+	review_close(&r);
+}

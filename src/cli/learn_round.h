@@ -1,0 +1,21 @@
+/* One run of ward learn. */
+#ifndef WARD_CLI_LEARN_ROUND_H
+#define WARD_CLI_LEARN_ROUND_H
+
+#include "cli/learn.h"
+#include "cli/run.h"
+
+struct learn_round {
+	const char *policy_file;
+	const struct learn_policy *learned;	/* what is added to it */
+	bool as_written;	/* nothing is: the file alone, with its changes kept aside */
+	bool read_only;		/* the file says that nothing is written */
+	bool open;		/* every public name may be reached */
+};
+
+/* Runs the command of the user's options; what it came to is in *ret. A command that was not started is an error. */
+must_check int learn_run(const struct learn_round *r, const struct options *user, struct run_outcome *ret, struct ward_err *e);
+/* Drops the changes of a run. */
+void learn_forget(const char *run);
+
+#endif
