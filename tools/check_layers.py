@@ -32,6 +32,7 @@ SHARED = {
     'gateway/classes.h': {'lib'},           # pure: the kernel's rules are made of the same classes
     'gateway/upstream.h': {'lib'},          # pure: the plan reads the proxy's URL
     'creds/protocol.h': {'lib', 'cli'},     # what supervisor and ward-secrets say to each other
+    'gateway/tape.h': {'lib'},              # pure: the supervisor reads recordings before and after the gateway
     'gateway/told.h': {'lib'},              # the same, for what passed
     'gateway/protocol.h': {'lib'},          # what supervisor and gateway say to each other
 }

@@ -43,6 +43,8 @@ static void warn_about_rules(const struct policy *p, struct findings *f)
 
 		if (policy_rule_read(p->net_egress.items[i], &rule, &e) < 0)
 			continue;
+		if ((p->net_record || p->net_replay) && rule.mode != POLICY_RULE_INSPECT && !rule.inspect)
+			strv_addf(&f->warnings, "network.egress_allowlist[%zu]: requests to %s are not looked into, so they are not recorded, and a replay refuses them", i, rule.host);
 		at = strchr(rule.host, '/');
 		if (strcmp(rule.host, "*") == 0)
 			strv_addf(&f->warnings, "network.egress_allowlist[%zu]: * is every public name", i);

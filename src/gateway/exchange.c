@@ -179,6 +179,8 @@ static const struct {
 	{ REASON_UPSTREAM, 502, "Bad Gateway" },
 	{ REASON_UPSTREAM_TLS, 502, "Bad Gateway" },
 	{ REASON_UPSTREAM_HTTP, 502, "Bad Gateway" },
+	{ REASON_NOT_RECORDED, 502, "Bad Gateway" },
+	{ REASON_RECORDING, 507, "Insufficient Storage" },
 	{ REASON_ALLOWED, 403, "Forbidden" },	/* the rest */
 };
 
@@ -287,6 +289,7 @@ static void begin_drain(struct front *f, struct exchange *ex)
 void exchange_next(struct front *f, struct exchange *ex)
 {
 	meter_end(f, take_ptr(ex->meter), ex->done && !ex->cut ? METER_WHOLE : METER_CUT);
+	record_end(&ex->record, NULL, false);
 	buf_free(&ex->head);
 	queue_free(&ex->answer);
 	if (ex->close || ex->ended) {
@@ -427,6 +430,7 @@ void exchange_closed(struct front *f, struct flow *w)
 
 	h2_free(ex->h2);
 	meter_end(f, ex->meter, ex->sent ? METER_CUT : METER_UNSENT);
+	record_end(&ex->record, NULL, false);
 	server_put(f, ex, ex->state == EXCHANGE_HEAD || ex->state == EXCHANGE_GREET);
 	wire_free(&ex->wire);
 	queue_free(&ex->in);

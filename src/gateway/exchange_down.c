@@ -9,6 +9,7 @@
 
 #include "gateway/inspect.h"
 #include "gateway/meter.h"
+#include "gateway/replay.h"
 
 void exchange_server_gone(struct front *f, struct exchange *ex, enum tls_say how)
 {
@@ -40,6 +41,7 @@ static void finish(struct front *f, struct exchange *ex)
 	if (!whole)
 		ex->close = true;	/* the server did not want the rest of the request */
 	server_put(f, ex, whole && ex->server && !ex->server->flow->lanes[DOWN].ended && !queue_size(&ex->answer));
+	record_end(&ex->record, NULL, true);
 	ex->up_body = ex->down_body = (struct http_body){ 0 };
 	queue_free(&ex->up);
 	exchange_next(f, ex);
@@ -48,9 +50,18 @@ static void finish(struct front *f, struct exchange *ex)
 /* The body is complete, without trailers. */
 static void end_body(struct exchange *ex)
 {
+	record_end(&ex->record, NULL, true);
 	if (ex->down_chunked)
 		queue_add(&ex->down, "0\r\n\r\n", 5);
 	ex->done = true;
+}
+
+void exchange_not_recorded(struct exchange *ex, const struct http_fields *f)
+{
+	struct http_text why = http_field_get(f, REPLAY_WHY);
+
+	snprintf(ex->why, sizeof(ex->why), "%.*s", (int)(why.n < sizeof(ex->why) ? why.n : sizeof(ex->why) - 1), why.s);
+	ex->lost = REASON_NOT_RECORDED;
 }
 
 /* -- heads */
@@ -95,11 +106,16 @@ static bool begin_answer(struct front *f, struct exchange *ex, struct http_respo
 {
 	auto_buf head = { 0 };
 
+	if (f->config.tape == GATE_TAPE_REPLAY && http_field_get(&r->fields, REPLAY_WHY).s) {
+		exchange_not_recorded(ex, &r->fields);
+		return false;
+	}
 	if ((r->status == 101 && !ex->websocket) || (r->status >= 200 && ex->meter && !count_answer(f, ex, r)))
 		return false;
 	if (r->status >= 200 || r->status == 101)
 		ex->answered = true;
 	if (r->status >= 200) {
+		record_answer(ex->record, r->status, &r->fields);
 		frame(ex, r);
 		if (r->close || ex->down_body.state == BODY_CLOSE)
 			ex->server->flow->lanes[DOWN].ended = true;	/* not again */
@@ -127,6 +143,7 @@ static void add_data(struct front *f, struct exchange *ex, const uint8_t *bytes,
 	queue_add(&ex->down, bytes, n);
 	if (ex->down_chunked)
 		queue_add(&ex->down, "\r\n", 2);
+	record_data(ex->record, bytes, n);
 	ex->down_bytes += n;
 	if (!ex->cut && !meter_data(f, ex->meter, bytes, n))
 		ex->cut = true;
@@ -145,6 +162,7 @@ static void put_trailers(struct exchange *ex)
 	struct http_fields *f = some ? calloc(1, sizeof(*f)) : NULL;
 
 	if (f && http_trailers_read((const uint8_t *)ex->answer.data + ex->answer.at, queue_size(&ex->answer), f)) {
+		record_end(&ex->record, f, true);
 		queue_add(&ex->down, "0\r\n", 3);
 		for (unsigned i = 0; i < f->count; i++) {
 			queue_add(&ex->down, f->items[i].name.s, f->items[i].name.n);
@@ -255,7 +273,7 @@ static bool read_server(struct front *f, struct exchange *ex)
 	if (say == TLS_DONE) {
 		exchange_moved(f, ex, DOWN, n);
 		if (!understand(f, ex, f->scratch, n)) {
-			exchange_refuse(f, ex, ex->cut ? REASON_SPENT : REASON_UPSTREAM_HTTP);
+			exchange_refuse(f, ex, ex->cut ? REASON_SPENT : ex->lost ? (enum verdict_reason)ex->lost : REASON_UPSTREAM_HTTP);
 			return false;
 		}
 		if (ex->answered && ex->down_bytes > ex->response_limit) {

@@ -98,11 +98,16 @@ static void begin_request(struct front *f, struct exchange *ex, const struct htt
 	bool tls = w->verdict.mode == RULE_INSPECT;
 
 	ex->is_head = head->head;
+	record_end(&ex->record, NULL, false);
 	reason = judge(f, ex, head, &v);
 	if (reason == REASON_ALLOWED)
 		reason = meter_request(f, ex, &i->request, &v, &ex->meter);
 	if (reason == REASON_ALLOWED || i->request.method.s)
 		note(ex, head, &i->request, &v);
+	if (reason == REASON_ALLOWED && !record_begin(f, &w->want, tls, 1, &i->request, v.path, &ex->record))
+		reason = REASON_RECORDING;
+	if (reason == REASON_ALLOWED && !head->chunked && !head->length)
+		record_sent_all(ex->record);
 	if (reason == REASON_ALLOWED)
 		reason = meter_judge(f, ex, ex->meter, ex->up_body.state == BODY_NONE);
 	if (reason == REASON_ALLOWED)
@@ -185,6 +190,7 @@ static void add_data(struct exchange *ex, const uint8_t *bytes, size_t n)
 	if (ex->up_chunked)
 		queue_add(&ex->up, "\r\n", 2);
 	meter_body(ex->meter, bytes, n);
+	record_sent(ex->record, bytes, n);
 	ex->up_bytes += n;
 }
 
@@ -234,6 +240,8 @@ static bool read_body(struct front *f, struct exchange *ex)
 		return false;
 	}
 	used = take_body(ex, bytes, n);
+	if (ex->up_body.state == BODY_NONE)
+		record_sent_all(ex->record);
 	if (before)
 		ex->in.at += used;
 	else

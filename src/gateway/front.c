@@ -268,16 +268,18 @@ static void finish(struct front *f)
 			front_told_flow(f, f->flows[i], TOLD_CLOSED);
 	front_told_send(f, true);
 	front_totals(f);
+	if (f->inspect)
+		f->inspect->recorded(f);
 	while (wait4(-1, NULL, 0, NULL) > 0 || errno == EINTR)	/* nobody else would */
 		;
 }
 
 /* -- the start */
 
-/* dial is the same program started anew: it shares no memory and no layout with what parses. */
-static int start_dial(struct ward_err *e)
+/* dial, or replay in its place, is the same program started anew: it shares no memory and no layout with what parses. */
+static int start_dial(bool replay, struct ward_err *e)
 {
-	static char *const argv[] = { (char *)(uintptr_t)"ward-gateway", (char *)(uintptr_t)"dial", NULL };
+	char *const argv[] = { (char *)(uintptr_t)"ward-gateway", (char *)(uintptr_t)(replay ? "replay" : "dial"), NULL };
 	static char *const none[] = { NULL };
 	auto_fd self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	int pair[2];
@@ -323,8 +325,10 @@ static int prepare(struct front *f, struct ward_err *e)
 	(void)fcntl(GATE_FD_KEYS, F_SETFD, FD_CLOEXEC);
 	if (r == 0)
 		r = config_read_keys(&f->config, &f->keys_hosts, e);
+	if (r == 0 && f->config.tape == GATE_TAPE_RECORD)
+		r = f->inspect ? f->inspect->record(f, e) : ward_fail(e, EINVAL, "this program cannot record");
 	if (r == 0)
-		r = f->dial_fd = start_dial(e);
+		r = f->dial_fd = start_dial(f->config.tape == GATE_TAPE_REPLAY, e);
 	if (r >= 0 && getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
 		r = ward_fail_errno(e, "no randomness");
 	if (r < 0)
@@ -340,6 +344,8 @@ static int prepare(struct front *f, struct ward_err *e)
 	close(GATE_FD_CONFIG);
 	close(GATE_FD_HOSTS);
 	close(GATE_FD_ORDERS);	/* dial's */
+	if (f->config.tape == GATE_TAPE_REPLAY)
+		close(GATE_FD_TAPE);
 	r = make_room(f, e);
 	if (r == 0 && f->inspect)
 		r = f->inspect->prepare(f, e);

@@ -91,6 +91,10 @@ struct front {
 	const struct inspect_ops *inspect;	/* NULL: this program has none */
 	struct inspector *inspector;
 	int epoll_fd, control_fd, dial_fd;
+	int record_fd;			/* a recording (record.h); 0: none */
+	bool record_failed;
+	uint32_t record_count;
+	uint64_t record_began_ms;
 	char *keys_hosts;		/* whose servers are behind GATE_FD_KEYS; NULL: nobody's */
 	struct rules *rules;
 	struct names *names;

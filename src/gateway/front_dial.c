@@ -36,7 +36,7 @@ static unsigned gather(const struct front *f, struct asking *a)
 	for (const struct flow *w = f->ask.first; w && n < AT_ONCE; w = w->ask_next) {
 		if (w->state != FLOW_DIAL)
 			continue;
-		a->requests[n] = (struct dial_request){ .id = w->id, .inward = w->inward ? INWARD_PORT : INWARD_NOT, .want = w->want };
+		a->requests[n] = (struct dial_request){ .id = w->id, .inward = w->inward ? INWARD_PORT : INWARD_NOT, .looked = w->server, .want = w->want };
 		a->parts[n] = (struct iovec){ .iov_base = &a->requests[n], .iov_len = sizeof(a->requests[n]) };
 		a->messages[n] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &a->parts[n], .msg_iovlen = 1 } };
 		n++;

@@ -35,6 +35,7 @@ struct h2_stream {
 	uint64_t bytes[DIRECTIONS], limits[DIRECTIONS];
 	struct meter *meter;		/* owned; NULL: nothing is counted */
 	char what[160];
+	struct record *record;		/* owned; NULL: nothing is recorded */
 };
 
 struct h2 {

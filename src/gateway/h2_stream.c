@@ -8,6 +8,7 @@
 
 #include "gateway/h2.h"
 #include "gateway/meter.h"
+#include "gateway/replay.h"
 
 /* -- heads */
 
@@ -42,6 +43,7 @@ void h2_stream_free(struct h2 *h, struct h2_stream *s)
 		s->next->prev = s->prev;
 	meter_end(h->f, s->meter, !s->bytes[UP] || s->up_id <= 0 ? METER_UNSENT : s->down_ended && !s->cut ? METER_WHOLE : METER_CUT);
 	head_free(s->head);
+	record_end(&s->record, NULL, false);
 	for (int d = 0; d < DIRECTIONS; d++) {
 		head_free(s->trailers[d]);
 		queue_free(&s->data[d]);
@@ -69,6 +71,18 @@ static struct http_field field_of(const struct h2_head *head, unsigned i)
 {
 	return (struct http_field){ { head->text.data + head->at[i].name, head->at[i].name_len },
 				    { head->text.data + head->at[i].value, head->at[i].value_len } };
+}
+
+/* As a list, without those that begin with ":"; good until the next. */
+static const struct http_fields *fields_of(struct h2 *h, const struct h2_head *head)
+{
+	struct http_fields *f = &inspector_of(h->f)->response.fields;
+
+	f->count = 0;
+	for (unsigned i = 0; i < head->count; i++)
+		if (head->text.data[head->at[i].name] != ':')
+			f->items[f->count++] = field_of(head, i);
+	return f;
 }
 
 static struct http_text pseudo(const struct h2_head *head, const char *name)
@@ -181,6 +195,10 @@ bool h2_data(struct h2 *h, struct h2_stream *s, enum direction d, const uint8_t 
 	queue_add(&s->data[d], bytes, n);
 	if (d == DOWN && !meter_data(h->f, s->meter, bytes, n))
 		cut_short(h, s);
+	if (d == UP)
+		record_sent(s->record, bytes, n);
+	else
+		record_data(s->record, bytes, n);
 	h->broken |= s->data[d].failed;
 	resume(h, s, d);
 	return true;
@@ -193,6 +211,10 @@ void h2_ended(struct h2 *h, struct h2_stream *s, enum direction d)
 	*(d == UP ? &s->up_ended : &s->down_ended) = true;
 	if (s->head && s->head->count && !(d == DOWN && !s->answered))
 		s->trailers[d] = take_ptr(s->head);
+	if (s->record && d == UP)
+		record_sent_all(s->record);
+	else if (s->record)
+		record_end(&s->record, s->trailers[DOWN] ? fields_of(h, s->trailers[DOWN]) : NULL, true);
 	resume(h, s, d);
 }
 
@@ -323,8 +345,12 @@ void h2_request(struct h2 *h, struct h2_stream *s)
 	exchange_describe(s->what, sizeof(s->what), &i->request, v.path);
 	s->limits[UP] = v.request_limit;
 	s->limits[DOWN] = v.response_limit;
-	if (h->over || !forward(h, s, &i->request, v.path))
+	if (!record_begin(h->f, &h->ex->flow->want, true, 2, &i->request, v.path, &s->record))
+		h2_refuse(h, s, REASON_RECORDING);
+	else if (h->over || !forward(h, s, &i->request, v.path))
 		h2_refuse(h, s, REASON_UNREACHABLE);
+	if (s->up_ended)
+		record_sent_all(s->record);
 	head_free(take_ptr(s->head));
 }
 
@@ -336,9 +362,18 @@ void h2_response(struct h2 *h, struct h2_stream *s)
 	nghttp2_nv fields[HTTP_FIELDS_MAX + 1];
 	struct http_text status = pseudo(s->head, ":status");
 	const char *note = meter_note(h->f, s->meter);
+	const struct http_fields *plain = s->record || h->f->config.tape == GATE_TAPE_REPLAY ? fields_of(h, s->head) : NULL;
 	size_t count = 0;
 	int r;
 
+	if (plain && h->f->config.tape == GATE_TAPE_REPLAY && http_field_get(plain, REPLAY_WHY).s) {
+		exchange_not_recorded(h->ex, plain);
+		h2_refuse(h, s, REASON_NOT_RECORDED);
+		h->ex->why[0] = '\0';
+		h->ex->lost = 0;
+		head_free(take_ptr(s->head));
+		return;
+	}
 	if (s->meter && status.n == 3 && status.s[0] != '1' &&
 	    !meter_answer(h->f, h->ex, s->meter, (unsigned)(status.s[0] - '0') * 100, pseudo(s->head, "content-type"), pseudo(s->head, "content-encoding"))) {
 		h2_refuse(h, s, REASON_SPENT);
@@ -356,6 +391,8 @@ void h2_response(struct h2 *h, struct h2_stream *s)
 		r = nghttp2_submit_headers(h->down, NGHTTP2_FLAG_NONE, s->down_id, NULL, fields, count, NULL);
 	} else {
 		s->answered = true;
+		if (plain)
+			record_answer(s->record, (uint16_t)((status.s[0] - '0') * 100 + (status.s[1] - '0') * 10 + (status.s[2] - '0')), plain);
 		r = nghttp2_submit_response(h->down, s->down_id, fields, count, &body_of);
 	}
 	if (r != 0)

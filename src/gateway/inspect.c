@@ -13,6 +13,8 @@
 #include "base/io.h"
 #include "gateway/inspect_main.h"
 #include "gateway/java_store.h"
+#include "gateway/record.h"
+#include "gateway/replay.h"
 #include "gateway/tls_roots.h"
 
 /* The names that the authority is for: those of the rules that end TLS, each once. All of them where a rule is for every name. */
@@ -123,5 +125,5 @@ static void closed(struct front *f, struct flow *w)
 		exchange_closed(f, w);
 }
 
-static const struct inspect_ops ops = { prepare, begin, run, server_dialled, closed };
+static const struct inspect_ops ops = { prepare, begin, run, server_dialled, closed, record_start, record_stop, record_main, replay_main };
 const struct inspect_ops *const inspect_here = &ops;

@@ -17,6 +17,7 @@
 #include "gateway/flow.h"
 #include "gateway/http_body.h"
 #include "gateway/http_rule.h"
+#include "gateway/record.h"
 #include "gateway/wire.h"
 
 #define KNOWN_SERVERS 64
@@ -92,6 +93,7 @@ struct exchange {
 	uint32_t retry_s;		/* with a refusal: when to try again; 0: not at all */
 	struct meter *meter;		/* of this request, owned; NULL: nothing is counted */
 	struct h2 *h2;			/* owned; NULL: HTTP/1 */
+	struct record *record;		/* of the request under way; owned; NULL: nothing is recorded */
 };
 
 static inline struct inspector *inspector_of(const struct front *f)
@@ -139,6 +141,8 @@ bool exchange_again(struct front *f, struct exchange *ex);
 
 /* exchange_down.c */
 bool exchange_run_down(struct front *f, struct exchange *ex);
+/* replay says with these fields that it has no answer: why, for the refusal. */
+void exchange_not_recorded(struct exchange *ex, const struct http_fields *f);
 /* The server has ended, or was lost. */
 void exchange_server_gone(struct front *f, struct exchange *ex, enum tls_say how);
 

@@ -15,6 +15,10 @@ struct inspect_ops {
 	bool (*run)(struct front *f, struct flow *w);		/* whether something moved */
 	void (*dialled)(struct front *f, struct flow *w);	/* w->fds[SERVER] is connected */
 	void (*closed)(struct front *f, struct flow *w);	/* frees w->inspect; the sockets are still open */
+	int (*record)(struct front *f, struct ward_err *e);	/* a recording begins; */
+	void (*recorded)(struct front *f);			/* no more comes */
+	int (*record_main)(void);				/* the processes record and replay */
+	int (*replay_main)(void);
 };
 
 /* Of this program; NULL: it has none. */

@@ -21,9 +21,10 @@
 
 #define NOBODY 65534
 #define MEMORY_BYTES (256UL << 20)	/* what programs inside make it hold; then their connections break */
+#define RECORD_BYTES (16UL << 30)	/* TAPE_BYTES_MAX */
 #define VALUES_MAX 4
 
-enum { FRONT = 1 << PROC_FRONT, DIAL = 1 << PROC_DIAL, KEYS = 1 << PROC_KEYS };
+enum { FRONT = 1 << PROC_FRONT, DIAL = 1 << PROC_DIAL, KEYS = 1 << PROC_KEYS, RECORD = 1 << PROC_RECORD, REPLAY = 1 << PROC_REPLAY };
 
 struct row {
 	unsigned procs;
@@ -168,7 +169,7 @@ static int bound(enum proc p, struct ward_err *e)
 	const struct {
 		int resource;
 		rlim_t value;
-	} limits[] = { { RLIMIT_CORE, 0 }, { RLIMIT_FSIZE, 0 }, { RLIMIT_NPROC, 0 }, { RLIMIT_MEMLOCK, 0 },
+	} limits[] = { { RLIMIT_CORE, 0 }, { RLIMIT_FSIZE, p == PROC_RECORD ? RECORD_BYTES : 0 }, { RLIMIT_NPROC, 0 }, { RLIMIT_MEMLOCK, 0 },
 #ifndef __SANITIZE_ADDRESS__
 		      { RLIMIT_DATA, MEMORY_BYTES },
 #endif

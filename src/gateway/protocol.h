@@ -20,11 +20,13 @@
 #include "lib/net.h"
 
 /* Descriptors that the programs are started with, beside 0-2 (/dev/null). */
-enum { GATE_FD_CONTROL = 3, GATE_FD_CONFIG, GATE_FD_HOSTS, GATE_FD_ORDERS, GATE_FD_TRUST, GATE_FD_KEYS, GATE_FDS_END };
+enum { GATE_FD_CONTROL = 3, GATE_FD_CONFIG, GATE_FD_HOSTS, GATE_FD_ORDERS, GATE_FD_TRUST, GATE_FD_KEYS, GATE_FD_TAPE, GATE_FDS_END };
 
 #define GATE_MAGIC 0x77677431
 #define GATE_MATCHES_MAX 64
 #define GATE_KEYS_MAX (128 * 1024)
+
+enum gate_tape { GATE_TAPE_NONE, GATE_TAPE_RECORD, GATE_TAPE_REPLAY };	/* tape.h, replay.h */
 
 /* The configuration: this, then rules_bytes of encoded rules, then proxy_bytes (struct upstream, or nothing), which only dial
  * reads: the credentials are not front's business; then keys_bytes: the hosts (names, *.suffix, *) whose connections ward-keys makes of
@@ -34,6 +36,7 @@ struct gate_config {
 	uint32_t rules_bytes, proxy_bytes, keys_bytes;
 	uint32_t match_count;
 	uint32_t tell;			/* what passes is told, too (told.h): somebody keeps a journal */
+	uint32_t tape;			/* enum gate_tape: what GATE_FD_TAPE is for */
 	struct net_match matches[GATE_MATCHES_MAX];	/* what the kernel brings; all else it has refused */
 	struct net_classes classes;	/* which block a name's address is of */
 };
@@ -129,6 +132,7 @@ struct dial_request {
 	uint64_t id;			/* given back in the answer; never the same again */
 	uint8_t inward;			/* enum dial_inward */
 	uint8_t kinds[4];		/* INWARD_SOCKETS: of the descriptors that come with it */
+	uint8_t looked;			/* for an exchange that is looked into: replay answers those alone */
 	struct want want;		/* dial decides about it once more, with rules of its own; inward: its port counts */
 };
 

@@ -192,6 +192,12 @@ void server_dialled(struct front *f, struct flow *w)
 		open_server(f, s);
 		return;
 	}
+	if (f->config.tape == GATE_TAPE_REPLAY) {	/* what it speaks comes first */
+		s->state = SERVER_GREET;
+		flow_time_out(f, w, FLOW_WAIT_HEAD);
+		flow_mark_ready(f, w);
+		return;
+	}
 	if (!s->tls) {
 		open_server(f, s);
 		return;
@@ -206,9 +212,29 @@ void server_dialled(struct front *f, struct flow *w)
 	flow_mark_ready(f, w);
 }
 
+/* replay plays the server, in the clear (replay.h). */
+static bool greet_replay(struct front *f, struct server *s)
+{
+	enum tls_say say;
+	char byte = 0;
+	size_t n;
+
+	say = wire_read(&s->wire, &byte, 1, &n);
+	if (say == TLS_READ || say == TLS_WRITE)
+		return false;
+	if (say != TLS_DONE) {
+		flow_close(f, s->flow, true);
+		return false;
+	}
+	s->alpn = (byte == '2' && s->offer & TLS_ALPN_HTTP2) || s->offer == TLS_ALPN_HTTP2 ? TLS_ALPN_HTTP2 : TLS_ALPN_HTTP1;
+	remember(inspector_of(f), s);
+	open_server(f, s);
+	return true;
+}
+
 static bool greet(struct front *f, struct server *s)
 {
-	enum tls_say say = tls_up_handshake(s->wire.up);
+	enum tls_say say = s->wire.up ? tls_up_handshake(s->wire.up) : TLS_FAILED;
 
 	if (say == TLS_READ || say == TLS_WRITE)
 		return false;
@@ -234,7 +260,7 @@ bool server_run(struct front *f, struct flow *w)
 	size_t n;
 
 	if (s->state == SERVER_GREET)
-		return greet(f, s);
+		return f->config.tape == GATE_TAPE_REPLAY ? greet_replay(f, s) : greet(f, s);
 	if (s->user) {
 		flow_mark_ready(f, s->user->flow);
 		return false;

@@ -24,6 +24,7 @@
 #include "base/io.h"
 #include "base/raw.h"
 #include "lib/egress_internal.h"
+#include "lib/plan_tape.h"
 #include "lib/secrets.h"
 #include "policy/policy_grant.h"
 
@@ -93,6 +94,7 @@ int egress_write_config(const struct egress *g, struct ward_err *e)
 	config.proxy_bytes = p->net.proxy ? sizeof(*p->net.proxy) : 0;
 	write_keys(p, &keys);
 	config.keys_bytes = (uint32_t)keys.len;
+	config.tape = !p->tape ? GATE_TAPE_NONE : p->tape->replay ? GATE_TAPE_REPLAY : GATE_TAPE_RECORD;
 	config.tell = p->spec->policy.audit_journal != JOURNAL_NONE;
 	memcpy(config.matches, g->bring.matches, sizeof(config.matches));
 	config.classes = g->bring.classes;
@@ -154,7 +156,7 @@ static int start_program(struct egress *g, int config_fd, const int child_fds[2]
 	auto_fd trust = g->plan->certs ? move_up(certs_open_store(e)) : -1;
 	auto_fd other_trust = g->plan->secrets && trust >= 0 ? certs_open_store(e) : -1;	/* each reads its own from the beginning */
 	auto_fd keys = other_trust >= 0 ? move_up(secrets_link(g->plan->secrets, other_trust)) : -1;
-	struct starting s = { .fds = { nothing, nothing, nothing, child_fds[0], config_fd, hosts, child_fds[1], trust, keys }, .program_fd = g->program_fd,
+	struct starting s = { .fds = { nothing, nothing, nothing, child_fds[0], config_fd, hosts, child_fds[1], trust, keys, g->plan->tape ? g->plan->tape->fd : -1 }, .program_fd = g->program_fd,
 			      .argv = argv, .envp = argv + 1 };
 	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK, .stack = stack, .stack_bytes = sizeof(stack),
 				     .main = child_main, .argument = &s };
@@ -262,7 +264,7 @@ int egress_begin(const struct plan *p, const struct engine *engine, struct egres
 	g->asked = g->taken = p->net.rules->generation;
 	g->fd = g->waiting_fd = g->orders_fd = g->rules_fd = -1;
 	*ret = g;	/* egress_end() sees to the rest */
-	g->program_fd = move_up(open_program(rules_look(p->net.rules), e));
+	g->program_fd = move_up(open_program(rules_look(p->net.rules) || p->tape, e));
 	if (g->program_fd < 0)
 		return e->code ? -e->code : ward_fail_errno(e, "cannot open the gateway's program");
 	for (size_t i = 0; i < p->net.published_count && r == 0; i++) {
@@ -537,6 +539,7 @@ void egress_end(struct egress *g, struct result *r)
 			break;
 	}
 	close_talk(g);
+	egress_report_tape(g, r);
 	own_close_fd(&g->rules_fd);
 	own_close_fd(&g->program_fd);
 	rules_free(g->own);

@@ -23,6 +23,7 @@
 #include "lib/idmap.h"
 #include "lib/limits.h"
 #include "lib/plan_root.h"
+#include "lib/plan_tape.h"
 #include "lib/profile.h"
 #include "lib/program.h"
 #include "lib/rung.h"
@@ -194,7 +195,7 @@ static int fill_plan(struct plan *p, struct ward_err *e)
 {
 	static int (*const steps[])(struct plan *, struct ward_err *) = {
 		plan_add_policy_mounts, plan_add_programs, plan_choose_ids, plan_place_image, plan_add_volumes, limits_assign, plan_add_private,
-		plan_order_mounts, plan_make_points, plan_choose_command, check_cwd, add_guards, plan_add_git, fill_net, plan_make_env, plan_add_creds,
+		plan_order_mounts, plan_make_points, plan_choose_command, check_cwd, add_guards, plan_add_git, fill_net, plan_make_env, plan_add_tape, plan_add_creds,
 	};
 	int r = 0;
 
@@ -268,6 +269,7 @@ void plan_free(struct plan *p)
 	plan_system_free(p->own_system);
 	secrets_end(p->secrets);
 	plan_net_clear(&p->net);
+	plan_tape_free(p->tape);
 	image_clear(&p->image);
 	certs_free(p->certs);
 	free(p->mounts);

@@ -117,6 +117,7 @@ struct plan {
 	struct secrets *secrets;	/* that fetches and renews them; owned; NULL: there are no grants, or nothing starts */
 	struct image image;		/* root NULL: the host's own directories */
 	char *const *argv;		/* the command: the spec's, or the image's own; NULL: none */
+	struct plan_tape *tape;		/* a recording; owned; NULL: none */
 	struct certs *certs;		/* with inspect rules: filled by their gateway before the sandbox is built; NULL: none */
 	struct strv env;		/* NAME=VALUE, complete */
 	char *cwd;			/* inside */

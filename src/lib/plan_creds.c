@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "lib/plan_root.h"
+#include "lib/plan_tape.h"
 #include "lib/secrets.h"
 #include "policy/policy_grant.h"
 
 #define PLACEHOLDER_TEXT "(a placeholder)"
+#define PLACEHOLDER_REPLAY "ward-replay-placeholder"	/* no secret was asked for: nothing has its shape */
 
 static int check_names(const struct policy_grant *grants, size_t count, struct ward_err *e)
 {
@@ -63,11 +65,11 @@ static int check_grants(struct plan *p, const struct policy_grant *grants, size_
 	return r;
 }
 
-static void show_words(struct plan *p, const struct policy_grant *grants, size_t count)
+static void show_words(struct plan *p, const struct policy_grant *grants, size_t count, const char *text)
 {
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < grants[i].variables.len; k++)
-			plan_set_env(p, grants[i].variables.items[k], strlen(grants[i].variables.items[k]), PLACEHOLDER_TEXT);
+			plan_set_env(p, grants[i].variables.items[k], strlen(grants[i].variables.items[k]), text);
 }
 
 /* The variables of the grants hold nothing but placeholders, whatever process.env says. */
@@ -76,7 +78,7 @@ static int start(struct plan *p, const struct policy_grant *grants, size_t count
 	auto_strv seen = { 0 }, words = { 0 }, shown = { 0 };
 	int r;
 
-	show_words(p, grants, count);
+	show_words(p, grants, count, PLACEHOLDER_TEXT);
 	for (size_t i = 0; i < p->mount_count; i++)
 		if (p->mounts[i].kind == MOUNT_BIND && p->mounts[i].from_policy)
 			strv_add(&seen, p->mounts[i].source);
@@ -93,13 +95,19 @@ static int start(struct plan *p, const struct policy_grant *grants, size_t count
 	return r < 0 ? r : p->env.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
 
+/* No server is there that a secret could go to: no source is asked. */
+static bool is_replayed(const struct plan *p)
+{
+	return p->tape && p->tape->replay;
+}
+
 static int add_grants(struct plan *p, const struct policy_grant *grants, size_t count, struct ward_err *e)
 {
 	int r = check_grants(p, grants, count, e);
 
-	if (r == 0 && !p->spec->starts)
-		show_words(p, grants, count);
-	return r < 0 || !p->spec->starts ? r : start(p, grants, count, e);
+	if (r == 0 && (!p->spec->starts || is_replayed(p)))
+		show_words(p, grants, count, p->spec->starts ? PLACEHOLDER_REPLAY : PLACEHOLDER_TEXT);
+	return r < 0 || !p->spec->starts || is_replayed(p) ? r : start(p, grants, count, e);
 }
 
 int plan_add_creds(struct plan *p, struct ward_err *e)

@@ -3,6 +3,7 @@
  * come from the workspace, so text is escaped. The values of environment variables are not shown: they may be secrets, and plans end up in logs.
  */
 #include "lib/plan.h"
+#include "lib/plan_tape.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -185,7 +186,8 @@ static void json_env(struct json *j, const struct plan *p)
 
 static void json_network(struct json *j, const struct plan *p)
 {
-	static const char *const modes[] = { [RULE_SPLICE] = "splice", [RULE_HTTP] = "http", [RULE_TCP] = "tcp" };
+	static const char *const modes[] = { [RULE_SPLICE] = "splice", [RULE_HTTP] = "http", [RULE_TCP] = "tcp", [RULE_INSPECT] = "inspect",
+					     [RULE_PLAIN] = "http" };
 	const struct rules *rules = p->net.rules;
 
 	json_begin_array(j, "network");
@@ -370,6 +372,11 @@ static void text_network(const struct plan *p, struct buf *out)
 	}
 	for (size_t i = 0; i < p->spec->policy.net_host_services.len; i++)
 		buf_printf(out, "  %-32s of this host\n", p->spec->policy.net_host_services.items[i]);
+	if (p->tape) {
+		buf_puts(out, p->tape->replay ? "  answered without a network from " : "  requests are recorded into ");
+		text_escape(out, p->tape->path);
+		buf_puts(out, "\n");
+	}
 }
 
 static void print_text(const struct plan *p, const char *const *stages, struct buf *out)

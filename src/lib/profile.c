@@ -140,29 +140,6 @@ void profile_about(const struct buf *text, struct buf *ret_about)
 	buf_add(ret_about, at, strcspn(at, "\n"));
 }
 
-/* What only narrows may be left out: the sandbox has no network at all then. */
-static int drop_network(struct spec *s, const char *name, struct ward_err *e)
-{
-	auto_buf dropped = { 0 };
-
-	for (unsigned i = 0; i < POLICY_FIELDS; i++) {
-		const struct policy_row *row = policy_row((enum policy_field)i);
-		auto_free char *text = NULL;
-
-		if (s->policy.origin[i].source != POLICY_PROFILE || !*row->later || strncmp(row->path, "network.", 8) != 0)
-			continue;
-		text = policy_text(&s->policy, (enum policy_field)i);
-		if (!text)
-			return ward_fail(e, ENOMEM, "out of memory");
-		buf_printf(&dropped, "%s%s: %s", dropped.len ? ", " : "", row->path, text);
-		if (policy_set(&s->policy, row->path, row->fallback, false, POLICY_DEFAULT, e) < 0)
-			return -e->code;
-	}
-	if (dropped.len)
-		strv_addf(&s->notes, "no network: this build cannot give what the profile %s asks for (%s)", name, buf_text(&dropped));
-	return dropped.failed || s->notes.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
-}
-
 /* "~/" and relative paths: a profile's are below its own directory. */
 static int resolve_paths(struct policy *p, const char *where, struct ward_err *e)
 {
@@ -197,8 +174,6 @@ int profile_apply(const char *name, struct spec *s, struct policy_errors *errors
 	if (r < 0)
 		return ward_fail(e, -r, "cannot read the profile %s: %s", name, strerror(-r));
 	r = resolve_paths(&s->policy, where, e);
-	if (r == 0)
-		r = drop_network(s, name, e);
 	if (r < 0)
 		return r;
 	s->profile = strdup(name);

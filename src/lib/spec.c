@@ -231,19 +231,32 @@ static char *directory_of(const char *path)
 	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
-/* An image that is named by its path. */
-static int resolve_image(struct policy *p, enum policy_source source, const char *base, struct ward_err *e)
+static int resolve_one(char **path, const char *base, struct ward_err *e)
 {
-	char *path;
+	char *full;
 
-	if (p->origin[POLICY_F_image].source != source || !image_is_path(p->image) || *p->image == '/')
+	if (!*path || **path == '/')
 		return 0;
-	path = absolute(base, p->image);
-	if (!path)
+	full = absolute(base, *path);
+	if (!full)
 		return ward_fail(e, ENOMEM, "out of memory");
-	free(p->image);
-	p->image = path;
+	free(*path);
+	*path = full;
 	return 0;
+}
+
+/* An image that is named by its path, and the files of recordings. */
+static int resolve_single_paths(struct policy *p, enum policy_source source, const char *base, struct ward_err *e)
+{
+	int r = 0;
+
+	if (p->origin[POLICY_F_image].source == source && image_is_path(p->image))
+		r = resolve_one(&p->image, base, e);
+	if (r == 0 && p->origin[POLICY_F_net_record].source == source)
+		r = resolve_one(&p->net_record, base, e);
+	if (r == 0 && p->origin[POLICY_F_net_replay].source == source)
+		r = resolve_one(&p->net_replay, base, e);
+	return r;
 }
 
 /* What paths in the policy file are relative to. */
@@ -260,7 +273,7 @@ static int resolve_file_paths(struct policy *p, const char *file, struct ward_er
 		free(p->fs_workspace);
 		p->fs_workspace = take_ptr(workspace);
 	}
-	if (resolve_image(p, POLICY_FILE, dir, e) < 0)
+	if (resolve_single_paths(p, POLICY_FILE, dir, e) < 0)
 		return -e->code;
 	return spec_resolve_mounts(p, dir, e);
 }
@@ -341,7 +354,7 @@ static int apply_options(const struct spec_request *r, struct spec *s, const cha
 	if (result == 0 && here)
 		result = spec_resolve_mounts(&s->policy, here, e);
 	if (result == 0 && here)
-		result = resolve_image(&s->policy, POLICY_CLI, here, e);
+		result = resolve_single_paths(&s->policy, POLICY_CLI, here, e);
 	if (result == 0 && checked)
 		result = check_narrowing(r, &base, &s->policy, e);
 	policy_clear(&base);

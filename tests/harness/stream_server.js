@@ -2,7 +2,7 @@
 const fs = require('fs'), crypto = require('crypto');
 const [dir, port, version] = process.argv.slice(2);
 const tls = { key: fs.readFileSync(dir + '/server.key'), cert: fs.readFileSync(dir + '/server.pem') };
-let connections = 0;
+let connections = 0, count = 0;
 
 function answer(req, res) {
     const url = new URL(req.url, 'https://x');
@@ -43,6 +43,11 @@ function answer(req, res) {
     } else if (url.pathname == '/echo') {	// as it comes
         req.on('data', d => res.write(d));
         req.on('end', () => res.end());
+    } else if (url.pathname == '/count') {	// another answer each time
+        res.end(`number ${++count}\n`);
+    } else if (url.pathname == '/cookie') {
+        res.setHeader('Set-Cookie', 'session=UNMISTAKABLECOOKIE; Path=/');
+        res.end('set');
     } else if (url.pathname == '/early') {	// answers without reading
         res.statusCode = 409;
         res.end('no');

@@ -235,7 +235,7 @@ static void test_memory_unknown(void **state)
 
 static void test_unsupported(void **state)
 {
-	static const char doc[] = "isolation: [gvisor]\nnetwork: {record: r, replay: s}\n"
+	static const char doc[] = "isolation: [gvisor]\nresources: {gpus: all}\n"
 				  "filesystem: {mode: read_only, hide: [a]}\napprovals: {mode: ask}\n"
 				  "tools: null\n";
 	struct policy_errors errors = { 0 };
@@ -247,11 +247,10 @@ static void test_unsupported(void **state)
 	assert_int_equal(policy_defaults(&p, &e), 0);
 	assert_int_equal(policy_unsupported(&p, &lines), 0);
 	assert_int_equal(policy_read(&p, "f", (const uint8_t *)doc, strlen(doc), POLICY_FILE, &errors), 0);
-	assert_int_equal(policy_unsupported(&p, &lines), 4);
+	assert_int_equal(policy_unsupported(&p, &lines), 3);
 	assert_string_equal(lines.items[0], "isolation: gvisor is not yet supported by this build");
-	assert_non_null(strstr(lines.items[1], "network.record: "));
-	assert_non_null(strstr(lines.items[2], "network.replay: "));
-	assert_string_equal(lines.items[3], "approvals.mode: ask is not yet supported by this build");
+	assert_non_null(strstr(lines.items[1], "resources.gpus: "));
+	assert_string_equal(lines.items[2], "approvals.mode: ask is not yet supported by this build");
 	policy_clear(&p);
 }
 

@@ -1,0 +1,155 @@
+/*
+ * Recordings in a plan (network.record, network.replay). In: a path of the policy. Out: an open descriptor that the gateway gets, or a
+ * refusal. A recording is a new file: it never replaces one, is made through no link at its place, and lies where nothing inside can reach it.
+ * One to replay is read here once, so that a bad one is told before anything starts. Runs in the supervisor as the user; only a spec that
+ * starts makes a file.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "gateway/tape.h"
+#include "lib/plan_root.h"
+#include "lib/plan_tape.h"
+
+#define FIRST_FD 16	/* above all that the gateway's descriptors are put on */
+
+/* What a policy must have for either. */
+static int check_policy(const struct plan *p, const char *field, struct ward_err *e)
+{
+	const struct policy *policy = &p->spec->policy;
+
+	if (policy->net_record && policy->net_replay)
+		return ward_fail(e, EINVAL, "network.record and network.replay: a run is recorded or answered from a recording, not both");
+	if (policy->net_mode == NET_MODE_NONE || !p->net.on) {
+		ward_fail(e, EINVAL, "%s: network.mode is none, so there is nothing to record or replay", field);
+		return ward_remedy(e, "network.mode: restricted, with the hosts in network.egress_allowlist");
+	}
+	if (!rules_look(p->net.rules)) {
+		ward_fail(e, EINVAL, "%s: no rule of network.egress_allowlist looks into requests, and only those are recorded", field);
+		return ward_remedy(e, "write mode: inspect in the rules of the hosts that it is about");
+	}
+	if (policy->net_replay && p->net.published_count) {
+		ward_fail(e, EINVAL, "network.replay: a run that is replayed has no network, so network.ingress publishes nothing");
+		return ward_remedy(e, "network.ingress: deny_all");
+	}
+	return 0;
+}
+
+/* The directory without links, and whether something inside could write there. */
+static int check_place(const struct plan *p, const char *path, char dir[PATH_MAX], struct ward_err *e)
+{
+	auto_free char *parent = strndup(path, (size_t)(strrchr(path, '/') - path));
+
+	if (!parent)
+		return ward_fail(e, ENOMEM, "out of memory");
+	if (!realpath(*parent ? parent : "/", dir)) {
+		ward_fail_errno(e, "network.record: the directory of %s", path);
+		return ward_remedy(e, "make the directory first");
+	}
+	for (size_t i = 0; i < p->mount_count; i++) {
+		const struct plan_mount *m = &p->mounts[i];
+
+		if (m->kind != MOUNT_BIND || !m->from_policy || !m->writable || !path_is_beneath(dir, m->source))
+			continue;
+		ward_fail(e, EINVAL, "network.record: %s lies in %s, which the sandbox can write to", path, m->source);
+		return ward_remedy(e, "record into a directory that is not the sandbox's, as ~/recordings");
+	}
+	if (!path_is_beneath(dir, p->workspace))
+		return 0;
+	ward_fail(e, EINVAL, "network.record: %s lies in the workspace", path);
+	return ward_remedy(e, "record into a directory that is not the sandbox's, as ~/recordings");
+}
+
+static int make_file(struct plan *p, struct plan_tape *t, struct ward_err *e)
+{
+	const char *name = strrchr(t->path, '/') + 1;
+	char dir[PATH_MAX];
+	auto_fd dir_fd = -1, fd = -1;
+	struct stat st;
+	int r = check_place(p, t->path, dir, e);
+
+	if (r < 0)
+		return r;
+	dir_fd = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir_fd < 0)
+		return ward_fail_errno(e, "network.record: cannot open %s", dir);
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		ward_fail(e, EEXIST, "network.record: %s exists, and a recording replaces nothing", t->path);
+		return ward_remedy(e, "name another file, or remove it; to answer from it: network.replay");
+	}
+	if (!p->spec->starts)
+		return 0;
+	fd = openat(dir_fd, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return ward_fail_errno(e, "network.record: cannot make %s", t->path);
+	t->fd = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD);
+	return t->fd < 0 ? ward_fail_errno(e, "network.record: cannot make %s", t->path) : 0;
+}
+
+static int read_file(struct plan *p, struct plan_tape *t, struct ward_err *e)
+{
+	auto_fd fd = open(t->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct tape tape;
+	struct stat st;
+	void *bytes;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return ward_fail_errno(e, "network.replay: cannot open %s", t->path);
+	if (!S_ISREG(st.st_mode) || st.st_size < TAPE_START)
+		return ward_fail(e, EINVAL, "network.replay: %s is not a recording of ward's", t->path);
+	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (bytes == MAP_FAILED)
+		return ward_fail_errno(e, "network.replay: cannot read %s", t->path);
+	r = tape_open(bytes, (uint64_t)st.st_size, &tape, e);
+	if (r < 0) {
+		ward_wrap(e, "network.replay: %s", t->path);
+		munmap(bytes, (size_t)st.st_size);
+		return ward_remedy(e, "record it again: network.record");
+	}
+	t->exchanges = tape.count;
+	t->bytes = tape.len;
+	memcpy(t->hash, tape.hash, sizeof(t->hash));
+	if (!tape.closed)
+		strv_addf(&p->notes, "network.replay: %s breaks off after %u exchanges: its run was killed, or the file was changed", t->path, tape.count);
+	tape_close(&tape);
+	munmap(bytes, (size_t)st.st_size);
+	t->fd = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD);
+	return t->fd < 0 ? ward_fail_errno(e, "network.replay: cannot open %s", t->path) : 0;
+}
+
+int plan_add_tape(struct plan *p, struct ward_err *e)
+{
+	const struct policy *policy = &p->spec->policy;
+	bool record = policy->net_record != NULL;
+	int r;
+
+	if (!policy->net_record && !policy->net_replay)
+		return 0;
+	r = check_policy(p, record ? "network.record" : "network.replay", e);
+	if (r < 0)
+		return r;
+	p->tape = calloc(1, sizeof(*p->tape));
+	if (!p->tape)
+		return ward_fail(e, ENOMEM, "out of memory");
+	p->tape->fd = -1;
+	p->tape->replay = !record;
+	p->tape->path = path_clean(record ? policy->net_record : policy->net_replay);
+	if (!p->tape->path || !p->tape->path[1])
+		return ward_fail(e, EINVAL, "network.%s: not the path of a file", record ? "record" : "replay");
+	return record ? make_file(p, p->tape, e) : read_file(p, p->tape, e);
+}
+
+void plan_tape_free(struct plan_tape *t)
+{
+	if (!t)
+		return;
+	own_close_fd(&t->fd);
+	free(t->path);
+	free(t);
+}
