@@ -13,4 +13,4 @@ for package in @anthropic-ai/claude-code @openai/codex @google/gemini-cli; do
 done
 chmod -R a+rX "$agents"
 WARD_TEST_AGENTS=$agents exec tests/run-tests --slow --again --build "$PWD/$build" --only test_programs --only test_real --only test_net_clients --only test_net_servers \
-	--only test_net_flood --only gate_late_answer
+	--only test_net_flood --only test_learn --only gate_late_answer
