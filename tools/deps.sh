@@ -54,6 +54,10 @@ rows() {
 	test   gdb               cmd:gdb
 	test   bindfs            cmd:bindfs
 	test   fuse3             cmd:fusermount3
+	test   rsyslog           cmd:rsyslogd
+	test   rsyslog-openssl   file:/usr/lib/x86_64-linux-gnu/rsyslog/lmnsd_ossl.so
+	test   prometheus        cmd:promtool
+	test   chromium          cmd:chromium
 	programs nodejs          cmd:node
 	programs npm             cmd:npm
 	programs strace          cmd:strace

@@ -33,6 +33,8 @@ void export_uid(const struct ward_event *v, char ret[96]);
 /* Each format. */
 void export_ocsf(const struct export_from *from, const struct ward_event *v, struct buf *out);
 void export_cef(const struct export_from *from, const struct ward_event *v, struct buf *out);
+/* RFC 5424 with another format (or its own) as what it carries. */
+void export_syslog_carry(const struct export_from *from, const struct ward_event *v, enum export_format f, struct buf *out);
 void export_syslog(const struct export_from *from, const struct ward_event *v, struct buf *out);
 void export_otlp(const struct export_from *from, const struct ward_event *v, struct buf *out);
 

@@ -175,20 +175,38 @@ static void put_host(const char *host, struct buf *out)
 		buf_puts(out, "-");
 }
 
-void export_syslog(const struct export_from *from, const struct ward_event *v, struct buf *out)
+/* Up to MSGID and a space. */
+static void put_head(const struct export_from *from, const struct ward_event *v, struct buf *out)
 {
 	static const uint8_t severities[] = { 6, 6, 5, 4, 3, 2 };
-	const char *kind = event_kind_name((enum event_kind)v->kind);
-	const size_t until = out->len + SD_MAX;
 	char time[EVENT_TIME_TEXT];
+
+	event_time_text(v->time_us, time);
+	buf_printf(out, "<%u>1 %s ", FACILITY * 8U + severities[event_severity(v)], time);
+	put_host(from->host, out);
+	buf_printf(out, " ward - %s ", event_kind_name((enum event_kind)v->kind));
+}
+
+void export_syslog_carry(const struct export_from *from, const struct ward_event *v, enum export_format f, struct buf *out)
+{
+	if (f == EXPORT_SYSLOG) {
+		export_syslog(from, v, out);
+		return;
+	}
+	put_head(from, v, out);
+	buf_puts(out, "- ");	/* no structured data */
+	export_event(f, from, v, out);
+}
+
+void export_syslog(const struct export_from *from, const struct ward_event *v, struct buf *out)
+{
+	const size_t until = out->len + SD_MAX;
 	auto_buf message = { 0 };
 	bool cut = false;
 
-	event_time_text(v->time_us, time);
 	export_message(v, &message);
-	buf_printf(out, "<%u>1 %s ", FACILITY * 8U + severities[event_severity(v)], time);
-	put_host(from->host, out);
-	buf_printf(out, " ward - %s [" SD_ID " seq=\"%" PRIu64 "\"", kind, v->seq);
+	put_head(from, v, out);
+	buf_printf(out, "[" SD_ID " seq=\"%" PRIu64 "\"", v->seq);
 	if (v->run) {
 		buf_puts(out, " run=\"");
 		escape_sd(out, v->run, strlen(v->run));

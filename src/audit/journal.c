@@ -326,6 +326,16 @@ struct event_sink *journal_sink(struct journal *j)
 	return &j->sink;
 }
 
+int journal_directory(const struct journal *j)
+{
+	return j->audit_fd;
+}
+
+uint64_t journal_events(const struct journal *j)
+{
+	return j->written.seq;
+}
+
 uint64_t journal_lost(const struct journal *j, const char **ret_why)
 {
 	*ret_why = j->error ? strerror(j->error) : "for a while it could not be written";

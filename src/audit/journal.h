@@ -12,6 +12,9 @@ struct journal;
  * (audit.on_full: continue). NULL: out of memory. */
 must_check struct journal *journal_create(bool go_on);
 struct event_sink *journal_sink(struct journal *j);
+/* STATE/audit, borrowed; how many events are on record. Both once the sink has begun. */
+int journal_directory(const struct journal *j);
+uint64_t journal_events(const struct journal *j);
 /* Events that could not be written, or are not to be found any more, and why. 0: none. */
 uint64_t journal_lost(const struct journal *j, const char **ret_why);
 /* Writes what is left, puts the end into the index, frees. Returns 0, or -errno where something is not on record. *ret_due: the index should be

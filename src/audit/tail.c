@@ -72,11 +72,12 @@ static bool writer_lives(const struct tail *t)
 /* The end of a file that nobody writes: the next segment's turn, or the end. */
 static enum tail_state after_file(struct tail *t)
 {
-	char complete[PLACE_NAME];
+	char complete[PLACE_NAME], last[PLACE_NAME];
 
 	place_name(complete, PLACE_RUNS, t->run, t->segment);
+	place_name(last, PLACE_RUNS, t->run, -1);
 	if (!is_named(t, complete))
-		return TAIL_END;
+		return is_named(t, last) ? TAIL_END : TAIL_TORN;
 	lines_close(&t->lines);
 	t->open = false;
 	t->segment++;

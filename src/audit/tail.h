@@ -12,11 +12,12 @@ struct tail {
 	struct lines lines;
 };
 
-enum tail_state { TAIL_LINE, TAIL_WAIT, TAIL_END, TAIL_LOST };
+enum tail_state { TAIL_LINE, TAIL_WAIT, TAIL_TORN, TAIL_END, TAIL_LOST };
 
 void tail_begin(struct tail *t, int audit_fd, const char *run);
 void tail_close(struct tail *t);
-/* LINE: *ret_line, borrowed until the next call. WAIT: none yet, its writer lives. END: that was all (of a killed run: so far; it may be asked again). LOST: the journal, or a
+/* LINE: *ret_line, borrowed until the next call. WAIT: none yet, its writer lives. TORN: its writer was killed, and nobody has ended
+ * it yet; it may be asked again. END: that was all. LOST: the journal, or a
  * part of it, is not there or cannot be read. */
 enum tail_state tail_next(struct tail *t, const char **ret_line, size_t *ret_len);
 

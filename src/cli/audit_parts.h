@@ -38,6 +38,8 @@ bool audit_out_write(struct audit_out *o, struct buf *bytes);
 /* Puts the file into its place, or takes it away where something failed. */
 must_check int audit_out_close(struct audit_out *o, struct ward_err *e);
 
+int audit_forward(struct options *o, int audit_fd);
+int audit_send(struct options *o, int audit_fd);
 int audit_export(struct options *o, int audit_fd);
 int audit_show(struct options *o, int audit_fd);
 int audit_verify(struct options *o, int audit_fd);

@@ -12,6 +12,7 @@
 #include "cli/review.h"
 #include "cli/run.h"
 #include "cli/run_detached.h"
+#include "cli/run_sinks.h"
 #include "engine/engines.h"
 #include "engine/native/native.h"
 #include "engine/oci/oci.h"
@@ -197,7 +198,7 @@ static int open_journal(const struct plan *p, struct journal **ret, struct ward_
 }
 
 /* What is not on record is said, in the report too. */
-static void close_journal(struct journal *j, struct result *r)
+static void close_journal(struct journal *j, struct sinks *sinks, struct result *r)
 {
 	static char program[] = "ward-audit", word[] = "seal";
 	char *const seal[] = { program, word, NULL };
@@ -205,6 +206,7 @@ static void close_journal(struct journal *j, struct result *r)
 	const char *why;
 	uint64_t lost = 0;
 	bool due = false;
+	int status;
 
 	if (!j)
 		return;
@@ -214,7 +216,9 @@ static void close_journal(struct journal *j, struct result *r)
 		strv_addf(&r->notes, "%" PRIu64 " events are missing in the journal: %s", lost, why);
 	r->events = NULL;
 	e = (struct ward_err){ 0 };
-	if (journal_close(j, &due, &e) == 0) {
+	status = journal_close(j, &due, &e);
+	sinks_end(sinks, r);
+	if (status == 0) {
 		if (due)
 			(void)!program_run(seal);	/* now and then; what fails is done by the next one */
 		return;
@@ -261,6 +265,7 @@ int run_sandbox(struct options *o, struct detached *d)
 	struct result result = { 0 };
 	struct report report;
 	struct journal *journal = NULL;
+	struct sinks *sinks = NULL;
 	struct timing timing = { .on = o->verbose };
 	struct box_early early;
 	struct plan *plan = NULL;
@@ -277,7 +282,7 @@ int run_sandbox(struct options *o, struct detached *d)
 	early.progress = progress;
 	began = timing_now(&timing);
 	finish_killed_runs();
-	if (make_plan(o, &early, &continued, &spec, &plan, progress, &e) < 0 || open_journal(plan, &journal, &e) < 0) {
+	if (make_plan(o, &early, &continued, &spec, &plan, progress, &e) < 0 || open_journal(plan, &journal, &e) < 0 || sinks_create(plan, journal, &sinks, &e) < 0) {
 		report_refusal(o, &e);
 		code = refuse(o, &report, d, &e, EXIT_REFUSED);
 	} else {
@@ -286,7 +291,7 @@ int run_sandbox(struct options *o, struct detached *d)
 		if (d)
 			progress_end(progress);
 		if (journal)
-			result.events = journal_sink(journal);
+			result.events = sinks ? sinks_events(sinks) : journal_sink(journal);
 		box_run(engine_choose(plan), plan, &early, &result);
 		if (plan->review && !result.refused)
 			look_at_changes(o, &result, progress);
@@ -294,7 +299,7 @@ int run_sandbox(struct options *o, struct detached *d)
 		if (o->outcome)
 			tell_outcome(&result, o->outcome);
 		plan_release(plan);	/* who waits for the end may remove what it used */
-		close_journal(journal, &result);
+		close_journal(journal, sinks, &result);
 		code = finish(o, &report, d, plan, &result);
 		if (d && detach_end(d, plan, &result, &e) < 0)	/* last: whoever waits finds all of it */
 			code = say_error(&e, false, EXIT_REFUSED);

@@ -185,6 +185,8 @@ static void write_map(struct reader *r, const char *path, const char *object, co
 		check_rule(r, path, map);
 	if (strcmp(object, "grant") == 0)
 		item_check_grant(r, path, map);
+	if (strcmp(object, "sink") == 0)
+		item_check_sink(r, path, map);
 	while ((item = schema_next_item(object, item))) {
 		const struct node *n = node_get(map, item->name);
 

@@ -44,6 +44,7 @@ bool policy_is_json(const char *name, const uint8_t *bytes, size_t n);
 void policy_scalar_text(struct buf *out, const char *s);
 
 /* What of a grant does not go together: see policy_grant.c. */
+void item_check_sink(struct reader *r, const char *path, const struct node *map);	/* the same of a sink: policy_sink.c */
 void item_check_grant(struct reader *r, const char *path, const struct node *map);
 
 /* Takes apart host[:port] of an egress rule. ret_host (256 bytes) is canonical: lower case, no trailing dot, an IPv6

@@ -169,7 +169,7 @@ static const struct {
 	{ POLICY_F_audit_level, "exec", "full", "basic" },
 	{ POLICY_F_audit_journal, "default", "default", "none" },
 	{ POLICY_F_audit_on_full, "stop", "stop", "continue" },
-	{ POLICY_F_audit_sinks, "[]", "[{type: file, to: /x}]", NULL },
+	{ POLICY_F_audit_sinks, "[]", "[]", "[{type: file, to: /x}]" },
 	{ POLICY_F_tools, "null", "a.yaml", NULL },
 	{ POLICY_F_req_isolation, "namespaces", "vm", "landlock" },
 	{ POLICY_F_req_limits, "watch", "cgroup", "none" },

@@ -1,0 +1,271 @@
+/*
+ * The sinks of a run, ward's part. In: audit.sinks. Out: ward-audit forward (cli/audit_forward.c), which gets the journals' directory, the sinks and a socket, and a little of the environment. It is
+ * started with the event of the start, when the sandbox runs: a run never waits for a sink but at its end, within bounds. Nothing is started, touched or asked where a policy has no
+ * sinks. What could not be delivered is a note of the result; a sink with on_lag: stop that is stuck ends the run at the next event.
+ */
+#include "cli/run_sinks.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "audit/forward.h"
+#include "base/io.h"
+#include "lib/program.h"
+#include "policy/policy_sink.h"
+
+#define MORE_MS 2000	/* beyond what the sinks themselves wait */
+
+struct sinks {
+	struct event_sink sink;
+	struct event_sink *journal_events;
+	struct journal *journal;
+	const struct plan *plan;
+	char run[48];
+	uint64_t from, wait_ms;
+	int socket_fd;
+	pid_t pid;
+	bool tried;
+	struct ward_err failure;	/* the run must end for it */
+	char stuck[256];
+};
+
+/* -- the program */
+
+/* What a command, a name's lookup and certificates need; the rest of the environment is nobody's business. */
+static bool is_passed(const struct sinks *s, const char *entry)
+{
+	static const char *const names[] = { "PATH=", "HOME=", "USER=", "LOGNAME=", "LANG=", "TZ=", "SSL_CERT_FILE=", "SSL_CERT_DIR=" };
+	const struct strv *sinks = &s->plan->spec->policy.audit_sinks;
+	struct ward_err ignored = { 0 };
+	bool passed = false;
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strncmp(entry, names[i], strlen(names[i])) == 0)
+			return true;
+	for (size_t i = 0; i < sinks->len && !passed; i++) {
+		struct policy_sink p;
+		size_t n;
+
+		if (policy_sink_read(sinks->items[i], &p, &ignored) < 0)
+			continue;
+		n = p.token && strncmp(p.token, "env:", 4) == 0 ? strlen(p.token + 4) : 0;
+		passed = n && strncmp(entry, p.token + 4, n) == 0 && entry[n] == '=';
+		policy_sink_clear(&p);
+	}
+	return passed;
+}
+
+static int sinks_file(const struct sinks *s)
+{
+	const struct strv *sinks = &s->plan->spec->policy.audit_sinks;
+	auto_fd fd = memfd_create("ward-sinks", MFD_CLOEXEC);
+	auto_buf text = { 0 };
+
+	for (size_t i = 0; i < sinks->len; i++)
+		buf_printf(&text, "%s\n", sinks->items[i]);
+	if (fd < 0 || text.failed || io_write_all(fd, text.data, text.len) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+		return -1;
+	return take_fd(&fd);
+}
+
+static int start_program(struct sinks *s, struct ward_err *e)
+{
+	static char name[] = "ward-audit", word[] = "forward";
+	char from[24], *argv[] = { name, word, s->run, from, NULL };
+	auto_fd program_fd = program_open(name, e), lines_fd = sinks_file(s), theirs = -1;
+	auto_strv env = { 0 };
+	struct program p = { .fd = program_fd, .argv = argv, .fd_count = 3 };
+	int pair[2];
+
+	if (program_fd < 0)
+		return program_fd;
+	if (lines_fd < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return ward_fail_errno(e, "cannot start what feeds the sinks");
+	s->socket_fd = pair[0];
+	theirs = pair[1];
+	snprintf(from, sizeof(from), "%" PRIu64, s->from);
+	for (char **entry = environ; *entry; entry++)
+		if (is_passed(s, *entry))
+			strv_add(&env, *entry);
+	strv_add(&env, "WARD_SINKS=1");
+	p.envp = env.items;
+	p.fds[0] = theirs;
+	p.fds[1] = lines_fd;
+	p.fds[2] = journal_directory(s->journal);
+	return env.failed ? ward_fail(e, ENOMEM, "out of memory") : program_start(&p, &s->pid, e);
+}
+
+/* -- the sink */
+
+static int begin(struct event_sink *sink, const char *run, struct ward_err *e)
+{
+	struct sinks *s = (struct sinks *)(void *)sink;
+	int r = event_begin(s->journal_events, run, e);
+
+	snprintf(s->run, sizeof(s->run), "%s", run);
+	s->from = journal_events(s->journal);
+	return r;
+}
+
+/* The program is started once the sandbox is: a supervisor that locks itself up does so after that. */
+static void take(struct event_sink *sink, const struct ward_event *v)
+{
+	struct sinks *s = (struct sinks *)(void *)sink;
+
+	event_emit(s->journal_events, v);
+	if (s->tried || v->kind != EVENT_RUN_START)
+		return;
+	s->tried = true;
+	if (start_program(s, &s->failure) < 0)
+		s->pid = 0;
+}
+
+/* Whether it has said that the run must end. */
+static void listen_to(struct sinks *s)
+{
+	struct forward_message m;
+
+	while (s->socket_fd >= 0 && recv(s->socket_fd, &m, sizeof(m), MSG_DONTWAIT) == (ssize_t)sizeof(m))
+		if (m.op == FORWARD_STOP) {
+			m.to[sizeof(m.to) - 1] = m.why[sizeof(m.why) - 1] = '\0';
+			snprintf(s->stuck, sizeof(s->stuck), "%.250s", m.why[0] ? m.why : m.to);
+		}
+}
+
+static int flush(struct event_sink *sink, struct ward_err *e)
+{
+	struct sinks *s = (struct sinks *)(void *)sink;
+	int r = event_flush(s->journal_events, e);
+
+	if (r < 0)
+		return r;
+	if (s->failure.code) {
+		*e = s->failure;
+		return ward_wrap(e, "audit.sinks");
+	}
+	listen_to(s);
+	if (!s->stuck[0])
+		return 0;
+	ward_fail(e, EIO, "audit.sinks: events are not delivered: %s", s->stuck);
+	return ward_remedy(e, "bring the collector back, or let runs go on without it: on_lag: continue");
+}
+
+struct event_sink *sinks_events(struct sinks *s)
+{
+	return &s->sink;
+}
+
+/* -- its life */
+
+/* A file that the sandbox can write is none that anybody should believe. */
+static int check_reach(const struct plan *p, const struct policy_sink *sink, struct ward_err *e)
+{
+	size_t n = strlen(p->workspace);
+
+	if (sink->way != SINK_FILE || strncmp(sink->path, p->workspace, n) != 0 || (sink->path[n] != '/' && n > 1))
+		return 0;
+	ward_fail(e, EINVAL, "audit.sinks: %s lies in the workspace, where the sandbox could change it", sink->path);
+	return ward_remedy(e, "name a file elsewhere");
+}
+
+int sinks_create(const struct plan *p, struct journal *j, struct sinks **ret, struct ward_err *e)
+{
+	const struct strv *lines = &p->spec->policy.audit_sinks;
+	uint64_t wait_ms = 0;
+	struct sinks *s;
+	int r = 0;
+
+	*ret = NULL;
+	if (!lines->len)
+		return 0;
+	if (!j) {
+		ward_fail(e, EINVAL, "audit.sinks: events are sent from the journal, and audit.journal is none");
+		return ward_remedy(e, "audit.journal: default");
+	}
+	if (lines->len > SINKS_MAX)
+		return ward_fail(e, E2BIG, "audit.sinks: at most %d", SINKS_MAX);
+	for (size_t i = 0; i < lines->len && r == 0; i++) {
+		struct policy_sink sink;
+
+		r = policy_sink_read(lines->items[i], &sink, e);
+		if (r < 0)
+			return r;
+		if (sink.wait_ms > wait_ms)
+			wait_ms = sink.wait_ms;
+		r = check_reach(p, &sink, e);
+		policy_sink_clear(&sink);
+	}
+	s = r < 0 ? NULL : calloc(1, sizeof(*s));
+	if (!s)
+		return r < 0 ? r : ward_fail(e, ENOMEM, "out of memory");
+	s->sink = (struct event_sink){ .begin = begin, .take = take, .flush = flush };
+	s->journal = j;
+	s->journal_events = journal_sink(j);
+	s->plan = p;
+	s->wait_ms = wait_ms;
+	s->socket_fd = -1;
+	*ret = s;
+	return 0;
+}
+
+static void note_left(struct result *r, const struct forward_message *m)
+{
+	if (m->left)
+		strv_addf(&r->notes, "%" PRIu64 " events are not delivered to %s yet: %s; the next run or `ward audit send` sends them", m->left, m->to, m->why);
+	if (m->dropped)
+		strv_addf(&r->notes, "%" PRIu64 " events were refused by %s for good", m->dropped, m->to);
+}
+
+/* Until it has said what is left, or does not answer. */
+static void hear_end(struct sinks *s, struct result *r)
+{
+	const struct forward_message end = { .op = FORWARD_END };
+	uint64_t until = io_now_ms() + s->wait_ms + MORE_MS;
+
+	if (send(s->socket_fd, &end, sizeof(end), MSG_NOSIGNAL) < 0) {
+		strv_add(&r->notes, "what feeds the sinks has ended; `ward audit send` sends what is left");
+		return;
+	}
+	for (;;) {
+		struct pollfd polled = { .fd = s->socket_fd, .events = POLLIN };
+		uint64_t now = io_now_ms();
+		struct forward_message m;
+
+		if (now >= until || poll(&polled, 1, (int)(until - now)) == 0) {
+			strv_add(&r->notes, "what feeds the sinks does not answer; `ward audit send` sends what is left");
+			kill(s->pid, SIGKILL);
+			return;
+		}
+		if (recv(s->socket_fd, &m, sizeof(m), MSG_DONTWAIT) != (ssize_t)sizeof(m)) {
+			if (polled.revents & POLLHUP)
+				return;
+			continue;
+		}
+		m.to[sizeof(m.to) - 1] = m.why[sizeof(m.why) - 1] = '\0';
+		if (m.op == FORWARD_LEFT)
+			note_left(r, &m);
+		if (m.op == FORWARD_DONE)
+			return;
+	}
+}
+
+void sinks_end(struct sinks *s, struct result *r)
+{
+	if (!s)
+		return;
+	if (s->pid > 0) {
+		hear_end(s, r);
+		own_close_fd(&s->socket_fd);
+		s->socket_fd = -1;
+		while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	own_close_fd(&s->socket_fd);
+	free(s);
+}

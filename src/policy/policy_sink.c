@@ -1,0 +1,203 @@
+/*
+ * Sinks of a policy. In: a map of audit.sinks. Out: what in it does not go together, each with its place; and, of the canonical line that struct policy holds, struct policy_sink. Pure functions, no
+ * rights; run by the supervisor and by ward-audit, which each read the line for themselves.
+ */
+#include "policy/policy_sink.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "policy/policy_grant.h"
+#include "policy/policy_value.h"
+#include "policy/units.h"
+
+static const struct {
+	const char *type, *prefix;
+	enum sink_way way;
+	unsigned port;
+} ways[] = {
+	{ "syslog", "unix:", SINK_UNIX, 0 },	   { "syslog", "udp://", SINK_UDP, 514 }, { "syslog", "tcp://", SINK_TCP, 514 },
+	{ "syslog", "tls://", SINK_TLS, 6514 },	   { "otlp", "http://", SINK_HTTP, 80 },  { "otlp", "https://", SINK_HTTPS, 443 },
+	{ "file", "", SINK_FILE, 0 },		   { "command", "", SINK_COMMAND, 0 },
+};
+
+static bool is_path(const char *text)
+{
+	return text[0] == '/' && text[1] && text[strlen(text) - 1] != '/' && !strstr(text, "/../");
+}
+
+/* HOST[:PORT][/PATH]; [ADDRESS] for IPv6. */
+static bool split_address(const char *text, bool url, struct policy_sink *ret)
+{
+	bool bracket = *text == '[';
+	size_t n = bracket ? strcspn(++text, "]") : strcspn(text, ":/");
+	const char *rest = text + n + bracket;
+	uint64_t port = ret->port;
+
+	if (!n || n > 253 || (bracket && text[n] != ']') || strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:") < n)
+		return false;
+	ret->host = strndup(text, n);
+	if (*rest == ':') {
+		size_t digits = strspn(++rest, "0123456789");
+		char number[8];
+
+		if (!digits || digits > 5)
+			return false;
+		snprintf(number, sizeof(number), "%.*s", (int)digits, rest);
+		if (units_parse_uint(number, &port) < 0 || port < 1 || port > 65535)
+			return false;
+		rest += digits;
+	}
+	ret->port = (unsigned)port;
+	if (*rest && (!url || *rest != '/'))
+		return false;
+	for (const char *c = rest; *c; c++)
+		if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 127 || *c == '#')
+			return false;
+	ret->path = url ? strdup(*rest && strcmp(rest, "/") != 0 ? rest : "/v1/logs") : NULL;
+	return ret->host && (!url || ret->path);
+}
+
+bool sink_split(const char *type, const char *to, struct policy_sink *ret)
+{
+	for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+		size_t n = strlen(ways[i].prefix);
+
+		if (strcmp(ways[i].type, type) != 0 || strncmp(to, ways[i].prefix, n) != 0)
+			continue;
+		ret->way = ways[i].way;
+		ret->port = ways[i].port;
+		if (ret->port)
+			return split_address(to + n, ret->way == SINK_HTTP || ret->way == SINK_HTTPS, ret);
+		if (ret->way == SINK_COMMAND)
+			return grant_command_words(to, &ret->words) == 0;
+		ret->path = is_path(to + n) ? strdup(to + n) : NULL;
+		return ret->path && (ret->way != SINK_UNIX || strlen(ret->path) < 108);
+	}
+	return false;
+}
+
+void policy_sink_clear(struct policy_sink *s)
+{
+	char *const texts[] = { s->to, s->host, s->path, s->ca, s->cert, s->key, s->token };
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		free(texts[i]);
+	strv_free(&s->words);
+	*s = (struct policy_sink){ 0 };
+}
+
+/* -- what goes together */
+
+static const char *text_of(const struct node *map, const char *key)
+{
+	const struct node *n = node_get(map, key);
+
+	return n && n->kind != NODE_LIST && n->kind != NODE_MAP ? n->text : NULL;
+}
+
+static void refuse(struct reader *r, const char *path, const struct node *map, const char *key, const char *why, const char *hint)
+{
+	const struct node *n = node_get(map, key);
+	char here[VALUE_PATH];
+
+	value_key_path(here, path, key);
+	reader_error(r, (struct place){ n->line, n->column }, hint, "%s: %s", here, why);
+}
+
+static bool is_near(const char *host)
+{
+	return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
+}
+
+void item_check_sink(struct reader *r, const char *path, const struct node *map)
+{
+	static const char *const files[] = { "ca", "cert", "key" };
+	const char *type = text_of(map, "type"), *to = text_of(map, "to"), *token = text_of(map, "token");
+	struct policy_sink s = { 0 };
+
+	if (!type || !to)
+		return;		/* said elsewhere */
+	if (!sink_split(type, to, &s)) {
+		refuse(r, path, map, "to", "no place for events of this type",
+		       "file: an absolute path; syslog: unix:PATH, udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT; otlp: http://HOST:PORT or https://; command: its words");
+	} else {
+		for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+			const char *file = text_of(map, files[i]);
+
+			if (file && s.way != SINK_TLS && s.way != SINK_HTTPS)
+				refuse(r, path, map, files[i], "is for tls:// and https://", "leave it away");
+			else if (file && *file != '/')
+				refuse(r, path, map, files[i], "expected an absolute path", NULL);
+		}
+		if (!!text_of(map, "cert") != !!text_of(map, "key"))
+			refuse(r, path, map, text_of(map, "cert") ? "cert" : "key", "a certificate and its key are said together", NULL);
+		if (token && strncmp(token, "env:", 4) != 0 && strncmp(token, "file:/", 6) != 0)
+			refuse(r, path, map, "token", "expected env:NAME or file:PATH", "write where the token comes from, never the token itself");
+		else if (token && s.way != SINK_HTTPS && !(s.way == SINK_HTTP && is_near(s.host)))
+			refuse(r, path, map, "token", "a token goes over https only", "or to this machine itself");
+		if (text_of(map, "format") && (s.way == SINK_HTTP || s.way == SINK_HTTPS))
+			refuse(r, path, map, "format", "OTLP has a format of its own", "leave it away");
+	}
+	policy_sink_clear(&s);
+}
+
+/* -- from a line to a sink */
+
+static char *copy(const struct node *map, const char *key, bool *failed)
+{
+	const char *text = text_of(map, key);
+	char *copied = text ? strdup(text) : NULL;
+
+	*failed |= text && !copied;
+	return copied;
+}
+
+static unsigned word_of(const struct node *map, const char *key, const char *const *words, unsigned count, unsigned fallback)
+{
+	const char *text = text_of(map, key);
+
+	for (unsigned i = 0; text && i < count; i++)
+		if (strcmp(words[i], text) == 0)
+			return i;
+	return fallback;
+}
+
+static bool read_numbers(const struct node *map, struct policy_sink *s)
+{
+	const char *bytes = text_of(map, "max_bytes"), *keep = text_of(map, "keep"), *wait = text_of(map, "wait_seconds");
+
+	s->max_bytes = 64 << 20;
+	s->keep = 5;
+	s->wait_ms = 5000;
+	return (!bytes || units_parse_size(bytes, &s->max_bytes) == 0) && (!keep || units_parse_uint(keep, &s->keep) == 0) && s->keep <= 100 &&
+	       (!wait || units_parse_seconds(wait, &s->wait_ms) == 0);
+}
+
+int policy_sink_read(const char *line, struct policy_sink *ret, struct ward_err *e)
+{
+	static const char *const formats[] = { "json", "ocsf", "cef", "syslog" }, *const severities[] = { "", "info", "low", "medium", "high" };
+	struct reader reader = { .name = "sink", .e = e };
+	auto_node map = json_read(&reader, (const uint8_t *)line, strlen(line));
+	const char *type = map && map->kind == NODE_MAP ? text_of(map, "type") : NULL, *to = type ? text_of(map, "to") : NULL, *lag;
+	bool failed = false;
+
+	*ret = (struct policy_sink){ 0 };
+	if (!to || !sink_split(type, to, ret) || !read_numbers(map, ret)) {
+		policy_sink_clear(ret);
+		return ward_fail(e, EINVAL, "audit.sinks: %.200s is no sink", line);
+	}
+	ret->format = ret->way == SINK_HTTP || ret->way == SINK_HTTPS ? 4 : word_of(map, "format", formats, 4, ret->way >= SINK_UNIX ? 3 : 0);
+	ret->severity = word_of(map, "severity", severities, 5, 1);
+	ret->to = copy(map, "to", &failed);
+	ret->ca = copy(map, "ca", &failed);
+	ret->cert = copy(map, "cert", &failed);
+	ret->key = copy(map, "key", &failed);
+	ret->token = copy(map, "token", &failed);
+	lag = text_of(map, "on_lag");
+	ret->stop = lag && strcmp(lag, "stop") == 0;
+	if (!failed)
+		return 0;
+	policy_sink_clear(ret);
+	return ward_fail(e, ENOMEM, "out of memory");
+}

@@ -1,0 +1,364 @@
+"""Live sinks: real rsyslog over TCP and TLS, a Unix socket and UDP, an OTLP collector, a file, a command. Collectors that are away, die, refuse, or do not read; nothing is lost silently, and the run does not wait."""
+import json
+import os
+import re
+import signal
+import socket
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+RSYSLOG = """
+global(workDirectory="{dir}" maxMessageSize="64k"{tls})
+module(load="imtcp"{streams})
+template(name="raw" type="string" string="%rawmsg%\\n")
+ruleset(name="r") {{ action(type="omfile" file="{out}" template="raw" flushOnTXEnd="on") }}
+input(type="imtcp" port="{port}" ruleset="r")
+"""
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Rsyslog:
+    def __init__(self, t, tls=None, port=None):
+        self.t, self.dir, self.port = t, t.fresh_dir("rsyslog"), port or free_port()
+        self.out = os.path.join(self.dir, "out.log")
+        names, streams = "", ""
+        if tls:
+            names = ' defaultNetstreamDriver="ossl" ' + " ".join(f'defaultNetstreamDriver{k}File="{v}"' for k, v in tls.items())
+            streams = ' streamDriver.name="ossl" streamDriver.mode="1" streamDriver.authMode="anon"'
+        t.write(self.dir, {"conf": RSYSLOG.format(dir=self.dir, out=self.out, port=self.port, tls=names, streams=streams)})
+        os.chmod(os.path.join(self.dir, "conf"), 0o644)
+        self.process = None
+        self.start()
+
+    def start(self):
+        self.process = self.t.popen(["/usr/sbin/rsyslogd", "-n", "-f", os.path.join(self.dir, "conf"), "-i", os.path.join(self.dir, "pid")])
+        self.t.wait_until(self.listens, 20, "rsyslogd does not listen")
+
+    def listens(self):
+        self.t.check(self.process.poll() is None, "rsyslogd has ended")
+        with socket.socket() as s:
+            return s.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def messages(self):
+        found = []
+        for line in (self.t.read(self.out) or "").splitlines():
+            m = re.fullmatch(r"<\d+>1 \S+ \S+ ward - (\S+) \[ward@32473 seq=\"(\d+)\" run=\"(\S+?)\" .*", line)
+            if m:
+                found.append((m.group(3), int(m.group(2)), m.group(1)))
+        return found
+
+
+def sinks(*maps):
+    return "audit.sinks=" + json.dumps(maps)
+
+
+def journal(t):
+    place = os.path.join(t.state_dir, "audit/runs")
+    return [json.loads(line) for name in sorted(os.listdir(place)) for line in t.read(place, name).splitlines()]
+
+
+def all_arrived(t, got):
+    """Every event of every journal is there, at least once."""
+    wanted = {(e["run"], e["seq"], e["kind"]) for e in journal(t)}
+    missing = wanted - set(got)
+    return not missing
+
+
+def run(t, ws, sink, script="unshare -U true; exit 3", *more, **options):
+    extra = sink if isinstance(sink, tuple) else (sink,)
+    return t.ward("run", "--verbose", "--set", sinks(*extra), *more, "--", "/bin/sh", "-c", script, cwd=ws, **options)
+
+
+def left(t):
+    place = os.path.join(t.state_dir, "audit/sinks")
+    return sorted(os.listdir(place)) if os.path.isdir(place) else []
+
+
+def forget(t):
+    """What a test left on purpose."""
+    for name in left(t):
+        os.unlink(os.path.join(t.state_dir, "audit/sinks", name))
+
+
+def test_rsyslog_tcp_killed_and_restarted(t):
+    ws = t.workspace()
+    log = Rsyslog(t)
+    sink = {"type": "syslog", "to": f"tcp://127.0.0.1:{log.port}", "wait_seconds": 20}
+    r = run(t, ws, sink)
+    t.equal(r.rc, 3, r.err)
+    t.wait_until(lambda: all_arrived(t, log.messages()), 10, "not all events are in rsyslog's file")
+    t.equal(left(t), [])
+    box = t.ward_start("run", "--verbose", "--set", sinks(sink), "--", "/bin/sh", "-c",
+                       "n=0; while [ ! -e go ]; do unshare -U true 2>/dev/null; n=$((n+1)); [ $n = 30 ] && touch up; sleep 0.01; done; exit 0", cwd=ws)
+    t.wait_until(lambda: os.path.exists(os.path.join(ws, "up")), 20, "the run does not go")
+    log.kill()
+    time.sleep(0.3)	# events go on meanwhile
+    log.start()
+    t.write(ws, {"go": ""})
+    r = t.finish_ward(box, 60)
+    t.equal(r.rc, 0, r.err)
+    t.check("not delivered" not in r.err, r.err)
+    t.wait_until(lambda: all_arrived(t, log.messages()), 10, "events are missing after rsyslog was killed")
+    t.equal(left(t), [])
+
+
+def certificates(t):
+    d = t.fresh_dir("ca")
+    t.write(d, {"ext": "subjectAltName=DNS:localhost,IP:127.0.0.1\n"})
+
+    def openssl(*words):
+        t.run("openssl", *words, cwd=d, check=True)
+    for name in ("ca", "other"):
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.pem")
+    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=collector", "-keyout", "server.key", "-out", "server.csr")
+    openssl("x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "ext", "-out", "server.pem")
+    return d
+
+
+def test_rsyslog_tls_is_verified(t):
+    ws = t.workspace()
+    d = certificates(t)
+    log = Rsyslog(t, tls={"CA": f"{d}/ca.pem", "Cert": f"{d}/server.pem", "Key": f"{d}/server.key"})
+    good = {"type": "syslog", "to": f"tls://localhost:{log.port}", "ca": f"{d}/ca.pem", "wait_seconds": 20}
+    r = run(t, ws, good)
+    t.equal(r.rc, 3, r.err)
+    t.wait_until(lambda: all_arrived(t, log.messages()), 10, "not all events came over TLS")
+    t.equal(left(t), [])
+    before = len(log.messages())
+    # another authority, then another name: nothing is said to such a collector, and nothing is lost
+    t.run("cp", f"{d}/other.pem", f"{d}/trusted.pem", check=True)
+    for change in ({"ca": f"{d}/trusted.pem"}, {"to": f"tls://127.0.0.2:{log.port}"}):
+        r = run(t, ws, dict(good, wait_seconds=0.5) | change)
+        t.equal(r.rc, 3, r.err)
+        t.check(re.search("3 events are not delivered to tls://.*(verify failed|certificate|mismatch)", r.err), r.err)
+    t.equal(len(log.messages()), before)
+    t.equal(len(left(t)), 2)
+    t.run("cp", f"{d}/ca.pem", f"{d}/trusted.pem", check=True)
+    r = t.ward("audit", "send", "--json")
+    t.equal((r.rc, json.loads(r.out)["left"], len(left(t))), (1, 3, 1), r.err)	# the authority is the right one now; the name still is not
+    forget(t)
+    index = t.read(t.state_dir, "audit/index.jsonl")
+    t.contains(index, '"kind":"journal.sink"')
+
+
+class Collector(BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+    def do_POST(self):
+        s = self.server
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        answer = s.answers.pop(0) if s.answers else (200, b"{}", {})
+        if answer[0] == 200:
+            s.requests.append((self.path, dict(self.headers), json.loads(body)))
+        s.seen.append(answer[0])
+        self.send_response(answer[0])
+        for key, value in answer[2].items():
+            self.send_header(key, value)
+        self.send_header("Content-Length", str(len(answer[1])))
+        self.end_headers()
+        self.wfile.write(answer[1])
+
+
+def collector(t, answers=(), port=0):
+    server = ThreadingHTTPServer(("127.0.0.1", port), Collector)
+    server.answers, server.requests, server.seen = list(answers), [], []
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    t.defer(server.server_close)
+    t.defer(server.shutdown)
+    return server
+
+
+def records(server):
+    got = []
+    for path, headers, body in server.requests:
+        assert path == "/v1/logs" and headers["Content-Type"] == "application/json"
+        for r in body["resourceLogs"][0]["scopeLogs"][0]["logRecords"]:
+            uid = next(a["value"]["stringValue"] for a in r["attributes"] if a["key"] == "log.record.uid")
+            got.append((uid.rsplit(":", 1)[0], int(uid.rsplit(":", 1)[1]), r["eventName"][5:]))
+    return got
+
+
+def test_otlp(t):
+    ws = t.workspace()
+    server = collector(t, [(503, b"", {"Retry-After": "1"}), (502, b"", {})])
+    sink = {"type": "otlp", "to": f"http://127.0.0.1:{server.server_port}", "token": "env:COLLECTOR_TOKEN", "wait_seconds": 20}
+    r = run(t, ws, sink, env={"COLLECTOR_TOKEN": "TOKENTOKENTOKEN"})
+    t.equal(r.rc, 3, r.err)
+    t.check(all_arrived(t, records(server)), server.requests)
+    t.check(503 in server.seen and 502 in server.seen, server.seen)
+    t.equal(server.requests[0][1]["Authorization"], "Bearer TOKENTOKENTOKEN")
+    t.equal(left(t), [])
+    # refused for good, and in part: counted
+    server.answers = [(400, b"", {})]
+    r = run(t, ws, dict(sink, token="env:PATH") | {"severity": "medium"})
+    t.check("1 events were refused by http://" in r.err, r.err)
+    server.answers = [(200, b'{"partialSuccess":{"rejectedLogRecords":"1"}}', {})]
+    r = run(t, ws, dict(sink, severity="medium"), env={"COLLECTOR_TOKEN": "x"})
+    t.check("1 events were refused by http://" in r.err, r.err)
+
+
+def test_a_collector_that_is_away_gets_it_later(t):
+    ws = t.workspace()
+    port = free_port()
+    sink = {"type": "otlp", "to": f"http://127.0.0.1:{port}", "wait_seconds": 0.3}
+    r = run(t, ws, sink)
+    t.equal(r.rc, 3, r.err)
+    t.contains(r.err, f"3 events are not delivered to http://127.0.0.1:{port} yet")
+    t.equal(len(left(t)), 1)
+    server = collector(t, port=port)
+    r = run(t, ws, dict(sink, wait_seconds=20), "exit 0; true")	# the next run takes along what was left
+    t.equal(r.rc, 0, r.err)
+    t.wait_until(lambda: t.ward("audit", "send").rc == 0, 20, "something is left")
+    t.check(all_arrived(t, records(server)), server.requests)
+    t.equal(left(t), [])
+
+
+def test_datagrams(t):
+    ws = t.workspace()
+    d = t.fresh_dir("socket")
+    path = os.path.join(d, "log")
+    unix = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    unix.bind(path)
+    os.chmod(path, 0o777)
+    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp.bind(("127.0.0.1", 0))
+    with unix, udp:
+        r = run(t, ws, ({"type": "syslog", "to": f"unix:{path}"}, {"type": "syslog", "to": f"udp://127.0.0.1:{udp.getsockname()[1]}", "format": "cef"}))
+        t.equal((r.rc, left(t)), (3, []), r.err)
+        for s, part in ((unix, " [ward@32473 seq="), (udp, " - CEF:0|ward|ward|")):
+            s.settimeout(5)
+            got = [s.recv(65536).decode() for _ in range(3)]
+            t.check(all(re.match(r"<\d+>1 20", m) and part in m for m in got), got)
+            t.check("run.start" in got[0] and "run.end" in got[2], got)
+
+
+def test_a_collector_that_does_not_read_delays_nothing(t):
+    ws = t.workspace()
+    server = socket.socket()
+    server.bind(("127.0.0.1", 0))
+    server.listen(1)
+    with server:
+        sink = {"type": "otlp", "to": f"http://127.0.0.1:{server.getsockname()[1]}", "wait_seconds": 0.5}
+        r = run(t, ws, sink, "i=0; while [ $i -lt 50 ]; do unshare -U true 2>/dev/null; i=$((i+1)); done; date +%s.%N > done; exit 0")
+        t.equal(r.rc, 0, r.err)
+        t.check(time.time() - float(t.read(ws, "done")) < 10, "the end waited too long")
+        t.contains(r.err, "are not delivered to http://127.0.0.1")
+        t.equal(len(left(t)), 1)
+        began = time.monotonic()
+        r = run(t, ws, dict(sink, on_lag="stop"), "i=0; while [ $i -lt 600 ]; do unshare -U true 2>/dev/null; i=$((i+1)); sleep 0.05; done; exit 0")
+        t.check(r.rc not in (0, 3) and "events are not delivered" in r.err, r)
+        t.check(time.monotonic() - began < 25, "the run was not ended")
+        forget(t)
+
+
+def test_file_rotates_and_survives_a_full_disk(t):
+    ws = t.workspace()
+    d = t.fresh_dir("full")
+    t.run("mount", "-t", "tmpfs", "-o", "size=256k,mode=0777", "none", d, root=True, check=True)
+    t.defer(lambda: t.run("umount", "-l", d, root=True))
+    file = os.path.join(d, "events.ndjson")
+    sink = {"type": "file", "to": file, "format": "ocsf", "wait_seconds": 0.5, "max_bytes": 65536, "keep": 2}
+    t.run("sh", "-c", f"head -c 300000 /dev/zero > {d}/filler; true")
+    r = run(t, ws, sink)
+    t.equal(r.rc, 3, r.err)
+    t.check("not delivered" in r.err and "No space left" in r.err, r.err)
+    t.equal(t.read(file) or "", "")
+    os.unlink(os.path.join(d, "filler"))
+    t.equal(t.ward("audit", "send").rc, 0)
+    events = [json.loads(s) for s in t.read(file).splitlines()]
+    t.equal([e["metadata"]["event_code"] for e in events], ["run.start", "exec.syscall", "run.end"])
+    r = run(t, ws, dict(sink, wait_seconds=10), "i=0; while [ $i -lt 80 ]; do unshare -U true 2>/dev/null; i=$((i+1)); done; exit 0")
+    t.equal((r.rc, left(t)), (0, []), r.err)
+    names = sorted(os.listdir(d))
+    t.check("events.ndjson.1" in names and os.path.getsize(file) <= 65536, names)
+    lines = [json.loads(s) for n in names for s in t.read(d, n).splitlines()]
+    t.equal(len({e["metadata"]["uid"] for e in lines}), len(journal(t)))
+
+
+def test_command(t):
+    """A command that ends early is started again, and gets again what it may not have read."""
+    ws = t.workspace()
+    d = t.fresh_dir("out")
+    t.write(d, {"reader": f"#!/bin/sh\nif [ ! -e {d}/second ]; then touch {d}/second; read one; echo \"$one\" > {d}/first; exit 1; fi\ncat >> {d}/rest\n"})
+    os.chmod(os.path.join(d, "reader"), 0o755)
+    os.chmod(d, 0o777)
+    r = run(t, ws, {"type": "command", "to": f"{d}/reader", "wait_seconds": 20}, "unshare -U true; sleep 1; unshare -U true; exit 3")
+    t.equal((r.rc, left(t)), (3, []), r.err)
+    events = [json.loads(s) for s in t.read(d, "rest").splitlines()]
+    t.equal({e["seq"] for e in events}, {e["seq"] for e in journal(t)})
+    r = run(t, ws, {"type": "command", "to": "/nonexistent/program", "wait_seconds": 0.3})
+    t.check(r.rc == 3 and "events are not delivered to /nonexistent/program" in r.err, r.err)
+    forget(t)
+
+
+def test_a_killed_run_is_delivered(t):
+    ws = t.workspace()
+    server = collector(t)
+    sink = {"type": "otlp", "to": f"http://127.0.0.1:{server.server_port}", "wait_seconds": 10}
+    box = t.popen([t.ward_path, "run", "--set", sinks(sink), "--", "/bin/sh", "-c", "unshare -U true; touch up; sleep 30"], cwd=ws)
+    t.wait_until(lambda: os.path.exists(os.path.join(ws, "up")), 20, "the run does not go")
+    t.wait_until(lambda: server.requests, 10, "nothing came while the run went on")
+    box.send_signal(signal.SIGKILL)
+    box.wait()
+    t.wait_until(lambda: os.path.isdir(os.path.join(t.state_dir, "audit/runs")) and os.listdir(os.path.join(t.state_dir, "audit/runs")), 20, "nobody ended the journal")
+    t.wait_until(lambda: t.ward("audit", "send").rc == 0 and not left(t), 20, "something is left")
+    t.wait_until(lambda: all_arrived(t, records(server)), 5, "events are missing")
+
+
+def test_a_sink_is_locked_up(t):
+    """No capability, no new privileges, a filter; and it has neither the workspace nor another port."""
+    ws = t.workspace()
+    server = collector(t)
+    file = os.path.join(t.fresh_dir("out"), "events")
+    box = t.popen([t.ward_path, "run", "--set", sinks({"type": "otlp", "to": f"http://127.0.0.1:{server.server_port}"}, {"type": "file", "to": file}), "--", "/bin/sh", "-c",
+                   "while [ ! -e go ]; do sleep 0.05; done"], cwd=ws)
+
+    def children(pid):
+        return [int(x) for x in (t.read(f"/proc/{pid}/task/{pid}/children") or "").split()]
+
+    def feeders():
+        return [c for b in children(box.pid) if "forward" in (t.read(f"/proc/{b}/cmdline") or "") for c in children(b)]
+    t.wait_until(lambda: len(feeders()) == 2 and server.requests and t.read(file), 20, "the sinks are not fed")
+    for pid in feeders():
+        status = dict(line.split(":\t", 1) for line in t.read(f"/proc/{pid}/status").splitlines() if ":\t" in line)
+        t.equal((status["NoNewPrivs"], status["Seccomp"], int(status["CapEff"], 16)), ("1", "2", 0))
+    t.write(ws, {"go": ""})
+    t.equal(box.wait(30), 0)
+
+
+def test_what_is_refused(t):
+    ws = t.workspace({"ward.yaml": "version: 1\naudit:\n  sinks: [{type: command, to: \"touch /tmp/EVILSINKEVILSINK\"}]\n"})
+    r = t.ward("run", "--", "true", cwd=ws)
+    t.check(r.rc == 125 and "trust" in r.err and not os.path.exists("/tmp/EVILSINKEVILSINK"), r)	# a file in the workspace cannot run programs outside
+    ws = t.workspace()
+    cases = [({"type": "file", "to": "relative"}, "absolute path"), ({"type": "syslog", "to": "ftp://x"}, "no place"), ({"type": "otlp", "to": "http://x:99999"}, "no place"),
+             ({"type": "otlp", "to": "http://collector.example/", "token": "env:A"}, "https only"), ({"type": "otlp", "to": "https://c.example", "token": "SECRETSECRET"}, "env:NAME"),
+             ({"type": "syslog", "to": "tcp://x:1", "ca": "/x"}, "is for tls"), ({"type": "file", "to": f"{ws}/events"}, "lies in the workspace")]
+    for sink, why in cases:
+        r = run(t, ws, sink)
+        t.check(r.rc == 125 and why in r.err, (sink, r))
+    r = run(t, ws, {"type": "file", "to": "/tmp/x"}, "true", "--set", "audit.journal=none")
+    t.check(r.rc == 125 and "audit.journal" in r.err, r)
+
+
+def test_a_detached_sandbox_feeds_its_sinks(t):
+    ws = t.workspace()
+    file = os.path.join(t.fresh_dir("out"), "events")
+    r = t.ward("run", "-d", "--name", "fed", "--set", sinks({"type": "file", "to": file}), "--", "/bin/sh", "-c", "unshare -U true; sleep 0.5", cwd=ws)
+    t.equal(r.rc, 0, r.err)
+    t.ward("wait", "fed", timeout=60)
+    t.wait_until(lambda: (t.read(file) or "").count("\n") == len(journal(t)), 10, "events are missing")
+    t.equal([json.loads(s)["kind"] for s in t.read(file).splitlines()], ["run.start", "exec.syscall", "run.end"])
+    t.ward("rm", "fed")
