@@ -19,19 +19,27 @@
 static const struct native_stage {
 	const char *name;
 	long (*run)(struct native_child *c);	/* NULL: done by the supervisor */
-	const char *help;
+	enum { CHILD, EITHER_ONE, BESIDE_HELPER } who;
 } native_stages[] = {
-#define STAGE(name, run, help) { name, run, help },
+#define STAGE(name, run, help) { name, run, CHILD },
+#define EITHER(name, run, help) { name, run, EITHER_ONE },
+#define BESIDE(name, run, help) { name, run, BESIDE_HELPER },
 #include "native_stages.def"
 #undef STAGE
+#undef EITHER
+#undef BESIDE
 };
 
 const char *const *native_stage_names(void)
 {
 	static const char *const names[] = {
 #define STAGE(name, run, help) name, help,
+#define EITHER STAGE
+#define BESIDE STAGE
 #include "native_stages.def"
 #undef STAGE
+#undef EITHER
+#undef BESIDE
 		NULL
 	};
 
@@ -40,27 +48,44 @@ const char *const *native_stage_names(void)
 
 _Static_assert(ARRAY_LEN(native_stages) <= NATIVE_STAGES_MAX, "NATIVE_STAGES_MAX is too small");
 
-/* Stage 0 ends when the child begins: the supervisor did it. */
-static void stamp(struct native_child *c, size_t stage)
+static uint64_t stamp(const struct native_child *c)
 {
 	struct timespec now = { 0 };
 
 	if (!c->timed)
-		return;
+		return 0;
 	raw_call(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-	c->stage_ns[stage] = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 void native_stage_times(const struct native_child *c, struct timing *t)
 {
-	uint64_t began = c->stage_ns[0];
+	for (size_t i = 0; i < ARRAY_LEN(native_stages); i++)
+		if (c->stage_ns[i][1])
+			timing_inside(t, native_stages[i].name, c->stage_ns[i][0], c->stage_ns[i][1]);
+}
 
-	for (size_t i = 0; i < ARRAY_LEN(native_stages); i++) {
-		if (!native_stages[i].run || !c->stage_ns[i + 1])
-			continue;
-		timing_inside(t, native_stages[i].name, began, c->stage_ns[i + 1]);
-		began = c->stage_ns[i + 1];
-	}
+static long run_stage(struct native_child *c, size_t i)
+{
+	long r;
+
+	c->stage_ns[i][0] = stamp(c);
+	r = native_stages[i].run(c);
+	c->stage_ns[i][1] = stamp(c);
+	return r;
+}
+
+long native_either(struct native_child *c, const char **ret_stage)
+{
+	long r = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(native_stages) && r == 0; i++)
+		if (native_stages[i].who == EITHER_ONE) {
+			*ret_stage = native_stages[i].name;
+			c->failed_path = NULL;
+			r = run_stage(c, i);
+		}
+	return r;
 }
 
 /* As many descriptors as a word can bring. */
@@ -90,11 +115,9 @@ long native_word(struct native_child *c)
 	size_t count;
 	long r;
 
-	r = raw_call(SYS_recvmsg, c->control_fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	if (r == -EAGAIN)
-		native_net_meanwhile(c);
-	while (r == -EINTR || r == -EAGAIN)
+	do
 		r = raw_call(SYS_recvmsg, c->control_fd, &m, MSG_CMSG_CLOEXEC);
+	while (r == -EINTR);
 	if (r != 1)
 		return r < 0 ? r : -ECONNRESET;
 	count = c->cgroup_count + c->tree_count + c->has_layer;
@@ -206,14 +229,13 @@ int native_child_main(void *argument)
 	raw_call(SYS_setsid);
 	/* the copy of the supervisor's end would keep us alive without it */
 	raw_call(SYS_close, c->supervisor_fd);
-	stamp(c, 0);
 	for (size_t i = 0; i < ARRAY_LEN(native_stages) && r == 0; i++) {
+		if (!native_stages[i].run || (native_stages[i].who == EITHER_ONE && c->helped))
+			continue;
 		c->failed_stage = native_stages[i].name;
-		if (native_stages[i].run) {
-			c->failed_path = NULL;
-			r = native_stages[i].run(c);
-			stamp(c, i + 1);
-		}
+		if (native_stages[i].who != BESIDE_HELPER)
+			c->failed_path = NULL;	/* else it may be the helper's */
+		r = run_stage(c, i);
 	}
 	if (r == 0)
 		r = hello(c);

@@ -10,9 +10,18 @@
 #include "base/raw.h"
 #include "engine/native/native.h"
 
+/* It could have come with the others, but then the supervisor would have waited for it, too. */
+long native_ipc(struct native_child *c)
+{
+	long r = raw_call(SYS_unshare, CLONE_NEWIPC);
+
+	if (r == 0)
+		c->layers[LAYER_IPC] = LAYER_IN_FORCE;
+	return r;
+}
+
 /* Writing itself into the cgroup costs the child microseconds, where the supervisor would wait for every processor. The
- * cgroup namespace comes after, so that its root is the sandbox's own cgroup. The ipc namespace could have come with the
- * others, but then the supervisor would have waited for it, too. */
+ * cgroup namespace comes after, so that its root is the sandbox's own cgroup. */
 long native_join_cgroup(struct native_child *c)
 {
 	long r;
@@ -26,16 +35,11 @@ long native_join_cgroup(struct native_child *c)
 	if (c->cgroup_count)
 		c->layers[LAYER_CGROUP] = LAYER_IN_FORCE;
 	c->failed_path = NULL;
-	r = raw_call(SYS_unshare, CLONE_NEWCGROUP | CLONE_NEWIPC);
-	if (r == 0) {
+	if (raw_call(SYS_unshare, CLONE_NEWCGROUP) == 0)
 		c->layers[LAYER_CGROUPNS] = LAYER_IN_FORCE;
-	} else {
+	else
 		c->layer_notes[LAYER_CGROUPNS] = "this kernel has no cgroup namespaces";
-		r = raw_call(SYS_unshare, CLONE_NEWIPC);
-	}
-	if (r == 0)
-		c->layers[LAYER_IPC] = LAYER_IN_FORCE;
-	return r;
+	return 0;
 }
 
 static long write_file(const char *path, const char *text)

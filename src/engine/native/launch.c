@@ -100,6 +100,9 @@ static int write_maps(const struct plan_ids *ids, const struct running *run, str
  * for a processor, more processes wait longer. */
 static bool host_is_idle(int cpu_count)
 {
+#ifdef WARD_HELPER_ALWAYS
+	return cpu_count > 1;
+#endif
 	char text[64];
 	auto_fd fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
@@ -124,7 +127,7 @@ static void choose_cpus(struct native_child *c)
 	CPU_XOR(&c->here, &c->cpus, &c->others);
 	if (CPU_COUNT(&c->cpus) > 2) {
 		c->here = c->others;	/* a third one for the helper, which need not wait for us */
-		c->net_go = 1;
+		c->go = 1;
 	}
 }
 

@@ -57,7 +57,7 @@ void native_hold_mounts(struct running *run)
 void native_exited(struct running *run)
 {
 	struct native_memory *m = run->child;	/* native_discard() leaves it to the end of ward: it is used till then */
-	struct clone_child child = { .flags = CLONE_VM, .stack = m->child.net_stack, .stack_bytes = sizeof(m->child.net_stack),
+	struct clone_child child = { .flags = CLONE_VM, .stack = m->child.helper_stack, .stack_bytes = sizeof(m->child.helper_stack),
 				     .main = hold, .argument = &m->holder };
 	long pid;
 

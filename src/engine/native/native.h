@@ -77,15 +77,21 @@ struct native_child {
 	size_t filter_len;
 	struct native_net net;
 
-	/* written by the child and its helper */
-	long net_pid;
-	int net_fd;			/* the network namespace, or -errno */
-	uint32_t net_done;		/* a futex */
-	uint32_t net_go;		/* a futex: the supervisor has done its part, its processor is free */
-	bool net_taken;			/* somebody makes it */
+	/* the child's and its helper's: helper.c */
+	long helper_pid;
+	uint32_t go;			/* a futex: the supervisor has done its part, its processor is free */
+	uint32_t system_done;		/* a futex: what is made of either may begin */
+	uint32_t entered;		/* a futex: both are in the new root, the old one can go */
+	long old_root_left;		/* with this error; -ECHILD: not yet */
+	bool net_taken, either_taken;	/* somebody makes it */
 	bool net_own;			/* the child itself, in its own place */
-	uint32_t entered;		/* a futex: the child is in the new root, the old one can go */
-	long old_root_left;		/* by the helper, with this error */
+	int net_fd;			/* the network namespace, if another made it; -errno: nobody could */
+	uint32_t net_done, either_done;	/* futexes */
+	bool helped;			/* the helper did what either does */
+	long helper_error;		/* with this result */
+	const char *helper_stage;	/* and came as far as this */
+
+	/* written by either */
 	int base_fd;
 	int proc_fd;			/* the sandbox's /proc, for the supervisor */
 	int master_fd, slave_fd;	/* of the terminal inside, for the supervisor; -1: none */
@@ -100,9 +106,9 @@ struct native_child {
 	const char *failed_stage;
 	const char *failed_path;	/* NULL: none */
 	long failed_error;		/* negative errno */
-	uint64_t stage_ns[NATIVE_STAGES_MAX + 1];	/* timed: when the child began, and when each stage ended */
+	uint64_t stage_ns[NATIVE_STAGES_MAX][2];	/* timed: when each stage began and ended */
 
-	char net_stack[4096] __attribute__((aligned(16)));
+	char helper_stack[NATIVE_STACK_BYTES / 2] __attribute__((aligned(16)));
 	char stack[NATIVE_STACK_BYTES] __attribute__((aligned(16)));
 };
 
@@ -153,6 +159,7 @@ must_check int native_prepare(struct native_memory *m, const struct plan *p, str
 long native_close(struct native_child *c);
 long native_word(struct native_child *c);
 long native_join_cgroup(struct native_child *c);
+long native_ipc(struct native_child *c);
 long native_maps(struct native_child *c);
 long native_host_name(struct native_child *c);
 long native_root(struct native_child *c);
@@ -164,16 +171,26 @@ long native_trust(struct native_child *c);
 long native_late_mounts(struct native_child *c);
 long native_guards(struct native_child *c);
 long native_pivot(struct native_child *c);
-long native_net_begin(struct native_child *c);
 long native_net_enter(struct native_child *c);
 long native_net_open(struct native_child *c);
+
+/* The helper, and what it shares with the child. */
+long native_helper_begin(struct native_child *c);
+long native_share(struct native_child *c);
+long native_net_take(struct native_child *c);
+long native_meet(struct native_child *c);
 long native_end_helper(struct native_child *c);
-/* In the child, right behind pivot_root(".", "."): nothing but the new root stays, when native_end_helper() has come back. */
+/* Every stage that either may do; *ret_stage: how far it came. */
+long native_either(struct native_child *c, const char **ret_stage);
+/* Moves child and helper into the new root; the old one lies over it. */
+long native_enter_root(struct native_child *c);
+/* In the child, behind that: nothing but the new root stays, when native_end_helper() has come back. */
 long native_leave_old_root(struct native_child *c);
-/* In the child, when it has nothing else to do: makes the network namespace if nobody does yet. */
-void native_net_meanwhile(struct native_child *c);
 /* Lets the helper begin: from now on it has a processor for itself. */
-void native_net_go(struct native_child *c);
+void native_helper_go(struct native_child *c);
+/* Makes a network namespace around the caller; net_fd says how that went. */
+void native_net_make(struct native_child *c);
+
 long native_rlimits(struct native_child *c);
 long native_bounding_set(struct native_child *c);
 long native_capabilities(struct native_child *c);

@@ -311,10 +311,8 @@ long native_late_mounts(struct native_child *c)
 /* The old root goes; from here on nothing of the host but the plan's mounts exists. */
 long native_pivot(struct native_child *c)
 {
-	long r = raw_call(SYS_fchdir, c->base_fd);
+	long r = c->entered ? 0 : native_enter_root(c);	/* the helper may have */
 
-	if (r == 0)
-		r = raw_call(SYS_pivot_root, ".", ".");
 	if (r == 0)
 		r = native_leave_old_root(c);
 	if (r == 0)

@@ -148,7 +148,7 @@ static int native_release(const struct plan *p, struct running *run, struct resu
 	char word;
 
 	(void)!send(run->control_fd, "g", 1, MSG_NOSIGNAL);	/* a dead child is seen below */
-	native_net_go(c);
+	native_helper_go(c);
 	if (io_recv_fds(run->control_fd, &word, 1, fds, ARRAY_LEN(fds), &count) != 1) {
 		siginfo_t info;
 

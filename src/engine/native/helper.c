@@ -1,0 +1,217 @@
+/*
+ * The helper: a second process that builds beside the child where processors are idle. It shares memory and descriptors,
+ * has the child's rights (the capabilities of the sandbox's own user namespace) and is gone before anything of the
+ * sandbox's runs.
+ *
+ * Two pieces of work are as long as everything else and need nothing of each other: the network namespace, which is the
+ * kernel's slowest part of a start, and the stages that tables/native_stages.def calls EITHER's: /proc, /dev and the
+ * plan's mounts. Whoever is free takes the next one. With three processors the helper begins at once, with the network.
+ * With two it waits until the supervisor has done its part and sleeps: then the child is in the midst of the network
+ * namespace, and the helper mounts. If the supervisor takes long (a large workspace is being looked through) the child
+ * comes to both first. Without a helper the child does them in turn.
+ *
+ * The helper takes the old root away, too, when the child has left it: the kernel lets whoever does that wait for every
+ * processor, and the child puts on its last layers meanwhile.
+ *
+ * A helper that is killed says nothing: a network namespace that it owed is made by the child, mounts that it had begun
+ * end the start.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/clone.h"
+#include "base/raw.h"
+#include "engine/native/native.h"
+
+#define SPINS 4000	/* about a tenth of a millisecond: sleeping and being woken would take a good part of that */
+
+/* The other one works on a processor of its own and is done soon, as a rule. */
+static void spin(const uint32_t *futex)
+{
+	for (int i = 0; i < SPINS && !__atomic_load_n(futex, __ATOMIC_ACQUIRE); i++)
+		__builtin_ia32_pause();
+}
+
+static void wait_for(uint32_t *futex)
+{
+	while (!__atomic_load_n(futex, __ATOMIC_ACQUIRE))
+		raw_call(SYS_futex, futex, FUTEX_WAIT, 0, 0, 0, 0);
+}
+
+static void set(uint32_t *futex)
+{
+	__atomic_store_n(futex, 1, __ATOMIC_RELEASE);
+	raw_call(SYS_futex, futex, FUTEX_WAKE, 1, 0, 0, 0);
+}
+
+static bool take(bool *taken)
+{
+	return !__atomic_exchange_n(taken, true, __ATOMIC_ACQ_REL);
+}
+
+static void make_net(struct native_child *c)
+{
+	native_net_make(c);
+	set(&c->net_done);
+}
+
+static void do_either(struct native_child *c)
+{
+	long r = raw_call(SYS_fchdir, c->base_fd);	/* the working directory is the helper's own */
+
+	if (r == 0)
+		r = native_either(c, &c->helper_stage);
+	if (r == 0 && !c->net.on)	/* the way out is opened with the old root in view, by the child */
+		r = native_enter_root(c);
+	c->helper_error = r;
+	set(&c->either_done);
+}
+
+/* What lies over the new root is the old one, whoever entered it: pivot_root moves every process of the namespace. */
+static void take_old_root(struct native_child *c)
+{
+	if (__atomic_load_n(&c->entered, __ATOMIC_ACQUIRE) && c->old_root_left == -ECHILD)
+		c->old_root_left = raw_call(SYS_umount2, "/", MNT_DETACH);
+}
+
+static int help(void *argument)
+{
+	struct native_child *c = argument;
+
+	wait_for(&c->go);
+	if (take(&c->net_taken))
+		make_net(c);
+	wait_for(&c->system_done);
+	if (take(&c->either_taken))
+		do_either(c);
+	spin(&c->entered);
+	wait_for(&c->entered);
+	take_old_root(c);
+	return 0;
+}
+
+long native_helper_begin(struct native_child *c)
+{
+	struct clone_child helper = { .flags = CLONE_VM | CLONE_FILES, .stack = c->helper_stack,
+				      .stack_bytes = sizeof(c->helper_stack), .main = help, .argument = c };
+
+	if (!c->apart)
+		return 0;
+	c->helper_error = -ECHILD;	/* what one that is killed leaves behind */
+	c->helper_pid = clone_start(&helper);
+	if (c->helper_pid < 0)
+		return c->helper_pid;
+	if (raw_call(SYS_sched_setaffinity, c->helper_pid, sizeof(c->here), &c->here) >= 0)
+		raw_call(SYS_sched_setaffinity, c->helper_pid, sizeof(c->cpus), &c->cpus);
+	return 0;
+}
+
+void native_helper_go(struct native_child *c)
+{
+	set(&c->go);
+}
+
+/* Until what the helper has taken is done; false: it was killed before. */
+static bool wait_for_helper(struct native_child *c, uint32_t *done)
+{
+	const struct timespec a_while = { .tv_nsec = 20000000 };
+
+	spin(done);
+	while (!__atomic_load_n(done, __ATOMIC_ACQUIRE)) {
+		if (raw_call(SYS_futex, done, FUTEX_WAIT, 0, &a_while, 0, 0) != -ETIMEDOUT)
+			continue;
+		if (c->helper_pid && raw_call(SYS_wait4, c->helper_pid, 0, WNOHANG | __WALL, 0) != c->helper_pid)
+			continue;
+		c->helper_pid = 0;
+		take_old_root(c);
+		return __atomic_load_n(done, __ATOMIC_ACQUIRE);	/* its last deed */
+	}
+	return true;
+}
+
+long native_share(struct native_child *c)
+{
+	if (c->helper_pid)
+		set(&c->system_done);
+	return 0;
+}
+
+long native_net_take(struct native_child *c)
+{
+	if (!take(&c->net_taken))
+		return 0;
+	c->net_own = true;
+	make_net(c);
+	return 0;	/* native_net_enter() looks how that went */
+}
+
+long native_meet(struct native_child *c)
+{
+	if (take(&c->either_taken)) {
+		c->failed_path = NULL;
+		return 0;	/* the stages that follow do it */
+	}
+	c->helped = true;
+	if (wait_for_helper(c, &c->either_done) && c->helper_error == 0)
+		return 0;
+	c->failed_stage = c->helper_stage;
+	return c->helper_error;
+}
+
+long native_net_enter(struct native_child *c)
+{
+	long r = 0;
+
+	if (c->layers[LAYER_NET] == LAYER_IN_FORCE)
+		return 0;
+	if (!c->net_own && wait_for_helper(c, &c->net_done) && c->net_fd >= 0)
+		r = raw_call(SYS_setns, c->net_fd, CLONE_NEWNET);
+	else if (!c->net_own)
+		r = -ECHILD;
+	if (r < 0) {
+		c->net_own = true;
+		native_net_make(c);	/* no helper any more, or an outer filter */
+	}
+	if (c->net_fd < 0)
+		return c->net_fd;
+	c->layers[LAYER_NET] = LAYER_IN_FORCE;
+	return 0;
+}
+
+long native_enter_root(struct native_child *c)
+{
+	long r = raw_call(SYS_fchdir, c->base_fd);
+
+	if (r == 0)
+		r = raw_call(SYS_pivot_root, ".", ".");
+	if (r < 0)
+		return r;
+	c->old_root_left = -ECHILD;	/* until somebody has */
+	set(&c->entered);
+	return 0;
+}
+
+long native_leave_old_root(struct native_child *c)
+{
+	if (c->helper_pid > 0) {
+		native_helper_go(c);	/* there is nothing else for it to do */
+		return 0;
+	}
+	take_old_root(c);
+	return c->old_root_left;
+}
+
+/* As late as can be: its own end takes the helper a while. */
+long native_end_helper(struct native_child *c)
+{
+	long r;
+
+	do
+		r = c->helper_pid > 0 ? raw_call(SYS_wait4, c->helper_pid, 0, __WALL, 0) : 0;
+	while (r == -EINTR);
+	return c->old_root_left;
+}
