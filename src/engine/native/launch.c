@@ -158,7 +158,7 @@ static void send_away(const struct native_child *c, pid_t pid)
 static int clone_child(struct native_child *c, struct running *run, int into, struct ward_err *e)
 {
 	struct clone_child child = {
-		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS |
+		.flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWUTS |
 			 CLONE_VM | CLONE_PIDFD | (into >= 0 ? CLONE_INTO_CGROUP : 0),
 		.cgroup_fd = into,
 		.pid_fd = -1,

@@ -16,7 +16,7 @@ extern const struct engine engine_native;
 #define NATIVE_PATHS_MAX 64
 #define NATIVE_TREES_MAX 64
 #define NATIVE_PTYS_MAX 256	/* of the host's 4096 */
-#define NATIVE_STAGES_MAX 32
+#define NATIVE_STAGES_MAX 40
 
 struct native_bytes {
 	const char *data;
@@ -162,6 +162,7 @@ long native_join_cgroup(struct native_child *c);
 long native_ipc(struct native_child *c);
 long native_maps(struct native_child *c);
 long native_host_name(struct native_child *c);
+long native_view(struct native_child *c);
 long native_root(struct native_child *c);
 long native_system(struct native_child *c);
 long native_proc(struct native_child *c);
