@@ -6,12 +6,19 @@
 #include "creds/safe.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
 #define GRANULE 64
 #define LEAST (64 * 1024)
+
+/* A page is locked when it is first written: most never are. A sanitizer's mlock() does nothing, so the call itself is made. */
+static bool lock(void *area, size_t n)
+{
+	return syscall(SYS_mlock2, area, n, MLOCK_ONFAULT) == 0 || (errno == ENOSYS && syscall(SYS_mlock, area, n) == 0);
+}
 
 int safe_open(struct safe *s, size_t at_most, struct ward_err *e)
 {
@@ -20,7 +27,7 @@ int safe_open(struct safe *s, size_t at_most, struct ward_err *e)
 
 	for (n = at_most; n >= LEAST; n /= 2) {
 		area = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (area == MAP_FAILED || syscall(SYS_mlock, area, n) == 0)	/* a sanitizer's mlock() does nothing */
+		if (area == MAP_FAILED || lock(area, n))
 			break;
 		munmap(area, n);
 		area = MAP_FAILED;

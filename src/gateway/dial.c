@@ -24,6 +24,7 @@
 #include "base/io.h"
 #include "gateway/config.h"
 #include "gateway/proc.h"
+#include "lib/slim.h"
 
 /* -- the supervisor */
 
@@ -187,6 +188,7 @@ int dial_main(void)
 		       &d->lookup, &e) < 0 ||
 	    proc_confine(PROC_DIAL, &e) < 0)
 		return 125;
+	slim_now();
 	serve(d);
 	return 0;
 }

@@ -21,6 +21,7 @@
 #include "gateway/front.h"
 #include "gateway/inspect_main.h"
 #include "gateway/proc.h"
+#include "lib/slim.h"
 
 #define FLOWS_MAX 30000
 #define SPARE_FDS 160		/* listening sockets, pipes, our own */
@@ -364,6 +365,7 @@ int front_main(const struct inspect_ops *inspect)
 		front_failed(&e);
 		return 125;
 	}
+	slim_now();
 	while (!f->finish)
 		serve_once(f);
 	finish(f);

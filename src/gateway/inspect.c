@@ -76,16 +76,18 @@ static int prepare_tls(struct inspector *i, const struct rules *rules, struct wa
 
 	if (r == 0)
 		r = ca_new(names, every ? 0 : n, &i->ca, e);
-	i->tls = tls_server_new();
-	if (r == 0 && !i->tls)
-		r = ward_fail(e, ENOMEM, "out of memory");
 	if (r < 0)
 		return r;
 	fd = write_trust(i, e);
 	if (fd < 0)
 		return fd;
 	r = io_send_fds(GATE_FD_CONTROL, &event, sizeof(event), &fd, 1);
-	return r < 0 ? ward_fail(e, -r, "the supervisor is gone") : 0;
+	if (r < 0)
+		return ward_fail(e, -r, "the supervisor is gone");
+	/* the sandbox is being built meanwhile */
+	r = tls_trust_ready(i->trust, e);
+	i->tls = tls_server_new();
+	return r == 0 && !i->tls ? ward_fail(e, ENOMEM, "out of memory") : r;
 }
 
 static int prepare(struct front *f, struct ward_err *e)

@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "gateway/keys.h"
 #include "gateway/proc.h"
+#include "lib/slim.h"
 
 #define SAFE_BYTES (1024 * 1024)
 #define TICK_MS 30000
@@ -63,6 +64,8 @@ static int prepare(struct keys *k, struct ward_err *e)
 	int r = tls_trust_new(KEYS_FD_TRUST, &k->trust, e);
 
 	close(KEYS_FD_TRUST);
+	if (r == 0)
+		r = tls_trust_ready(k->trust, e);
 	if (r == 0)
 		r = safe_open(&k->safe, SAFE_BYTES, e);
 	if (r < 0)
@@ -117,6 +120,7 @@ int main(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (prepare(&k, &e) < 0)
 		return 125;
+	slim_now();
 	while (!k.ending)
 		serve_once(&k);
 	safe_close(&k.safe);

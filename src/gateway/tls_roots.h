@@ -12,6 +12,8 @@ struct tls_roots;
 struct tls_roots *tls_roots_new(const char *pem, size_t n);
 void tls_roots_free(struct tls_roots *r);
 unsigned tls_roots_count(const struct tls_roots *r);
+/* Reads all names now, which the first lookup would have to. */
+void tls_roots_index(struct tls_roots *r);
 /* The i-th as DER. */
 const unsigned char *tls_roots_get(const struct tls_roots *r, unsigned i, size_t *ret_n);
 /* Makes the store look here; r must outlive it. */

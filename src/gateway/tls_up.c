@@ -107,19 +107,24 @@ int tls_trust_new(int fd, struct tls_trust **ret, struct ward_err *e)
 		return ward_fail(e, -r, "cannot read the host's trust store: %s", strerror(-r));
 	tls_init();
 	t = calloc(1, sizeof(*t));
-	if (t)
-		t->context = make_context();
-	if (!t || !t->context) {
-		tls_trust_free(t);
+	if (!t)
 		return ward_fail(e, ENOMEM, "out of memory");
-	}
 	t->roots = bytes.len ? tls_roots_new(bytes.data, bytes.len) : NULL;
-	if (!t->roots || !tls_roots_attach(t->roots, SSL_CTX_get_cert_store(t->context))) {
+	if (!t->roots) {
 		tls_trust_free(t);
 		ward_fail(e, EINVAL, "the host's trust store has no certificate that can be read");
 		return ward_remedy(e, "install ca-certificates, or set SSL_CERT_FILE to a file with PEM certificates");
 	}
 	*ret = t;
+	return 0;
+}
+
+int tls_trust_ready(struct tls_trust *t, struct ward_err *e)
+{
+	t->context = make_context();
+	if (!t->context || !tls_roots_attach(t->roots, SSL_CTX_get_cert_store(t->context)))
+		return ward_fail(e, ENOMEM, "out of memory");
+	tls_roots_index(t->roots);
 	return 0;
 }
 

@@ -3,6 +3,7 @@
  * the host's trust store; there is no switch for that.
  *
  *   tls_trust_new(fd, ...)       once, before the process is confined: fd is the trust store, PEM certificates in one file
+ *   tls_trust_ready()            once, before the first connection: what takes long and nobody waits for
  *   tls_up_new(trust, fd, ...)   a connection; the caller keeps the descriptor, polls it and closes it
  *   tls_up_handshake()           until TLS_DONE; then tls_up_alpn(), tls_up_read(), tls_up_write()
  *   tls_up_end(), tls_up_free()
@@ -41,6 +42,7 @@ struct tls_roots;
 
 /* Reads the trust store; fd is borrowed. Certificates in it that cannot be read are left out; one without any is refused. */
 must_check int tls_trust_new(int fd, struct tls_trust **ret, struct ward_err *e);
+must_check int tls_trust_ready(struct tls_trust *t, struct ward_err *e);
 void tls_trust_free(struct tls_trust *t);
 /* How many certificates it trusts. */
 unsigned tls_trust_count(const struct tls_trust *t);

@@ -16,6 +16,7 @@
 #include "gateway/protocol.h"
 
 #define LINKS_MAX 2000
+#define OWN_FILES 4	/* beside the links */
 
 #define JAVA_OPTIONS                                                                                               \
 	"JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=" CERTS_DIR "/java.jks -Djavax.net.ssl.trustStoreType=JKS " \
@@ -69,31 +70,30 @@ int certs_open_store(struct ward_err *e)
 	return fd;
 }
 
-static void add_entry(struct certs *t, const char *name, const char *link, const char *bytes, size_t n)
-{
-	t->entries[t->count++] = (struct certs_entry){ name, link, bytes, n };
-}
-
 /* The links by hash and by name, as the host has them; what they lead to is beneath /usr, or in the directory itself. */
-static void add_links(struct certs *t)
+int certs_add_links(struct certs *t, struct ward_err *e)
 {
 	auto_dir dir = opendir(CERTS_SYSTEM);
 	struct dirent *d;
 
-	while (dir && t->count < LINKS_MAX && (d = readdir(dir))) {
+	t->entries = calloc(OWN_FILES + LINKS_MAX, sizeof(*t->entries));
+	if (!t->entries)
+		return ward_fail(e, ENOMEM, "out of memory");
+	t->count = OWN_FILES;	/* they are made first, and win over a link of the same name */
+	while (dir && t->count < OWN_FILES + LINKS_MAX && (d = readdir(dir))) {
 		char target[1024];
 		ssize_t n = d->d_type == DT_LNK ? readlinkat(dirfd(dir), d->d_name, target, sizeof(target) - 1) : -1;
 
-		if (n <= 0 || n == (ssize_t)sizeof(target) - 1 || strcmp(d->d_name, t->name) == 0 ||
-		    strcmp(d->d_name, "ca-certificates.crt") == 0)
+		if (n <= 0 || n == (ssize_t)sizeof(target) - 1)
 			continue;
 		target[n] = '\0';
 		strv_add(&t->strings, d->d_name);
 		strv_add(&t->strings, target);
 		if (t->strings.failed)
 			break;
-		add_entry(t, t->strings.items[t->strings.len - 2], t->strings.items[t->strings.len - 1], NULL, 0);
+		t->entries[t->count++] = (struct certs_entry){ .name = t->strings.items[t->strings.len - 2], .link = t->strings.items[t->strings.len - 1] };
 	}
+	return t->strings.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
 
 int certs_fill(struct certs *t, int fd, struct ward_err *e)
@@ -107,8 +107,7 @@ int certs_fill(struct certs *t, int fd, struct ward_err *e)
 		return ward_fail(e, EPROTO, "the gateway said nothing that can be trusted");
 	t->map_bytes = (size_t)st.st_size;
 	t->map = mmap(NULL, t->map_bytes, PROT_READ, MAP_SHARED, fd, 0);
-	t->entries = calloc(LINKS_MAX + 8, sizeof(*t->entries));
-	if (t->map == MAP_FAILED || !t->entries) {
+	if (t->map == MAP_FAILED) {
 		t->map = NULL;
 		return ward_fail(e, ENOMEM, "out of memory");
 	}
@@ -118,12 +117,11 @@ int certs_fill(struct certs *t, int fd, struct ward_err *e)
 		return ward_fail(e, EPROTO, "the gateway said nothing that can be trusted");
 	at = (const char *)t->map + sizeof(head);
 	snprintf(t->name, sizeof(t->name), "%08x.0", head.hash);
-	add_entry(t, t->name, NULL, at, head.own_bytes);
-	add_entry(t, "ward.pem", NULL, at, head.own_bytes);
-	add_entry(t, "ca-certificates.crt", NULL, at + head.own_bytes, head.bundle_bytes);
-	add_entry(t, "java.jks", NULL, at + head.own_bytes + head.bundle_bytes, head.java_bytes);
-	add_links(t);
-	return t->strings.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
+	t->entries[0] = (struct certs_entry){ t->name, NULL, at, head.own_bytes };
+	t->entries[1] = (struct certs_entry){ "ward.pem", NULL, at, head.own_bytes };
+	t->entries[2] = (struct certs_entry){ "ca-certificates.crt", NULL, at + head.own_bytes, head.bundle_bytes };
+	t->entries[3] = (struct certs_entry){ "java.jks", NULL, at + head.own_bytes + head.bundle_bytes, head.java_bytes };
+	return 0;
 }
 
 void certs_free(struct certs *t)

@@ -30,6 +30,8 @@ struct certs {
 
 /* Opens the host's trust store: SSL_CERT_FILE, or where distributions have it. */
 must_check int certs_open_store(struct ward_err *e);
+/* Reads the host's links; before certs_fill(). */
+must_check int certs_add_links(struct certs *t, struct ward_err *e);
 /* Takes what the gateway says is to be trusted: fd is a sealed memory file (gateway/protocol.h), borrowed. */
 must_check int certs_fill(struct certs *t, int fd, struct ward_err *e);
 void certs_free(struct certs *t);

@@ -238,6 +238,9 @@ static int start_early(struct egress *g, struct ward_err *e)
 
 	if (r < 0)
 		return r;
+	r = certs_add_links(g->plan->certs, e);	/* while it begins */
+	if (r < 0)
+		return r;
 	ready.fd = g->fd;
 	while ((r = poll(&ready, 1, BEGIN_MS)) < 0 && errno == EINTR)
 		;

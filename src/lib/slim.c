@@ -81,3 +81,16 @@ int slim_poll(struct pollfd *polled, nfds_t count, int timeout_ms)
 	errno = (int)-n;
 	return -1;
 }
+
+void slim_now(void)
+{
+	struct ranges r = { 0 };
+
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
+	if (!SANITIZED)
+		dl_iterate_phdr(add_program, &r);
+	for (size_t i = 0; i < r.count; i++)
+		raw_call(SYS_madvise, r.items[i].from, r.items[i].to - r.items[i].from, MADV_DONTNEED);
+}

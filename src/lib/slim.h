@@ -7,4 +7,7 @@
 /* poll(2), after giving back all memory that can be had again: for a process that will sleep for long. */
 int slim_poll(struct pollfd *polled, nfds_t count, int timeout_ms);
 
+/* The same at once, but for the stack: for a process that has begun and will need little of what that took. */
+void slim_now(void);
+
 #endif

@@ -41,6 +41,7 @@ static struct tls_trust *trust_of(const struct ca *ca)
 	assert_true(ca_pem(ca, &pem));
 	fd = file_of(pem.data, pem.len);
 	assert_int_equal(tls_trust_new(fd, &t, &e), 0);
+	assert_int_equal(tls_trust_ready(t, &e), 0);
 	assert_int_equal(tls_trust_count(t), 1);
 	return t;
 }
