@@ -3,19 +3,19 @@
 _ward_options() {
 	case $1 in
 	run)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --verbose --json --report --help -p -w -C -d -t -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --hints --verbose --json --report --help -p -w -C -d -t -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
 		other="--profile --continue --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --name"
 		;;
 	shell)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --verbose --json --report --help -p -w -C -d -t -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --hints --verbose --json --report --help -p -w -C -d -t -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
 		other="--profile --continue --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --name"
 		;;
 	plan)
-		options="--policy --profile --workspace --chdir --ro --rw --review --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --widen --json --help -p -w -C -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --widen --hints --json --help -p -w -C -h"
 		file="--policy -p --ro --rw"
 		directory="--workspace -w --chdir -C"
 		other="--profile --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add"

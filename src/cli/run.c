@@ -17,6 +17,8 @@
 #include "engine/native/native.h"
 #include "engine/oci/oci.h"
 #include "lib/engine.h"
+#include "lib/hints.h"
+#include "lib/observe.h"
 #include "lib/store.h"
 
 #include <errno.h>
@@ -208,8 +210,10 @@ static void close_journal(struct journal *j, struct sinks *sinks, struct result 
 	bool due = false;
 	int status;
 
-	if (!j)
+	if (!j) {
+		r->events = NULL;
 		return;
+	}
 	(void)!event_flush(r->events, &e);
 	lost = journal_lost(j, &why);
 	if (lost)
@@ -259,6 +263,21 @@ static void tell_outcome(const struct result *r, struct run_outcome *ret)
 	memcpy(ret->run_id, r->run_id, sizeof(ret->run_id));
 }
 
+/* With --hints whoever reads standard error is told, too. While the command has the terminal nothing is written there; ward-box has nobody to tell. */
+static struct hints *listen_for_hints(const struct options *o, const struct detached *d, const struct plan *p, struct result *r)
+{
+	struct hints *h;
+
+	if (!o->hints || d)
+		return NULL;
+	h = hints_create(p, r->events, o->tty || (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)));
+	if (h)
+		r->events = hints_sink(h);
+	else
+		strv_add(&r->notes, "out of memory: no hints are told");
+	return h;
+}
+
 int run_sandbox(struct options *o, struct detached *d)
 {
 	struct ward_err e = { 0 };
@@ -266,6 +285,7 @@ int run_sandbox(struct options *o, struct detached *d)
 	struct report report;
 	struct journal *journal = NULL;
 	struct sinks *sinks = NULL;
+	struct hints *hints = NULL;
 	struct timing timing = { .on = o->verbose };
 	struct box_early early;
 	struct plan *plan = NULL;
@@ -277,6 +297,8 @@ int run_sandbox(struct options *o, struct detached *d)
 
 	if (report_open(&report, o->report_file, &e) < 0)
 		return refuse(o, &report, d, &e, EXIT_REFUSED);
+	if (o->hints)
+		o->observe |= OBSERVE_LOOKS | OBSERVE_READS | OBSERVE_WRITES | OBSERVE_NET;
 	box_begin(&early, likely_engine(o), &timing);
 	early.detached = d;
 	early.progress = progress;
@@ -292,6 +314,7 @@ int run_sandbox(struct options *o, struct detached *d)
 			progress_end(progress);
 		if (journal)
 			result.events = sinks ? sinks_events(sinks) : journal_sink(journal);
+		hints = listen_for_hints(o, d, plan, &result);
 		box_run(engine_choose(plan), plan, &early, &result);
 		if (plan->review && !result.refused)
 			look_at_changes(o, &result, progress);
@@ -300,9 +323,11 @@ int run_sandbox(struct options *o, struct detached *d)
 			tell_outcome(&result, o->outcome);
 		plan_release(plan);	/* who waits for the end may remove what it used */
 		close_journal(journal, sinks, &result);
+		hints_finish(hints, result.exit_code != 0);
 		code = finish(o, &report, d, plan, &result);
 		if (d && detach_end(d, plan, &result, &e) < 0)	/* last: whoever waits finds all of it */
 			code = say_error(&e, false, EXIT_REFUSED);
+		hints_destroy(hints);
 		result_clear(&result);
 		plan_free(plan);
 		spec_clear(&spec);

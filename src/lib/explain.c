@@ -129,6 +129,8 @@ static char *one_entry(const char *value)
 	n -= 2;
 	if (*inner == '"' && n > 2 && inner[n - 1] == '"' && !memchr(inner + 1, '"', n - 2) && !memchr(inner, '\\', n))
 		return strndup(inner + 1, n - 2);
+	if (n > 11 && strncmp(inner, "{path: \"", 8) == 0 && strncmp(inner + n - 2, "\"}", 2) == 0 && !memchr(inner + 8, '"', n - 10) && !memchr(inner, '\\', n))
+		return strndup(inner + 8, n - 10);	/* a mount that says nothing but its path */
 	if (*inner == '{' && inner[n - 1] == '}' && !memchr(inner + 1, '{', n - 1))
 		return strndup(inner, n);
 	return strdup(value);
@@ -172,8 +174,11 @@ static void use_remedy(struct explanation *x, const struct ward_event *v)
 
 static void explain_way(struct explanation *x, const struct ward_event *v, const struct explain_run *run)
 {
-	const char *advice = reason_advice(event_get(v, FIELD_REASON));
+	const struct event_value *reason = event_get(v, FIELD_REASON);
+	const char *advice = reason_advice(reason);
 
+	if (reason && reason->len == 10 && memcmp(reason->text, "no_network", 10) == 0)
+		x->layer = "net namespace: no network but an own loopback";
 	use_remedy(x, v);
 	if (run->network_off && x->change_count && strncmp(x->changes[0].field, "network.", 8) == 0)
 		add_change(x, "network.mode", "restricted");

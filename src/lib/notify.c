@@ -33,6 +33,7 @@
 #include "lib/exec_watch.h"
 #include "lib/missing.h"
 #include "lib/observe.h"
+#include "lib/unreached.h"
 
 enum from { FROM_STRICT, FROM_DEFAULT, FROM_BUILD, FROM_NESTING, FROM_NEVER };
 
@@ -65,6 +66,7 @@ struct notify {
 	struct behalf *behalf; /* NULL: not on the Landlock rung */
 	struct exec_watch *execs; /* NULL: nobody wants to know */
 	struct missing *missing;  /* likewise */
+	struct unreached unreached;
 	struct observation *seen; /* the last call that was shown; NULL: none is */
 	struct seccomp_notif *request; /* as long as the kernel's */
 	struct seccomp_notif_resp *answer;
@@ -329,6 +331,8 @@ static void pass_shown(struct notify *n, bool starts, struct result *r)
 		exec_watch_report(n->execs, r);
 	if (seen && n->missing)
 		missing_report(n->missing, r);
+	if (seen && !n->plan->net.on)
+		unreached_report(&n->unreached, n->seen, r);
 }
 
 /* Whether the filter has sent the call only to be seen. One with set-id bits in its mode was not shown: it is denied. */
