@@ -120,14 +120,6 @@ static void test_refusals(unused_arg void **state)
 	check_refusal(READ(VERB_CHECK, "--"  , "a", "b"), "too many", "");
 }
 
-static void test_later(unused_arg void **state)
-{
-	static const char *const later[] = { "--hints" };
-
-	for (size_t i = 0; i < ARRAY_LEN(later); i++)
-		check_refusal(READ(VERB_RUN, later[i], "x", "c"), "not yet supported by this build", "");
-}
-
 static void test_letters(unused_arg void **state)
 {
 	assert_int_equal(READ(VERB_EXEC, "-it", "box", "c"), 0);
@@ -182,7 +174,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_forms),	 cmocka_unit_test(test_command_begins),
 		cmocka_unit_test(test_plain_words), cmocka_unit_test(test_mounts),
-		cmocka_unit_test(test_refusals), cmocka_unit_test(test_later),
+		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_letters),	 cmocka_unit_test(test_many), cmocka_unit_test(test_help),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
