@@ -106,10 +106,10 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *
 			nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, error);
 		return 0;
 	}
-	if (s->up_open && error != NGHTTP2_NO_ERROR)
+	if (s->up_open) {	/* nobody waits for what is left of it; give() must not find it any more */
 		nghttp2_submit_rst_stream(h->up, NGHTTP2_FLAG_NONE, s->up_id, NGHTTP2_CANCEL);
-	if (s->up_open)
 		nghttp2_session_set_stream_user_data(h->up, s->up_id, NULL);
+	}
 	if (!s->own)
 		nghttp2_session_consume_connection(h->up, queue_size(&s->data[DOWN]));
 	h->completed += error == NGHTTP2_NO_ERROR;

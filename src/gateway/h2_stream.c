@@ -112,12 +112,17 @@ static struct http_text text(const char *s)
 static ssize_t give(nghttp2_session *session, int32_t id, uint8_t *to, size_t n, uint32_t *flags, nghttp2_data_source *source, void *user)
 {
 	struct h2 *h = user;
-	struct h2_stream *s = source->ptr;
+	struct h2_stream *s = nghttp2_session_get_stream_user_data(session, id);	/* not source->ptr: the stream may be gone */
 	enum direction d = session == h->up ? UP : DOWN;
-	struct queue *q = &s->data[d];
-	size_t some = queue_size(q) < n ? queue_size(q) : n;
+	struct queue *q = s ? &s->data[d] : NULL;
+	size_t some;
 
-	memcpy(to, q->data + q->at, some);
+	(void)source;
+	if (!s)
+		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+	some = queue_size(q) < n ? queue_size(q) : n;
+	if (some)
+		memcpy(to, q->data + q->at, some);
 	q->at += some;
 	if (!queue_size(q))
 		queue_free(q);
