@@ -29,7 +29,7 @@ static void drop(struct keeper *k, struct kept *g)
 
 static struct source_place place_of(struct keeper *k)
 {
-	return (struct source_place){ .safe = &k->safe, .seen = &k->seen, .program_dir_fd = k->program_dir_fd };
+	return (struct source_place){ .safe = &k->safe, .seen = &k->seen, .program_dir_fd = k->program_dir_fd, .meanwhile = &k->meanwhile };
 }
 
 static int make_placeholder(struct kept *g, size_t i, struct ward_err *e)
@@ -107,9 +107,7 @@ int keeper_revoke(struct keeper *k, const char *name, struct ward_err *e)
 		g->state = SECRET_REVOKED;
 		g->renew_at_ms = 0;
 		keys_tell_revoked(k, i);
-		/* what was handed out must still not leak: it stays in the scanner, which was made already */
-		secret_forget(&k->safe, &g->secret);
-		return 0;
+		return 0;	/* its value is kept: it must still not leak, and every scanner that is made from now on looks for it */
 	}
 	ward_fail(e, ENOENT, "the sandbox has no grant %.64s", name);
 	return ward_remedy(e, "ward secret ls shows those it has");
@@ -143,8 +141,14 @@ static void renew_one(struct keeper *k, size_t number, uint64_t now)
 	struct secret fresh;
 	struct ward_err e = { 0 };
 	bool changed;
+	int r = source_fetch(&place, &g->grant, &fresh, &e);
 
-	if (source_fetch(&place, &g->grant, &fresh, &e) < 0) {
+	if (g->state == SECRET_REVOKED) {	/* while its source was asked */
+		if (r >= 0)
+			secret_forget(&k->safe, &fresh);
+		return;
+	}
+	if (r < 0) {
 		tell_failure(k, g, &e);
 		g->renew_at_ms = now + RETRY_MS;
 		return;

@@ -25,6 +25,9 @@ struct keeper {
 	int program_dir_fd;
 	pid_t keys_pid;
 	struct buf heard;		/* of keys, not yet a whole frame */
+	struct run_meanwhile meanwhile;	/* a revocation waits for no source */
+	struct later *later, *later_last;	/* what was heard meanwhile and can wait (main.c) */
+	unsigned later_count;
 	uint32_t lost;			/* events that the supervisor had no room for, and does not know of */
 };
 
@@ -56,6 +59,8 @@ must_check int scanner_compile(struct keeper *k, uint8_t **ret, size_t *ret_n, s
 
 /* main.c */
 void control_say(struct keeper *k, uint32_t op, int32_t code, uint64_t tag, const void *bytes, size_t n);
+/* A grant was given or taken back: told by who did it, when it is done. */
+void control_change(struct keeper *k, uint32_t kind, const char *name);
 /* An event, for the report and the journal. Never waits: what cannot be told is counted, and the count is told later. */
 void control_event(struct keeper *k, const struct keys_event *event);
 

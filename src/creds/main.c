@@ -18,6 +18,7 @@
 #include "creds/keeper.h"
 
 #define SAFE_BYTES (1024 * 1024)
+#define LATER_MAX 32		/* messages that are kept while a source is asked; the others stay in the socket */
 #define LOST_AGAIN_MS 50	/* until it is tried again to tell that events were lost */
 
 static bool send_message(const struct keeper *k, uint32_t op, int32_t code, uint64_t tag, const void *bytes, size_t n, int flags)
@@ -57,6 +58,14 @@ void control_event(struct keeper *k, const struct keys_event *event)
 	if (!k->lost && send_event(k, event))
 		return;
 	k->lost += event->kind == KEYS_EVENT_LOST ? event->count : 1;
+}
+
+void control_change(struct keeper *k, uint32_t kind, const char *name)
+{
+	struct keys_event event = { .kind = kind, .count = 1 };
+
+	snprintf(event.grant, sizeof(event.grant), "%s", name);
+	control_say(k, SECRETS_EVENT, 0, 0, &event, sizeof(event));
 }
 
 static void say_error(struct keeper *k, uint64_t tag, const struct ward_err *e)
@@ -122,6 +131,7 @@ static void grant(struct keeper *k, const char *line, int fd, uint64_t tag)
 		return;
 	keys_tell_scanner(k);
 	keys_tell_grant(k, k->count - 1);
+	control_change(k, KEYS_EVENT_GRANTED, k->kept[k->count - 1]->grant.name);
 	control_say(k, SECRETS_OK, 0, tag, k->kept[k->count - 1]->shown[0], k->kept[k->count - 1]->shown_bytes[0]);
 }
 
@@ -153,10 +163,12 @@ static void obey(struct keeper *k, const struct secrets_message *m, const char *
 		list(k, m->tag);
 		break;
 	case SECRETS_REVOKE:
-		if (keeper_revoke(k, text, &e) < 0)
+		if (keeper_revoke(k, text, &e) < 0) {
 			say_error(k, m->tag, &e);
-		else
+		} else {
+			control_change(k, KEYS_EVENT_REVOKED, text);
 			control_say(k, SECRETS_OK, 0, m->tag, NULL, 0);
+		}
 		break;
 	case SECRETS_OPS:
 	case SECRETS_SHOWN:
@@ -169,29 +181,87 @@ static void obey(struct keeper *k, const struct secrets_message *m, const char *
 	}
 }
 
-/* One message. False: the supervisor is gone. */
-static bool hear(struct keeper *k)
-{
-	static char bytes[SECRETS_MESSAGE_MAX + 1];
+/* One message of the supervisor's. */
+struct later {
+	struct later *next;
 	struct secrets_message m;
 	int fds[4];
-	size_t fd_count = 0;
-	ssize_t n = io_recv_fds(k->control_fd, bytes, SECRETS_MESSAGE_MAX, fds, 4, &fd_count);
+	size_t fd_count, n;		/* n: bytes of text, a NUL behind them */
+	char text[];
+};
 
-	if (n < (ssize_t)sizeof(m))
-		return n == -EINTR;
-	bytes[n] = '\0';
-	memcpy(&m, bytes, sizeof(m));
-	obey(k, &m, bytes + sizeof(m), (size_t)n - sizeof(m), fds, fd_count);
-	for (size_t i = 0; i < fd_count; i++)
-		close(fds[i]);
-	return true;
+static struct later *receive(struct keeper *k, bool *gone)
+{
+	static char bytes[SECRETS_MESSAGE_MAX + 1];
+	struct later got = { 0 }, *l;
+	ssize_t n = io_recv_fds(k->control_fd, bytes, SECRETS_MESSAGE_MAX, got.fds, 4, &got.fd_count);
+
+	*gone = n < (ssize_t)sizeof(got.m) && n != -EINTR;
+	if (n < (ssize_t)sizeof(got.m))
+		return NULL;
+	memcpy(&got.m, bytes, sizeof(got.m));
+	got.n = (size_t)n - sizeof(got.m);
+	l = malloc(sizeof(*l) + got.n + 1);
+	*gone = !l;
+	if (!l)
+		return NULL;
+	*l = got;
+	memcpy(l->text, bytes + sizeof(got.m), got.n);
+	l->text[got.n] = '\0';
+	return l;
+}
+
+static void done_with(struct keeper *k, struct later *l)
+{
+	obey(k, &l->m, l->text, l->n, l->fds, l->fd_count);
+	for (size_t i = 0; i < l->fd_count; i++)
+		close(l->fds[i]);
+	free(l);
+}
+
+/* A source is being asked, which may take half a minute: a revocation is obeyed at once, the rest in its order afterwards. */
+static void hear_meanwhile(void *whose)
+{
+	struct keeper *k = whose;
+	bool gone;
+	struct later *l = receive(k, &gone);
+
+	if (l && l->m.op == SECRETS_REVOKE) {
+		done_with(k, l);
+	} else if (l) {
+		*(k->later_last ? &k->later_last->next : &k->later) = l;
+		k->later_last = l;
+		k->later_count++;
+	}
+	if (gone || k->later_count >= LATER_MAX)
+		k->meanwhile.fd = -1;
+}
+
+/* What was heard before, or one message. False: the supervisor is gone. */
+static bool hear(struct keeper *k)
+{
+	struct later *l = k->later;
+	bool gone = false;
+
+	if (l) {
+		k->later = l->next;
+		k->later_last = k->later ? k->later_last : NULL;
+		k->later_count--;
+	} else {
+		l = receive(k, &gone);
+	}
+	k->meanwhile.fd = k->later_count < LATER_MAX ? k->control_fd : -1;
+	if (l)
+		done_with(k, l);
+	return !gone;
 }
 
 static int timeout(const struct keeper *k, uint64_t now)
 {
 	uint64_t due = keeper_due(k), soon = now + LOST_AGAIN_MS;
 
+	if (k->later)
+		return 0;
 	if (k->lost && (!due || due > soon))
 		due = soon;
 	return !due ? -1 : due <= now ? 0 : due - now > 3600000 ? 3600000 : (int)(due - now);
@@ -223,6 +293,7 @@ int main(void)
 		return 2;
 	}
 	fcntl(SECRETS_FD_CONTROL, F_SETFD, FD_CLOEXEC);
+	k.meanwhile = (struct run_meanwhile){ SECRETS_FD_CONTROL, hear_meanwhile, &k };
 	signal(SIGPIPE, SIG_IGN);
 	if (prepare(&k, &e) < 0) {
 		say_error(&k, 0, &e);
@@ -235,7 +306,7 @@ int main(void)
 			continue;
 		if (polled[1].revents && k.keys_fd >= 0)
 			keys_hear(&k);
-		if (polled[0].revents && !hear(&k))
+		if ((polled[0].revents || k.later) && !hear(&k))
 			break;
 		tell_lost(&k);
 		keeper_renew(&k, io_now_ms());

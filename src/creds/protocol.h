@@ -98,7 +98,7 @@ struct keys_grant {
 #define PATTERN_FORM(id) ((id) & 31)
 
 enum keys_event_kind { KEYS_EVENT_USE = 1, KEYS_EVENT_LEAK, KEYS_EVENT_SCRUB, KEYS_EVENT_REFUSED,
-		       KEYS_EVENT_LOST /* count: events that nobody could be told */ };
+		       KEYS_EVENT_LOST /* count: events that nobody could be told */, KEYS_EVENT_GRANTED, KEYS_EVENT_REVOKED };
 
 struct keys_event {
 	uint32_t kind;

@@ -88,19 +88,32 @@ static void child(const char *path, char *const *argv, int in_fd, int out_fd)
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
+/* Waits for fd (-1: for nothing), at most so long; sees to what must not wait. How often fd is ready: 1 or 0. */
+static int await(int fd, int wait_ms, struct run_meanwhile *m)
+{
+	struct pollfd ready[] = { { .fd = fd, .events = POLLIN }, { .fd = m ? m->fd : -1, .events = POLLIN } };
+
+	if (poll(ready, ARRAY_LEN(ready), wait_ms) <= 0)
+		return 0;
+	if (ready[1].revents)
+		m->ready(m->whose);
+	return ready[0].revents != 0;
+}
+
 /* Everything that it writes, until the end; -ETIMEDOUT, -EFBIG. */
-static int take_output(int fd, uint64_t until, uint8_t *out, size_t room, size_t *ret_n)
+static int take_output(int fd, uint64_t until, struct run_meanwhile *m, uint8_t *out, size_t room, size_t *ret_n)
 {
 	size_t n = 0;
 
 	for (;;) {
 		uint64_t now = io_now_ms();
-		struct pollfd ready = { .fd = fd, .events = POLLIN };
 		uint8_t more;
 		ssize_t got;
 
-		if (now >= until || (poll(&ready, 1, (int)(until - now)) == 0))
+		if (now >= until)
 			return -ETIMEDOUT;
+		if (!await(fd, (int)(until - now), m))
+			continue;
 		got = n < room ? read(fd, out + n, room - n) : read(fd, &more, 1);
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -114,7 +127,7 @@ static int take_output(int fd, uint64_t until, uint8_t *out, size_t room, size_t
 	}
 }
 
-static int wait_for(pid_t pid, uint64_t until)
+static int wait_for(pid_t pid, uint64_t until, struct run_meanwhile *m)
 {
 	int status = 0;
 
@@ -127,7 +140,7 @@ static int wait_for(pid_t pid, uint64_t until)
 			return 0;
 		if (io_now_ms() >= until)
 			return -1;
-		poll(NULL, 0, 5);
+		(void)await(-1, 5, m);
 	}
 }
 
@@ -147,8 +160,8 @@ static int explain(int r, int status, const char *path, unsigned timeout_ms, str
 	return ward_remedy(e, "run it by hand to see why; what it writes to standard error is not shown here, it may hold the secret");
 }
 
-int run_program(const char *path, char *const *argv, const void *in, size_t in_bytes, unsigned timeout_ms, uint8_t *out, size_t room, size_t *ret_n,
-		struct ward_err *e)
+int run_program(const char *path, char *const *argv, const void *in, size_t in_bytes, unsigned timeout_ms, struct run_meanwhile *meanwhile, uint8_t *out, size_t room,
+		size_t *ret_n, struct ward_err *e)
 {
 	uint64_t until = io_now_ms() + timeout_ms;
 	int in_pipe[2], out_pipe[2], r, status = -1;
@@ -170,12 +183,12 @@ int run_program(const char *path, char *const *argv, const void *in, size_t in_b
 	if (pid > 0 && in_bytes && fcntl(in_pipe[1], F_SETFL, O_NONBLOCK) == 0)
 		(void)!write(in_pipe[1], in, in_bytes);
 	close(in_pipe[1]);
-	r = pid < 0 ? -errno : take_output(out_pipe[0], until, out, room, ret_n);
+	r = pid < 0 ? -errno : take_output(out_pipe[0], until, meanwhile, out, room, ret_n);
 	close(out_pipe[0]);
 	if (pid < 0)
 		return ward_fail(e, -r, "cannot start %.200s: %s", path, strerror(-r));
 	if (r == 0)
-		status = wait_for(pid, until);
+		status = wait_for(pid, until, meanwhile);
 	if (r < 0 || status == -1) {
 		kill(-pid, SIGKILL);
 		kill(pid, SIGKILL);

@@ -227,7 +227,7 @@ static int from_cmd(const struct source_place *p, const struct policy_grant *g, 
 	if (r < 0)
 		return ward_fail(e, -r, "not a command");
 	r = run_find(words.items[0], p->seen, &path, e);
-	return r < 0 ? r : run_program(path, words.items, NULL, 0, PROGRAM_MS, raw, RAW_MAX, ret_n, e);
+	return r < 0 ? r : run_program(path, words.items, NULL, 0, PROGRAM_MS, p->meanwhile, raw, RAW_MAX, ret_n, e);
 }
 
 static int from_keyring(const struct source_place *p, const struct policy_grant *g, const char *from, uint8_t *raw, size_t *ret_n,
@@ -296,7 +296,7 @@ static int from_http(const struct source_place *p, const struct policy_grant *g,
 	while (r == 0 && token_bytes && (token[token_bytes - 1] == '\n' || token[token_bytes - 1] == '\r'))
 		token_bytes--;
 	if (r == 0)
-		r = run_program(path, argv, token, token_bytes, SERVER_MS, answer, RAW_MAX, &n, e);
+		r = run_program(path, argv, token, token_bytes, SERVER_MS, p->meanwhile, answer, RAW_MAX, &n, e);
 	if (r == 0)
 		r = take_answer(g, answer, n, raw, ret_n, ret, e);
 	safe_give(p->safe, answer);

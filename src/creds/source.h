@@ -3,6 +3,7 @@
 #define WARD_CREDS_SOURCE_H
 
 #include "creds/protocol.h"
+#include "creds/run.h"
 #include "creds/safe.h"
 #include "policy/policy_grant.h"
 
@@ -18,6 +19,7 @@ struct source_place {
 	struct safe *safe;
 	const struct strv *seen;	/* paths of the host's that exist inside */
 	int program_dir_fd;		/* where ward's own programs lie */
+	struct run_meanwhile *meanwhile;	/* what does not wait for a source; NULL: nothing */
 };
 
 /* Fetches the values of a grant. Whatever goes wrong, no part of a value stands in *e. */

@@ -11,6 +11,7 @@
 #include "gateway/unzip.h"
 
 #define KEYS_COMPOSE (HTTP1_HEAD_MAX + 4 * SECRET_MOST)	/* a head with its secret */
+#define KEYS_LEAK_LINE "X-Ward-Leak: yes\r\n"	/* in an answer to front: something was found in its request */
 #define KEYS_CONNS_MAX 1000
 
 struct key_grant {

@@ -42,8 +42,8 @@ void conn_refuse(struct conn *c, unsigned status, const char *why)
 		return;
 	}
 	buf_printf(&body, "{\"error\":{\"type\":\"ward\",\"message\":\"ward: %s\"}}\n", why);
-	buf_printf(&c->back.bytes, "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s", status, reason,
-		   body.len, buf_text(&body));
+	buf_printf(&c->back.bytes, "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%sConnection: close\r\n\r\n%s", status, reason,
+		   body.len, c->leaked ? KEYS_LEAK_LINE : "", buf_text(&body));
 	c->finishing = true;
 	c->up = UP_DONE;
 }

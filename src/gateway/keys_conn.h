@@ -47,6 +47,7 @@ struct conn {
 	struct unzip *unzip;
 	struct scan_for up_found;
 	bool up_told;			/* that something was found */
+	bool leaked;			/* the same, for front: its recording must not have the request */
 	struct queue out;		/* for the server, without a secret */
 
 	/* the answer */

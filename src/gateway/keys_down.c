@@ -33,9 +33,17 @@ static bool has_coding(const struct buf *head)
 
 static void clean_head(struct keys *k, struct conn *c)
 {
+	const char *line;
+	size_t first;
+
 	c->down_found = (struct scan_for){ .secrets = true, .replace = true };
 	(void)scan_run(k->scan, (uint8_t *)c->down_head.data, c->down_head.len, true, &c->down_found);
-	buf_add(&c->back.bytes, c->down_head.data, c->down_head.len);
+	line = c->down_head.len && c->leaked ? memchr(c->down_head.data, '\n', c->down_head.len) : NULL;
+	first = line ? (size_t)(line + 1 - c->down_head.data) : 0;
+	buf_add(&c->back.bytes, c->down_head.data, first);
+	if (first)
+		buf_puts(&c->back.bytes, KEYS_LEAK_LINE);
+	buf_add(&c->back.bytes, c->down_head.data + first, c->down_head.len - first);
 	c->down_head.len = 0;
 }
 

@@ -23,6 +23,7 @@ static bool may_pass(struct keys *k, struct conn *c, const struct scan_for *f, c
 	char why[300];
 
 	store_found(k, KEYS_EVENT_LEAK, f, c->host.name, where);
+	c->leaked = true;
 	if (k->leaks != LEAKS_BLOCK)
 		return true;
 	snprintf(why, sizeof(why), "%s of grant %s is in %s, where it does not belong: the request was stopped (credentials.leaks: block)",
@@ -133,7 +134,7 @@ static void begin_request(struct keys *k, struct conn *c)
 
 	c->base.len = c->up_data.len = c->head_sent = 0;
 	c->asked = true;
-	c->down_begun = c->down_done = false;
+	c->down_begun = c->down_done = c->leaked = false;
 	if (c->head.connect || !host_equal(&c->head.host, &c->host) || (c->head.port && c->head.port != c->port)) {
 		conn_refuse(c, 403, "the request is for another host than the connection");
 		return;

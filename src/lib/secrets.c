@@ -212,6 +212,16 @@ static void emit(const struct keys_event *said, struct result *r)
 	event_emit(r->events, &v);
 }
 
+/* Somebody gave or took a grant over the control socket, and it is done. */
+static void emit_change(const struct keys_event *said, struct result *r)
+{
+	struct ward_event v = event_make(EVENT_CREDENTIAL_CHANGE, ACTION_LOG, said->grant);
+
+	event_text(&v, FIELD_CHANGE, said->kind == KEYS_EVENT_GRANTED ? "grant" : "revoke");
+	event_text(&v, FIELD_VIA, "control");
+	event_emit(r->events, &v);
+}
+
 /* What is missing is told: nobody inside can make so much happen that something of it was never there. */
 static void emit_lost(const struct keys_event *said, struct result *r)
 {
@@ -232,6 +242,10 @@ static void on_event(const char *bytes, size_t n, struct result *r)
 	said.grant[sizeof(said.grant) - 1] = said.host[sizeof(said.host) - 1] = said.detail[sizeof(said.detail) - 1] = '\0';
 	if (said.kind == KEYS_EVENT_LOST) {
 		emit_lost(&said, r);
+		return;
+	}
+	if (said.kind == KEYS_EVENT_GRANTED || said.kind == KEYS_EVENT_REVOKED) {
+		emit_change(&said, r);
 		return;
 	}
 	report(&said, r);

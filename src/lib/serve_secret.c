@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "lib/box_internal.h"
-#include "lib/event.h"
 #include "lib/secrets.h"
 #include "lib/serve_internal.h"
 #include "policy/policy_grant.h"
@@ -27,24 +26,6 @@ static int check_line(const struct policy *p, const char *line, struct ward_err 
 	return r;
 }
 
-static void note_change(struct serve *s, const char *what, const char *name)
-{
-	struct ward_event v = event_make(EVENT_CREDENTIAL_CHANGE, ACTION_LOG, name);
-
-	event_text(&v, FIELD_CHANGE, what);
-	event_text(&v, FIELD_VIA, "control");
-	event_emit(s->box->result->events, &v);
-}
-
-static void note_granted(struct serve *s, const char *line)
-{
-	struct ward_err e = { 0 };
-	auto_grant g = { 0 };
-
-	if (policy_grant_read(line, &g, &e) == 0)
-		note_change(s, "grant", g.name);
-}
-
 void serve_secret(struct serve *s, struct serve_client *c, const struct control_message *m, const char *text, int fd)
 {
 	enum secrets_op op = m->op == CONTROL_SECRET_GRANT ? SECRETS_GRANT : m->op == CONTROL_SECRET_REVOKE ? SECRETS_REVOKE : SECRETS_LIST;
@@ -60,11 +41,7 @@ void serve_secret(struct serve *s, struct serve_client *c, const struct control_
 		serve_refuse(c, &e);
 		return;
 	}
-	c->asks_secret = true;
-	if (m->op == CONTROL_SECRET_GRANT)
-		note_granted(s, text);
-	else if (m->op == CONTROL_SECRET_REVOKE)
-		note_change(s, "revoke", text);
+	c->asks_secret = true;	/* what is done is told by ward-secrets, which does it */
 }
 
 void serve_secret_answered(void *whose, const struct secrets_message *said, const char *text, size_t n)

@@ -1,4 +1,5 @@
 """Secrets that a sandbox uses and never holds: what the server gets, what is inside, what is refused."""
+import base64
 import json
 import os
 
@@ -298,6 +299,79 @@ def test_a_renewal_gives_no_more_uses(t):
     t.equal(answers.count("200"), len(used), f"{answers}")
     notes = [n for n in r.report["notes"] if "sent the secret" in n]
     t.equal(len(notes), 1, f"{notes}")
+
+
+ASK = r"""
+import sys, urllib.request, urllib.error
+try:
+    print(200, urllib.request.urlopen(urllib.request.Request("https://web.test:9443" + sys.argv[1], sys.argv[2].encode() if sys.argv[2:] else None), timeout=30).status)
+except urllib.error.HTTPError as error:
+    print(error.code, error.read().decode())
+"""
+
+
+def test_a_revoked_secret_is_gone_at_once_and_still_a_secret(t):
+    """revoke waits for no source that is being asked; the value is looked for in what leaves, whatever is granted afterwards; the journal has what was done."""
+    world = start(t)
+    ws = t.workspace({"ask.py": ASK})
+    place = t.fresh_dir("secrets")
+    t.write(place, {"slow": f"#!/bin/sh\ntouch {place}/asked\ni=0; while [ ! -e {place}/go ] && [ $i -lt 500 ]; do sleep 0.05; i=$((i+1)); done\necho LATExSECRETxLATExSECRET\n"})
+    os.chmod(place + "/slow", 0o755)
+    path = policy(t, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "paths": ["/a"]}])
+    ward = lambda *args: world.ward(*args, cwd=ws, timeout=60)
+    box = ward("run", "-d", "-p", path, "--", "sleep", "1000").out.strip()
+    ask = lambda *words: ward("exec", box, "/usr/bin/python3", os.path.join(ws, "ask.py"), *words).out
+    try:
+        t.equal(ask("/a"), "200 200\n", "the grant is used")
+        slow = t.ward_start("secret", "grant", box, f"{{name: slow, source: 'cmd:{place}/slow', hosts: [web.test], header: 'X-Slow: {{}}', paths: ['/slow']}}", cwd=ws)
+        t.wait_until(lambda: os.path.exists(place + "/asked"), message="the source was not asked")
+        t.equal(ward("secret", "revoke", box, "api").rc, 0, "revoke while a source is asked")
+        t.contains(ask("/a"), "revoked", "it is not used any more")
+        t.check(slow.poll() is None, "the source was asked all the while")
+        t.write(place, {"go": ""})
+        t.equal(slow.wait(), 0, "and gave its secret")
+        t.equal(ask("/slow"), "200 200\n", "which is used")
+        got = ask("/slow", f"what I know: {SECRET}")
+        t.contains(got, "the secret of grant api is in the body", "the revoked one is still looked for")
+        t.check(SECRET not in json.dumps(seen(t, world)[1:]), "and did not leave again")
+        t.equal(ward("secret", "revoke", box, "api").rc, 125, "twice")
+        t.equal(ward("secret", "grant", box, "{name: bad, source: 'cmd:/bin/false', hosts: [web.test], header: 'X-Bad: {}'}").rc, 125, "a grant that fails")
+        events = [json.loads(line) for line in (t.read(t.state_dir, f"audit/live/{box}.jsonl") or "").splitlines()]
+        t.equal([(e["change"], e["object"]) for e in events if e["kind"] == "credential.change"], [("revoke", "api"), ("grant", "slow")], "what was done")
+    finally:
+        ward("kill", box)
+        ward("rm", "-f", box)
+
+
+def test_a_recording_has_no_secret(t):
+    """network.record with grants: neither what ward-keys puts in, nor what comes back, nor a request in which it found a secret is in the file."""
+    world = start(t)
+    ws = t.workspace({"ask.py": ASK})
+    tape = os.path.join(t.fresh_dir("tape"), "tape")
+    path = policy(t, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "paths": ["/a"]}])
+    document = json.load(open(path))
+    document["network"]["record"] = tape
+    with open(path, "w") as f:
+        json.dump(document, f)
+    script = f'python3 ask.py /a; python3 ask.py /b/UNMISTAKABLEPATH "$0"; python3 ask.py "/c/UNMISTAKABLEOTHER/$0"'
+    r = world.ward("run", "-p", path, "--", "/bin/sh", "-c", script, SECRET[::-1], cwd=ws, timeout=60)
+    t.equal(r.rc, 0, f"exit code ({r.err})")
+    t.equal(r.out, "200 200\n" * 3, "what may leave leaves")
+    leak = "import sys, subprocess; s = sys.argv[1][::-1]; " \
+        "print([subprocess.run(['/usr/bin/python3', 'ask.py', *words], capture_output=True, text=True).stdout[:3] for words in (['/b/UNMISTAKABLELEAK', s], ['/c/UNMISTAKABLELEAK/' + s])])"
+    document["network"]["record"] = tape + "2"
+    with open(path, "w") as f:
+        json.dump(document, f)
+    r = world.ward("run", "-p", path, "--", "/usr/bin/python3", "-c", leak, SECRET[::-1], cwd=ws, timeout=60)
+    t.equal(r.out, "['403', '403']\n", f"leaks ({r.err})")
+    with t.root():
+        first, second = open(tape, "rb").read(), open(tape + "2", "rb").read()
+    t.contains(first.decode("latin-1"), "UNMISTAKABLEPATH", "paths are there")
+    t.check(b"UNMISTAKABLELEAK" not in second, "a request with a secret is not")
+    t.contains(second.decode("latin-1"), "a secret was found in this request", "but that it was")
+    for data in (first, second):
+        for form in (SECRET.encode(), SECRET.encode().hex().encode(), *(base64.b64encode(b"x" * n + SECRET.encode())[4 + n:-4] for n in range(3))):
+            t.check(form not in data, f"{form} is in the recording")
 
 
 MANY = r"""
