@@ -183,7 +183,7 @@ _ward_options() {
 		other="--name --max-size --max-files"
 		;;
 	audit)
-		options="--kind --action --host --since --until --follow --all --format --output --key --older --max-size --keep --dry-run --always --json --help -f -o -h"
+		options="--kind --action --host --since --until --follow --all --format --output --html --key --older --max-size --keep --dry-run --always --json --help -f -o -h"
 		file="--output -o"
 		directory=""
 		other="--kind --action --host --since --until --format --key --older --max-size --keep"

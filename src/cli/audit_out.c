@@ -54,6 +54,8 @@ int audit_out_close(struct audit_out *o, struct ward_err *e)
 {
 	const bool to_stdout = !o->path;
 
+	if (o->path && !o->error && o->shared)
+		(void)!fchmod(o->fd, 0644);
 	if (o->path && !o->error && o->temporary && rename(o->temporary, o->path) < 0)
 		o->error = errno;
 	if (o->temporary && o->error)

@@ -29,6 +29,7 @@ struct audit_out {
 	int fd, error;			/* errno of the first failure */
 	const char *path;		/* borrowed; NULL: standard output */
 	char *temporary;		/* owned */
+	bool shared;			/* others may read the file */
 };
 
 /* path: a file that appears whole at the end, or that grows (directly); NULL or "-": standard output. */
@@ -38,6 +39,10 @@ bool audit_out_write(struct audit_out *o, struct buf *bytes);
 /* Puts the file into its place, or takes it away where something failed. */
 must_check int audit_out_close(struct audit_out *o, struct ward_err *e);
 
+/* Every event of a run in order, then what the index has of it that is not about its journal; run NULL: of the index. */
+void audit_each(int audit_fd, const char *run, void (*see)(void *with, const struct ward_event *v), void *with);
+int audit_metrics(struct options *o, int audit_fd);
+int audit_report(struct options *o, int audit_fd);
 int audit_forward(struct options *o, int audit_fd);
 int audit_send(struct options *o, int audit_fd);
 int audit_export(struct options *o, int audit_fd);

@@ -39,6 +39,8 @@ static const struct {
 	int (*run)(struct options *o, int audit_fd);
 } words[] = {
 	{ "show", 1, false, audit_show },  { "verify", 1, false, audit_verify }, { "ls", 0, false, audit_ls },
+	{ "metrics", 0, true, audit_metrics },
+	{ "report", 1, false, audit_report },
 	{ "send", 0, false, audit_send },
 	{ "export", SIZE_MAX - 1, false, audit_export },
 	{ "prune", 0, false, audit_prune }, { "seal", 0, true, audit_seal },	  { "key", 0, false, audit_key },
@@ -54,7 +56,7 @@ static int run_word(struct options *o)
 		i++;
 	if (i == ARRAY_LEN(words) || o->word_count - 1 > words[i].max) {
 		ward_fail(&e, EINVAL, i < ARRAY_LEN(words) ? "one word too many: %.200s" : "there is no ward audit %.200s", o->words[i < ARRAY_LEN(words) ? words[i].max + 1 : 0]);
-		ward_remedy(&e, "ward audit show, verify, export, send, ls, prune, seal or key; see ward audit --help");
+		ward_remedy(&e, "ward audit show, report, verify, export, metrics, send, ls, prune, seal or key; see ward audit --help");
 		return say_error(&e, o->json, EXIT_USAGE);
 	}
 	audit = place_open(words[i].make, &e);

@@ -111,8 +111,8 @@ static void show_line(struct show *s, const char *line, size_t n, const char *on
 	}
 	if (only_run && (!v.run || strcmp(v.run, only_run) != 0 || strncmp(event_kind_name((enum event_kind)v.kind), "journal.", 8) == 0))
 		return;
-	if (!audit_filter_passes(&s->filter, &v))
-		return;
+	if (!audit_filter_passes(&s->filter, &v) || (v.kind == EVENT_RUN_SAMPLE && !s->json && !s->filter.kinds))
+		return;	/* samples are for plots */
 	if (s->json)
 		buf_add(&s->out, line, n);
 	else

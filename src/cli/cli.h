@@ -38,7 +38,7 @@ struct options {
 	const char *kinds, *actions, *host, *since, *until, *key, *older, *keep, *format, *output;	/* audit */
 	const char *merge, *expect;	/* learn */
 	bool allow_public, keep_changes;
-	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always;
+	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always, html;
 	bool yes, secrets, hints;
 	struct spec_option *fields;	/* owned */
 	size_t field_count, field_cap;

@@ -12,6 +12,7 @@
 #include "cli/review.h"
 #include "cli/run.h"
 #include "cli/run_detached.h"
+#include "cli/run_mask.h"
 #include "cli/run_sinks.h"
 #include "engine/engines.h"
 #include "engine/native/native.h"
@@ -187,20 +188,47 @@ static void look_at_changes(const struct options *o, struct result *result, stru
 	review_close(&r);
 }
 
-/* Where the run reports to; NULL: nowhere, because the policy says so. */
-static int open_journal(const struct plan *p, struct journal **ret, struct ward_err *e)
+/* What events go through: what masks secrets, what feeds the sinks, the journal. All NULL: nobody listens, because the policy says so. */
+struct record {
+	struct mask *mask;
+	struct sinks *sinks;
+	struct journal *journal;
+};
+
+static int open_record(const struct plan *p, struct record *ret, struct ward_err *e)
 {
 	const struct policy *policy = &p->spec->policy;
+	bool failed = false;
+	int r;
 
-	*ret = NULL;
-	if (policy->audit_journal == JOURNAL_NONE)
-		return 0;
-	*ret = journal_create(policy->audit_on_full == ON_FULL_CONTINUE);
-	return *ret ? 0 : ward_fail(e, ENOMEM, "out of memory");
+	if (policy->audit_journal != JOURNAL_NONE)
+		ret->journal = journal_create(policy->audit_on_full == ON_FULL_CONTINUE);
+	failed = policy->audit_journal != JOURNAL_NONE && !ret->journal;
+	r = failed ? 0 : sinks_create(p, ret->journal, &ret->sinks, e);
+	if (!failed && r == 0 && ret->journal)
+		ret->mask = mask_create(policy, ret->sinks ? sinks_events(ret->sinks) : journal_sink(ret->journal), &failed);
+	return failed ? ward_fail(e, ENOMEM, "out of memory") : r;
+}
+
+static struct event_sink *record_events(const struct record *r)
+{
+	return r->mask ? mask_events(r->mask) : r->sinks ? sinks_events(r->sinks) : r->journal ? journal_sink(r->journal) : NULL;
+}
+
+/* A refusal: nothing was begun. */
+static void drop_record(struct record *r)
+{
+	struct result unused = { 0 };
+	struct ward_err ignored = { 0 };
+	bool due;
+
+	mask_free(r->mask);
+	(void)!journal_close(r->journal, &due, &ignored);
+	sinks_end(r->sinks, &unused);
 }
 
 /* What is not on record is said, in the report too. */
-static void close_journal(struct journal *j, struct sinks *sinks, struct result *r)
+static void close_record(struct record *record, struct result *r)
 {
 	static char program[] = "ward-audit", word[] = "seal";
 	char *const seal[] = { program, word, NULL };
@@ -210,18 +238,19 @@ static void close_journal(struct journal *j, struct sinks *sinks, struct result 
 	bool due = false;
 	int status;
 
-	if (!j) {
+	if (!record->journal) {
 		r->events = NULL;
 		return;
 	}
 	(void)!event_flush(r->events, &e);
-	lost = journal_lost(j, &why);
+	mask_free(record->mask);
+	lost = journal_lost(record->journal, &why);
 	if (lost)
 		strv_addf(&r->notes, "%" PRIu64 " events are missing in the journal: %s", lost, why);
 	r->events = NULL;
 	e = (struct ward_err){ 0 };
-	status = journal_close(j, &due, &e);
-	sinks_end(sinks, r);
+	status = journal_close(record->journal, &due, &e);
+	sinks_end(record->sinks, r);
 	if (status == 0) {
 		if (due)
 			(void)!program_run(seal);	/* now and then; what fails is done by the next one */
@@ -283,9 +312,8 @@ int run_sandbox(struct options *o, struct detached *d)
 	struct ward_err e = { 0 };
 	struct result result = { 0 };
 	struct report report;
-	struct journal *journal = NULL;
-	struct sinks *sinks = NULL;
 	struct hints *hints = NULL;
+	struct record record = { 0 };
 	struct timing timing = { .on = o->verbose };
 	struct box_early early;
 	struct plan *plan = NULL;
@@ -304,7 +332,14 @@ int run_sandbox(struct options *o, struct detached *d)
 	early.progress = progress;
 	began = timing_now(&timing);
 	finish_killed_runs();
-	if (make_plan(o, &early, &continued, &spec, &plan, progress, &e) < 0 || open_journal(plan, &journal, &e) < 0 || sinks_create(plan, journal, &sinks, &e) < 0) {
+	if (make_plan(o, &early, &continued, &spec, &plan, progress, &e) < 0) {
+		report_refusal(o, &e);
+		code = refuse(o, &report, d, &e, EXIT_REFUSED);
+	} else if (open_record(plan, &record, &e) < 0) {
+		drop_record(&record);
+		plan_release(plan);
+		plan_free(plan);
+		spec_clear(&spec);
 		report_refusal(o, &e);
 		code = refuse(o, &report, d, &e, EXIT_REFUSED);
 	} else {
@@ -312,8 +347,7 @@ int run_sandbox(struct options *o, struct detached *d)
 		result.timing = &timing;
 		if (d)
 			progress_end(progress);
-		if (journal)
-			result.events = sinks ? sinks_events(sinks) : journal_sink(journal);
+		result.events = record_events(&record);
 		hints = listen_for_hints(o, d, plan, &result);
 		box_run(engine_choose(plan), plan, &early, &result);
 		if (plan->review && !result.refused)
@@ -322,7 +356,7 @@ int run_sandbox(struct options *o, struct detached *d)
 		if (o->outcome)
 			tell_outcome(&result, o->outcome);
 		plan_release(plan);	/* who waits for the end may remove what it used */
-		close_journal(journal, sinks, &result);
+		close_record(&record, &result);
 		hints_finish(hints, result.exit_code != 0);
 		code = finish(o, &report, d, plan, &result);
 		if (d && detach_end(d, plan, &result, &e) < 0)	/* last: whoever waits finds all of it */

@@ -28,6 +28,28 @@ static const char *command(const struct box *b)
 	return b->plan->spec->argv && b->plan->spec->argv[0] ? b->plan->spec->argv[0] : NULL;
 }
 
+#define SAMPLE_MS 1000		/* shorter runs have none */
+#define SAMPLE_MAX_MS 10000
+
+void box_report_sample(struct box *b, uint64_t now)
+{
+	const struct usage *u = &b->result->usage;
+	uint64_t between = (now - b->started_ms) / 10;
+	struct ward_event v = event_make(EVENT_RUN_SAMPLE, ACTION_LOG, NULL);
+
+	b->sample_at_ms = now + (between < SAMPLE_MS ? SAMPLE_MS : between > SAMPLE_MAX_MS ? SAMPLE_MAX_MS : between);
+	if (b->dead || b->exited)
+		return;
+	if (b->run.cgroup)
+		cgroup_usage(b->run.cgroup, &b->result->usage);
+	event_number(&v, FIELD_DURATION_MS, now - b->started_ms);
+	event_number(&v, FIELD_CPU_MS, u->cpu_ms);
+	event_number(&v, FIELD_MEMORY, u->memory_bytes);
+	event_number(&v, FIELD_PIDS, u->pids);
+	event_number(&v, FIELD_DISK, u->disk_bytes);
+	event_emit(b->result->events, &v);
+}
+
 void box_report_start(struct box *b)
 {
 	const struct plan *p = b->plan;
@@ -61,6 +83,7 @@ void box_report_start(struct box *b)
 	event_text(&v, FIELD_NETWORK, modes[policy->net_mode]);
 	event_number(&v, FIELD_UID, (uint64_t)getuid());
 	event_emit(b->result->events, &v);
+	b->sample_at_ms = b->started_ms + SAMPLE_MS;
 }
 
 static void report_limits(struct box *b)

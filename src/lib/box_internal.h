@@ -30,7 +30,7 @@ struct box {
 	int signal_fd;
 	int disk_fds[BOX_DISK_ROOTS_MAX];
 	size_t disk_count;
-	uint64_t started_ms, deadline_ms, kill_at_ms, tick_at_ms, notify_at_ms, slim_at_ms;
+	uint64_t started_ms, deadline_ms, kill_at_ms, tick_at_ms, notify_at_ms, slim_at_ms, sample_at_ms;
 	bool tried_guardian, dead, exited, failed;
 	bool answered;		/* ward-init was asked whether the command was started: it has dealt with it */
 	bool paused;			/* by the cpu limit */
@@ -93,6 +93,8 @@ bool box_is_empty(const struct box *b);
 /* Events of the run itself (box_events.c). */
 void box_report_start(struct box *b);
 void box_report_end(struct box *b);
+/* What it uses now, and when that is told again. */
+void box_report_sample(struct box *b, uint64_t now);
 /* What was reported is on record now, or the run ends if the policy says so. */
 void box_keep_record(struct box *b);
 

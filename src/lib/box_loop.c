@@ -274,6 +274,8 @@ static void on_time(struct box *b, uint64_t now)
 	}
 	if (now >= b->started_ms + GUARDIAN_AFTER_MS)
 		start_guardian(b);
+	if (b->sample_at_ms && now >= b->sample_at_ms)
+		box_report_sample(b, now);
 	egress_on_time(b->egress, now, b->result);
 	if (b->slim_at_ms && now >= b->slim_at_ms) {
 		b->slim_at_ms = 0;
@@ -290,7 +292,9 @@ static int next_timeout(const struct box *b, uint64_t now)
 {
 	const uint64_t times[] = { b->deadline_ms, b->kill_at_ms, b->tick_at_ms, b->notify_at_ms,
 				   b->tried_guardian ? 0 : b->started_ms + GUARDIAN_AFTER_MS,
-				   server_of(b) ? serve_due_ms(server_of(b)) : 0, b->slim_at_ms, egress_due_ms(b->egress) };
+				   server_of(b) ? serve_due_ms(server_of(b)) : 0, b->slim_at_ms,
+				   b->detached ? 0 : b->sample_at_ms,	/* one that is left behind is not woken up for it */
+				   egress_due_ms(b->egress) };
 	int streams_ms = streams_wait_ms(&b->streams);
 	uint64_t first = streams_ms >= 0 ? now + (uint64_t)streams_ms : UINT64_MAX;
 

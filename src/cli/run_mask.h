@@ -1,0 +1,15 @@
+/* Secrets that this process knows are not put on record. */
+#ifndef WARD_CLI_RUN_MASK_H
+#define WARD_CLI_RUN_MASK_H
+
+#include "lib/event.h"
+#include "policy/policy.h"
+
+struct mask;
+
+/* A sink in front of another: the values of the policy's env: grants are taken out of every text. NULL: there is nothing to look for, or (*ret_failed) no memory. */
+struct mask *mask_create(const struct policy *p, struct event_sink *behind, bool *ret_failed);
+struct event_sink *mask_events(struct mask *m);
+void mask_free(struct mask *m);
+
+#endif
