@@ -109,6 +109,8 @@ def value_schema(kind, values):
         return {'type': 'boolean'}
     if kind == 'INGRESS':
         return {'anyOf': [{'const': 'deny_all'}, list_schema(number_schema('UINTS', '1..65535'))]}
+    if kind == 'GPUS':
+        return {'anyOf': [enum_schema('none|all'), list_schema(number_schema('UINTS', '0..63'))]}
     reference = {'$ref': f'#/$defs/{OBJECT_OF[kind]}'}
     if kind == 'COMMANDS':
         return reference
@@ -159,7 +161,7 @@ def json_schema(table):
 
 TYPE_TEXT = {'STRING': 'text', 'BOOL': 'true or false', 'UINT': 'whole number', 'SIZE': 'size',
              'MEMORY': 'size or share', 'CPUS': 'processors', 'SECONDS': 'time', 'MONEY': 'amount', 'PRICES': 'list of prices', 'MOUNTS': 'list of paths or mounts',
-             'INGRESS': 'deny_all or list of ports', 'RULES': 'list of rules', 'GRANTS': 'list of grants',
+             'INGRESS': 'deny_all or list of ports', 'GPUS': 'none, all or list of numbers', 'RULES': 'list of rules', 'GRANTS': 'list of grants',
              'COMMANDS': 'map', 'SINKS': 'list of sinks', 'UINTS': 'list of numbers'}
 STRINGS_TEXT = {'cache': 'list of names', 'program': 'list of names', '': 'list of text', 'env': 'list of NAME, PREFIX* or NAME=VALUE', 'pattern': 'list of gitignore patterns',
                 'service': 'list of NAME=ADDRESS:PORT', 'host': 'list of hosts'}

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "engine/engines.h"
+#include "lib/gpus.h"
 #include "lib/probe.h"
 
 static const char *state_name(enum probe_state s)
@@ -54,6 +55,45 @@ static void engines_json(struct json *j)
 	json_end_array(j);
 }
 
+static void gpus_text(struct buf *out)
+{
+	struct gpus found;
+	struct ward_err e;
+
+	if (gpus_find(&found, &e) < 0) {
+		buf_printf(out, "gpu: %s\n", e.why);
+		return;
+	}
+	for (size_t i = 0; i < found.len; i++) {
+		const struct gpu *gpu = &found.items[i];
+
+		buf_printf(out, "gpu %-13zu ", i);
+		text_escape(out, gpu->model[0] ? gpu->model : gpu_vendor_name(gpu->vendor));
+		buf_printf(out, ", %s%s%s\n", gpu->node, gpu->pci[0] ? ", " : "", gpu->pci);
+	}
+	gpus_clear(&found);
+}
+
+static void gpus_json(struct json *j)
+{
+	struct gpus found = { 0 };
+	struct ward_err e;
+
+	json_begin_array(j, "gpus");
+	if (gpus_find(&found, &e) == 0)
+		for (size_t i = 0; i < found.len; i++) {
+			json_begin_object(j, NULL);
+			json_uint(j, "number", i);
+			json_string(j, "vendor", gpu_vendor_name(found.items[i].vendor));
+			json_string(j, "model", found.items[i].model[0] ? found.items[i].model : NULL);
+			json_string(j, "node", found.items[i].node);
+			json_string(j, "pci", found.items[i].pci[0] ? found.items[i].pci : NULL);
+			json_end_object(j);
+		}
+	json_end_array(j);
+	gpus_clear(&found);
+}
+
 static void print_text(const struct probe *probes, bool namespaces, bool landlock, struct buf *out)
 {
 	for (enum probe_id i = 0; i < PROBES; i++) {
@@ -70,6 +110,7 @@ static void print_text(const struct probe *probes, bool namespaces, bool landloc
 		}
 	}
 	engines_text(out);
+	gpus_text(out);
 	buf_printf(out, "\nrung namespaces   %s\nrung landlock     %s%s\n", namespaces ? "usable" : "not usable",
 		   landlock ? "usable" : "not usable",
 		   landlock ? ", for policies that accept it (require: {isolation: landlock, limits: none})" : "");
@@ -99,6 +140,7 @@ static void print_json(const struct probe *probes, bool namespaces, bool landloc
 	}
 	json_end_array(&j);
 	engines_json(&j);
+	gpus_json(&j);
 	json_begin_object(&j, "rungs");
 	json_bool(&j, "namespaces", namespaces);
 	json_bool(&j, "landlock", landlock);

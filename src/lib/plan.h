@@ -4,6 +4,7 @@
 
 #include "lib/certs.h"
 #include "lib/facts.h"
+#include "lib/gpus.h"
 #include "lib/guard.h"
 #include "lib/images.h"
 #include "lib/plan_net.h"
@@ -97,6 +98,29 @@ must_check int plan_system_read(const struct facts *facts, struct plan_system **
 must_check int plan_system_bare(const struct facts *facts, struct plan_system **ret_system, struct ward_err *e);
 void plan_system_free(struct plan_system *system);
 
+#define PLAN_DEVICES_MAX 80
+
+/* A device node that appears in /dev, where it is outside. */
+struct plan_device {
+	const char *path;
+	dev_t device;
+	int tree_fd;		/* as root: a file system with a node of the agent's own, called "node"; owned; -1: the host's node is opened */
+};
+
+/* A file of ward's own in the sandbox's /proc. */
+struct plan_text {
+	const char *path, *text;
+};
+
+struct plan_gpus {
+	struct plan_device devices[PLAN_DEVICES_MAX];
+	size_t device_count;
+	struct plan_text texts[PLAN_DEVICES_MAX];
+	size_t text_count;
+	struct strv names;	/* for the reader */
+	bool driver_bound;	/* an image got the driver's libraries */
+};
+
 enum rung { RUNG_LANDLOCK, RUNG_NAMESPACES };
 
 struct plan {
@@ -125,6 +149,7 @@ struct plan {
 	int *lock_fds;			/* of the volumes: they are in use for as long as the plan is */
 	size_t lock_count;
 	struct strv strings;		/* what the mounts' texts live in */
+	struct plan_gpus *gpus;		/* NULL: none; owned */
 	struct strv notes;		/* what the user should know: groups that stay, weaker choices */
 	bool watch;			/* some limit is held by the watch */
 	bool review;			/* changes of the workspace are kept aside */

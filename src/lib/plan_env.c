@@ -162,6 +162,7 @@ int plan_make_env(struct plan *p, struct ward_err *e)
 		if (value)
 			plan_set_env(p, name, n, value);
 	}
+	plan_gpus_env(p);
 	/* whatever else was said of them: these name what the sandbox trusts */
 	for (const char *const *line = certs_env; p->certs && *line; line++)
 		plan_set_env(p, *line, strcspn(*line, "="), strchr(*line, '=') + 1);

@@ -221,6 +221,11 @@ static void print_json(const struct plan *p, const char *const *stages, struct b
 	json_ids(&j, &p->ids);
 	json_limits(&j, p);
 	json_network(&j, p);
+	json_strings(&j, "gpus", p->gpus ? p->gpus->names.items : NULL);
+	json_begin_array(&j, "devices");
+	for (size_t i = 0; p->gpus && i < p->gpus->device_count; i++)
+		json_string(&j, NULL, p->gpus->devices[i].path);
+	json_end_array(&j);
 	json_mounts(&j, p);
 	json_roots(&j, p);
 	json_env(&j, p);
@@ -379,11 +384,26 @@ static void text_network(const struct plan *p, struct buf *out)
 	}
 }
 
+static void text_gpus(const struct plan *p, struct buf *out)
+{
+	if (!p->gpus)
+		return;
+	buf_puts(out, "\ngraphics processors\n");
+	for (size_t i = 0; i < p->gpus->names.len; i++) {
+		buf_puts(out, "  ");
+		text_escape(out, p->gpus->names.items[i]);
+		buf_puts(out, "\n");
+	}
+	for (size_t i = 0; i < p->gpus->device_count; i++)
+		buf_printf(out, "  rw  device %s\n", p->gpus->devices[i].path);
+}
+
 static void print_text(const struct plan *p, const char *const *stages, struct buf *out)
 {
 	text_head(p, out);
 	text_limits(p, out);
 	text_network(p, out);
+	text_gpus(p, out);
 	text_mounts(p, out);
 	text_roots(p, out);
 	buf_puts(out, "\nstages\n");

@@ -31,6 +31,11 @@ must_check int plan_choose_command(struct plan *p, struct ward_err *e);
 void plan_seal_image(struct plan *p);
 /* Whether the image has a directory at this path. */
 bool plan_image_has(const struct plan *p, const char *path);
+/* Adds the graphics processors of the policy: their nodes, and for an image their driver. */
+must_check int plan_add_gpus(struct plan *p, struct ward_err *e);
+void plan_gpus_free(struct plan_gpus *g);
+/* Says where a driver's libraries are that an image got. */
+void plan_gpus_env(struct plan *p);
 /* Adds git's configuration. */
 must_check int plan_add_git(struct plan *p, struct ward_err *e);
 #define PLAN_HOME "/home/agent"

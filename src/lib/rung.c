@@ -47,6 +47,7 @@ size_t landlock_rung_refusals(const struct policy *p, struct strv *refusals)
 		{ is_set(p, POLICY_F_net_mode) && p->net_mode != 0, POLICY_F_net_mode,
 		  "there is no network without a namespace for it" },
 		{ p->audit_level == AUDIT_FULL, POLICY_F_audit_level, "changes of files are not seen without namespaces" },
+		{ p->res_gpus.len > 0, POLICY_F_res_gpus, "devices cannot be put in place without mounts" },
 		{ p->proc_nesting, POLICY_F_proc_nesting, "there are no namespaces to nest" },
 	};
 	size_t count = 0;

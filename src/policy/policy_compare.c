@@ -94,6 +94,8 @@ static bool list_widens(const struct schema_row *row, const struct strv *old, co
 {
 	if (row->type == TYPE_COMMANDS)
 		return commands_widen(old, new);
+	if (row->type == TYPE_GPUS && strv_has(old, "all"))
+		return false;
 	if (row->narrow == NARROW_MORE)
 		return patterns_widen(old, new);
 	if (row->narrow == NARROW_SAME)

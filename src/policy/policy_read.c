@@ -47,22 +47,49 @@ static void move_list(struct context *c, struct strv *to, struct strv *from)
 		reader_out_of_memory(c->r);
 }
 
-static void read_ingress(struct context *c, const struct schema_row *row, const struct node *n, struct strv *list)
+/* Types that are a list of numbers, or a word in place of it. */
+static const struct numbers_type {
+	enum schema_type type;
+	const char *none, *all;	/* all is kept as an entry; NULL: there is no such word */
+	const char *range, *expected;
+} numbers_types[] = {
+	{ TYPE_INGRESS, "deny_all", NULL, "1..65535", "deny_all or a list of ports" },
+	{ TYPE_GPUS, "none", "all", "0..63", "none, all or a list of numbers" },
+};
+
+static const struct numbers_type *numbers_type(enum schema_type type)
 {
+	for (size_t i = 0; i < ARRAY_LEN(numbers_types); i++)
+		if (numbers_types[i].type == type)
+			return &numbers_types[i];
+	return NULL;
+}
+
+static bool is_numbers_word(const struct numbers_type *t, const struct node *n)
+{
+	return n->text && (strcmp(n->text, t->none) == 0 || (t->all && strcmp(n->text, t->all) == 0));
+}
+
+static void read_numbers(struct context *c, const struct schema_row *row, const struct node *n, struct strv *list)
+{
+	const struct numbers_type *t = numbers_type(row->type);
 	char here[VALUE_PATH];
 	unsigned i = 0;
-	uint64_t port;
+	uint64_t number;
 
-	if (n->text && strcmp(n->text, "deny_all") == 0)
+	if (is_numbers_word(t, n)) {
+		if (strcmp(n->text, t->none) != 0)
+			strv_add(list, n->text);
 		return;
+	}
 	if (n->kind != NODE_LIST) {
-		value_error(c->r, row->row.path, n, "deny_all or a list of ports", NULL);
+		value_error(c->r, row->row.path, n, t->expected, NULL);
 		return;
 	}
 	for (const struct node *child = n->first; child; child = child->next) {
 		value_index_path(here, row->row.path, i++);
-		if (value_number(c->r, here, TYPE_UINTS, "1..65535", child, &port))
-			strv_add(list, child->text);
+		if (value_number(c->r, here, TYPE_UINTS, t->range, child, &number))
+			strv_addf(list, "%llu", (unsigned long long)number);
 	}
 }
 
@@ -79,8 +106,8 @@ static void set_list(struct context *c, const struct schema_row *row, const stru
 		item_objects(c->r, path, objects[row->type], n, &list);
 	else if (row->type == TYPE_COMMANDS)
 		item_commands(c->r, path, n, &list);
-	else if (row->type == TYPE_INGRESS)
-		read_ingress(c, row, n, &list);
+	else if (numbers_type(row->type))
+		read_numbers(c, row, n, &list);
 	else if (row->type == TYPE_ENUMS)
 		value_enums(c->r, path, row->row.values, n, &list);
 	else
@@ -305,20 +332,40 @@ struct node *policy_value_tree(struct reader *r, const struct schema_row *row, c
 	return node_new(r, NODE_WORD, at, value, strlen(value));
 }
 
+/* "0,2": numbers need no brackets. */
+static void add_entries(struct reader *r, struct node *list, const char *text)
+{
+	for (size_t n; r->count == 0; text += n + 1) {
+		struct node *entry;
+
+		n = strcspn(text, ",");
+		entry = node_new(r, NODE_WORD, (struct place){ 0, 0 }, text, n);
+		if (entry)
+			node_add(r, list, entry);
+		if (!text[n])
+			break;
+	}
+}
+
 /* Lists want a list: one entry becomes one. */
 static struct node *wrap_entry(struct reader *r, const struct schema_row *row, struct node *n)
 {
+	const struct numbers_type *numbers = numbers_type(row->type);
 	bool whole = n->kind == NODE_LIST || row->type == TYPE_ENUMS || row->type == TYPE_COMMANDS ||
-		     (row->type == TYPE_INGRESS && n->text && strcmp(n->text, "deny_all") == 0);
+		     (numbers && is_numbers_word(numbers, n));
 	struct node *list;
 
 	if (!policy_is_list(row) || whole)
 		return n;
 	list = node_new(r, NODE_LIST, (struct place){ 0, 0 }, NULL, 0);
-	if (list)
-		node_add(r, list, n);
-	else
+	if (list && numbers && n->text) {
+		add_entries(r, list, n->text);
 		node_free(n);
+	} else if (list) {
+		node_add(r, list, n);
+	} else {
+		node_free(n);
+	}
 	return list;
 }
 

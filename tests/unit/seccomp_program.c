@@ -281,6 +281,34 @@ static void test_watch_exec(void **state)
 	assert_int_equal(seccomp_program(0, SECCOMP_NO_LISTENER | SECCOMP_WATCH_EXEC, code, SECCOMP_PROGRAM_MAX, &len), -EINVAL);
 }
 
+/* With graphics processors their drivers' requests pass, and nothing else changes. */
+static void test_gpu_requests(void **state)
+{
+	static const struct {
+		uint32_t request;
+		bool passes;
+	} requests[] = {
+		{ 0xc04846d2, true }, { 0xc0206464, true }, { 0x80084b01, true }, { 0x30000001, true }, { 0x30000002, true }, { 1, true }, { 0x7f, true },
+		{ 0, false }, { 0x80, false }, { 0x30000000, false }, { 0x30000003, false }, { 0x3fffffff, false }, { 0x4b47, false }, { 0x4601, false }, { 0x5412, false },
+		{ 0x541c, false }, { 0x40086602, false }, { 0x401c5820, false }, { 0x40049409, false }, { 0xc0184547, false },
+	};
+
+	(void)state;
+	for (unsigned set = 0; set < 3; set++)
+		for (size_t i = 0; i < ARRAY_LEN(requests); i++) {
+			uint32_t plain;
+
+			take(set, 0);
+			plain = fate(SYS_ioctl, 0, requests[i].request, 0, 0);
+			take(set, SECCOMP_GPUS);
+			assert_int_equal(fate(SYS_ioctl, 0, requests[i].request, 0, 0), requests[i].passes ? ALLOW : plain);
+			assert_int_equal(fate(SYS_mount, 0, requests[i].request, 0, 0), NOTIFY);
+			assert_int_equal(fate(0x40000000 + SYS_ioctl, 0, requests[i].request, 0, 0), KILL);
+			if (requests[i].passes)
+				assert_int_not_equal(plain, ALLOW);
+		}
+}
+
 /* Whatever is watched, the listener is shown only what the program itself would allow with those arguments, and everything else is decided as without. */
 static void test_watch_groups(void **state)
 {
@@ -745,6 +773,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_number),
 		cmocka_unit_test(test_watch_exec),
+		cmocka_unit_test(test_gpu_requests),
 		cmocka_unit_test(test_watch_groups),  cmocka_unit_test(test_other_machines_die),
 		cmocka_unit_test(test_set_id_modes),  cmocka_unit_test(test_device_nodes),
 		cmocka_unit_test(test_namespaces),    cmocka_unit_test(test_sockets),

@@ -16,8 +16,8 @@
 
 #define IMAGE ".ward/image"
 
-/* What other stages make where the root is ward's alone: review.c, trust.c. */
-static const char *const own_points[] = { NATIVE_LAYER, &CERTS_DIR[1], &CERTS_SYSTEM[1] };
+/* What other stages make where the root is ward's alone: review.c, gpus.c, trust.c. */
+static const char *const own_points[] = { NATIVE_LAYER, NATIVE_NODE, &CERTS_DIR[1], &CERTS_SYSTEM[1] };
 
 static long make_points(struct native_child *c, const struct plan_image *image)
 {

@@ -59,7 +59,7 @@ struct native_child {
 	uint64_t signal_mask;		/* the caller's, for the command */
 	int stdio_fds[3];		/* these three sorts of descriptors come with the word; -1: the terminal */
 	int cgroup_fds[4];		/* v1: the child writes itself into them */
-	int tree_fds[NATIVE_TREES_MAX];	/* of the plan's mounts that have one, in their order */
+	int tree_fds[NATIVE_TREES_MAX];	/* of the plan's devices and mounts that have one, in their order */
 	int layer_fd;			/* review: where changes go, as a mount; -1: open layer_path */
 	bool has_layer;			/* it comes with the word */
 	const char *layer_path;		/* NULL: no review */
@@ -169,6 +169,7 @@ long native_proc(struct native_child *c);
 long native_dev(struct native_child *c);
 long native_terminal(struct native_child *c);
 long native_trust(struct native_child *c);
+long native_gpus(struct native_child *c);
 long native_late_mounts(struct native_child *c);
 long native_guards(struct native_child *c);
 long native_pivot(struct native_child *c);
@@ -223,6 +224,7 @@ int native_remount(const struct plan *p, struct running *run, const struct guard
 #define NATIVE_EMPTY_FILE ".ward/empty"
 #define NATIVE_EMPTY_DIR ".ward/nothing"
 #define NATIVE_INIT ".ward/init"
+#define NATIVE_NODE ".ward/node"	/* gpus.c */
 #define NATIVE_LAYER ".ward/layer"	/* review.c */
 
 #endif

@@ -44,6 +44,9 @@ static int prepare_mounts(struct native_memory *m, const struct plan *p, struct 
 		shm_bytes = pm->bytes;
 		shm_inodes = pm->inodes;
 	}
+	for (size_t i = 0; p->gpus && i < p->gpus->device_count; i++)
+		if (p->gpus->devices[i].tree_fd >= 0 && ++c->tree_count > NATIVE_TREES_MAX)
+			return ward_fail(e, E2BIG, "too many mounts and devices of the policy: at most %d", NATIVE_TREES_MAX);
 	c->shm_options = tmpfs_options(&m->texts, p, 01777, shm_bytes, shm_inodes);
 	return m->texts.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
@@ -77,7 +80,7 @@ static int prepare_landlock(struct native_child *c, const struct plan *p, struct
 static int prepare_filter(struct native_child *c, const struct plan *p, struct ward_err *e)
 {
 	unsigned flags = (p->spec->policy.proc_nesting ? SECCOMP_NESTING : 0) |
-			 (p->limits[LIMIT_MEMORY].held_by == HELD_WATCH ? SECCOMP_CLOSE_MEMORY : 0);
+			 (p->limits[LIMIT_MEMORY].held_by == HELD_WATCH ? SECCOMP_CLOSE_MEMORY : 0) | (p->gpus ? SECCOMP_GPUS : 0);
 	int r;
 
 	flags |= SECCOMP_WATCH(observe_wanted(p));

@@ -120,6 +120,36 @@ static size_t watch_program(unsigned groups, struct sock_filter out[WATCH_MAX])
 	return w.len;
 }
 
+/* In front of the program: what the drivers of graphics processors are asked. NVIDIA's requests have the letter F, render nodes' the letter d, AMD's compute
+ * node's the letter K, all with the bits of a direction, which keeps consoles' requests with the same letters out; NVIDIA's memory manager counts from 1. */
+static const struct sock_filter gpu_requests[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 0, 13),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 11),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+	BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 4),
+	BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xff00),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 'F' << 8, 6, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 'd' << 8, 5, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 'K' << 8, 4, 5),
+	BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x30000003, 4, 0),
+	BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x30000001, 2, 0),
+	BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x80, 2, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+};
+
+static int put_in_front(const struct sock_filter *code, size_t n, struct sock_filter *out, size_t cap, size_t *len)
+{
+	if (cap < *len + n)
+		return -ENOSPC;
+	memmove(out + n, out, *len * sizeof(*out));
+	memcpy(out, code, n * sizeof(*out));
+	*len += n;
+	return 0;
+}
+
 int seccomp_program(unsigned set, unsigned flags, struct sock_filter *out, size_t cap,
 		    size_t *ret_len)
 {
@@ -146,13 +176,10 @@ int seccomp_program(unsigned set, unsigned flags, struct sock_filter *out, size_
 		struct sock_filter watch[WATCH_MAX];
 		size_t n = watch_program(flags >> SECCOMP_WATCH_SHIFT, watch);
 
-		if (cap < p->len + n)
+		if (put_in_front(watch, n, out, cap, ret_len) < 0)
 			return -ENOSPC;
-		memmove(out + n, out, p->len * sizeof(*out));
-		memcpy(out, watch, n * sizeof(*out));
-		*ret_len += n;
 	}
-	return 0;
+	return flags & SECCOMP_GPUS ? put_in_front(gpu_requests, ARRAY_LEN(gpu_requests), out, cap, ret_len) : 0;
 }
 
 int seccomp_install(const struct sock_filter *code, size_t len, bool listener)

@@ -17,8 +17,9 @@ enum {
 		1 << 2, /* denied calls are EPERM at once: nobody answers (ward inside ward) */
 	SECCOMP_CLOSE_MEMORY =
 		1 << 3, /* memfd_create and System V IPC are ENOSYS: memory is held by looking */
+	SECCOMP_GPUS = 1 << 4, /* requests to the drivers of graphics processors pass */
 	/* What every set allows anyhow is shown to the listener first: OBSERVE_* of lib/observe.h, shifted. On the Landlock rung only programs are. */
-	SECCOMP_WATCH_SHIFT = 4,
+	SECCOMP_WATCH_SHIFT = 5,
 	SECCOMP_WATCH_EXEC = 1 << SECCOMP_WATCH_SHIFT,
 };
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/sysmacros.h>
 
 #include "base/json.h"
 #include "base/path.h"
@@ -218,6 +219,42 @@ static void put_seccomp(struct json *j, const struct plan *p)
 	json_end_object(j);
 }
 
+static void put_device(struct json *j, const struct plan_device *d, bool rule)
+{
+	json_begin_object(j, NULL);
+	json_string(j, "type", "c");
+	json_uint(j, "major", major(d->device));
+	json_uint(j, "minor", minor(d->device));
+	if (rule) {
+		json_bool(j, "allow", true);
+		json_string(j, "access", "rw");
+	} else {
+		json_string(j, "path", d->path);
+	}
+	json_end_object(j);
+}
+
+/* The plan's devices, and the runtime's own rule that they may be opened. */
+static void put_devices(struct json *j, const struct plan *p)
+{
+	if (!p->gpus)
+		return;
+	json_begin_array(j, "devices");
+	for (size_t i = 0; i < p->gpus->device_count; i++)
+		put_device(j, &p->gpus->devices[i], false);
+	json_end_array(j);
+	json_begin_object(j, "resources");
+	json_begin_array(j, "devices");
+	json_begin_object(j, NULL);
+	json_bool(j, "allow", false);
+	json_string(j, "access", "rwm");
+	json_end_object(j);
+	for (size_t i = 0; i < p->gpus->device_count; i++)
+		put_device(j, &p->gpus->devices[i], true);
+	json_end_array(j);
+	json_end_object(j);
+}
+
 static void put_linux(struct json *j, const struct plan *p)
 {
 	static const char *const spaces[] = { "user", "mount", "pid", "network", "ipc", "uts", "cgroup" };
@@ -232,6 +269,7 @@ static void put_linux(struct json *j, const struct plan *p)
 	json_end_array(j);
 	put_ids(j, "uidMappings", p, p->ids.inside_uid, p->ids.host_uid);
 	put_ids(j, "gidMappings", p, p->ids.inside_gid, p->ids.host_gid);
+	put_devices(j, p);
 	put_proc(j, "maskedPaths", p, MASK);
 	put_proc(j, "readonlyPaths", p, READONLY);
 	put_seccomp(j, p);

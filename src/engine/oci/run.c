@@ -85,7 +85,8 @@ static int fill_filter(const struct plan *p, struct buf *out, struct ward_err *e
 {
 	struct sock_filter code[FILTER_MAX];
 	size_t n = 0;
-	unsigned flags = SECCOMP_WATCH(observe_wanted(p)) | (p->limits[LIMIT_MEMORY].held_by == HELD_WATCH ? SECCOMP_CLOSE_MEMORY : 0);
+	unsigned flags = SECCOMP_WATCH(observe_wanted(p)) | (p->limits[LIMIT_MEMORY].held_by == HELD_WATCH ? SECCOMP_CLOSE_MEMORY : 0) |
+			 (p->gpus ? SECCOMP_GPUS : 0);
 	int r = seccomp_program(p->spec->policy.proc_syscalls, flags, code, ARRAY_LEN(code), &n);
 
 	if (r < 0)
