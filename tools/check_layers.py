@@ -33,6 +33,7 @@ SHARED = {
     'gateway/upstream.h': {'lib'},          # pure: the plan reads the proxy's URL
     'creds/protocol.h': {'lib', 'cli'},     # what supervisor and ward-secrets say to each other
     'gateway/tape.h': {'lib'},              # pure: the supervisor reads recordings before and after the gateway
+    'gateway/waf.h': {'lib'},               # where the firewall's socket and rules are
     'gateway/told.h': {'lib'},              # the same, for what passed
     'gateway/protocol.h': {'lib'},          # what supervisor and gateway say to each other
 }

@@ -182,7 +182,8 @@ static void put_http(struct buf *out, const struct want *w, enum verdict_reason 
 		buf_puts(&more, reason == REASON_METHOD ? "methods: [...]" : reason == REASON_PATH ? "paths: [...]" :
 				reason == REASON_QUERY ? "query: [...]" : reason == REASON_HEADER ? "headers: [...]" :
 				reason == REASON_TYPE ? "content_types: [...]" : reason == REASON_WEBSOCKET ? "websocket: true" :
-				reason == REASON_REQUEST_SIZE ? "request_limit: ..." : "response_limit: ...");
+				reason == REASON_REQUEST_SIZE ? "request_limit: ..." :
+				reason == REASON_WAF || reason == REASON_WAF_SIZE ? "waf: detect" : "response_limit: ...");
 	put_rule_map(out, w, buf_text(&more));
 }
 

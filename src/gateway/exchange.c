@@ -3,6 +3,7 @@
  * anew; or an answer of our own that says what was refused, why, and which line would allow it. The states:
  *
  *   GREET -> HEAD -> RELAY -> HEAD ...       one request after the other
+ *            HEAD -> WAF -> RELAY            where the rule has a firewall: exchange_waf.c
  *                    RELAY -> TUNNEL         a websocket, where the rule has that
  *   GREET -> H2                              HTTP/2 from here on: h2.c
  *            HEAD -> REPLY -> HEAD           refused; DRAIN where the rest of the request is of no interest
@@ -89,7 +90,7 @@ void exchange_begin(struct front *f, struct flow *w)
 	answer_proxy(w);
 	if (w->verdict.mode == RULE_INSPECT) {
 		ex->wire.down = tls_down_new(i->tls, i->ca, ex->wire.fd, &w->want.host, w->held, w->held_len,
-					     server_known(i, &w->want.host, w->want.port));
+					     rules_waf(f->rules, w->verdict.rule, w->want.port) ? TLS_ALPN_HTTP1 : server_known(i, &w->want.host, w->want.port));
 		if (!ex->wire.down) {
 			flow_close(f, w, true);
 			return;
@@ -174,6 +175,8 @@ static const struct {
 	{ REASON_REQUEST_RATE, 429, "Too Many Requests" },
 	{ REASON_SPEND_BUSY, 429, "Too Many Requests" },
 	{ REASON_SPENT, 402, "Payment Required" },
+	{ REASON_WAF_SIZE, 413, "Content Too Large" },
+	{ REASON_WAF_GONE, 503, "Service Unavailable" },
 	{ REASON_UNREACHABLE, 502, "Bad Gateway" },
 	{ REASON_UNRESOLVED, 502, "Bad Gateway" },
 	{ REASON_UPSTREAM, 502, "Bad Gateway" },
@@ -240,6 +243,7 @@ void exchange_refuse(struct front *f, struct exchange *ex, enum verdict_reason r
 	size_t row = say_refused(f, ex, reason, &body);
 
 	meter_end(f, take_ptr(ex->meter), ex->sent ? METER_CUT : METER_UNSENT);
+	exchange_end_waf(ex);
 
 	if (ex->answered) {	/* the response has begun: all that is left is to break it off */
 		exchange_break(f, ex);
@@ -410,6 +414,8 @@ bool exchange_run(struct front *f, struct flow *w)
 		return greet(f, ex);
 	case EXCHANGE_HEAD:
 		return exchange_run_head(f, ex);
+	case EXCHANGE_WAF:
+		return exchange_run_waf(f, ex);
 	case EXCHANGE_RELAY:
 		return run_relay(f, ex);
 	case EXCHANGE_TUNNEL:
@@ -431,6 +437,7 @@ void exchange_closed(struct front *f, struct flow *w)
 	h2_free(ex->h2);
 	meter_end(f, ex->meter, ex->sent ? METER_CUT : METER_UNSENT);
 	record_end(&ex->record, NULL, false);
+	exchange_end_waf(ex);
 	server_put(f, ex, ex->state == EXCHANGE_HEAD || ex->state == EXCHANGE_GREET);
 	wire_free(&ex->wire);
 	queue_free(&ex->in);

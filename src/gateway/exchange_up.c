@@ -121,6 +121,8 @@ static void begin_request(struct front *f, struct exchange *ex, const struct htt
 	if (has_word(http_field_get(&i->request.fields, "expect"), "100-continue"))
 		ex->held = false;	/* the program waits for the server's word */
 	queue_add(&ex->up, ex->head.data, ex->head.len);
+	if (!ex->head.failed && !ex->up.failed && exchange_begin_waf(f, ex, &i->request, &v))
+		return;
 	ex->state = EXCHANGE_RELAY;
 	flow_untime(f, w);
 	if (ex->head.failed || ex->up.failed || (!ex->server && !server_get(f, ex, tls, TLS_ALPN_HTTP1)))
@@ -191,6 +193,7 @@ static void add_data(struct exchange *ex, const uint8_t *bytes, size_t n)
 		queue_add(&ex->up, "\r\n", 2);
 	meter_body(ex->meter, bytes, n);
 	record_sent(ex->record, bytes, n);
+	exchange_waf_body(ex, bytes, n);
 	ex->up_bytes += n;
 }
 
@@ -213,8 +216,7 @@ static size_t take_body(struct exchange *ex, const uint8_t *bytes, size_t n)
 	return used;
 }
 
-/* The next bytes of the body, from what was read before or from the program. */
-static bool read_body(struct front *f, struct exchange *ex)
+bool exchange_read_body(struct front *f, struct exchange *ex)
 {
 	bool before = queue_size(&ex->in) > 0;
 	const uint8_t *bytes = before ? (const uint8_t *)ex->in.data + ex->in.at : f->scratch;
@@ -281,7 +283,7 @@ bool exchange_run_up(struct front *f, struct exchange *ex)
 	}
 	if (ex->up_body.state == BODY_NONE || queue_size(&ex->up) > HOLD_BYTES)
 		return moved;
-	moved |= read_body(f, ex);
+	moved |= exchange_read_body(f, ex);
 	if (w->state == FLOW_INSPECT && (ex->up.failed || ex->in.failed)) {
 		exchange_break(f, ex);
 		return false;

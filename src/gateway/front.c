@@ -219,6 +219,8 @@ static void serve_once(struct front *f)
 			front_hear_dial(f);
 		else if (data < EVENT_LISTENING + NET_FDS_MAX)
 			on_listening(f, (size_t)(data - EVENT_LISTENING));
+		else if (data == EVENT_WAF)
+			f->inspect->heard(f);
 		else
 			on_flow(f, &events[i]);
 	}
@@ -324,6 +326,7 @@ static int prepare(struct front *f, struct ward_err *e)
 
 	(void)fcntl(GATE_FD_TRUST, F_SETFD, FD_CLOEXEC);	/* not for dial */
 	(void)fcntl(GATE_FD_KEYS, F_SETFD, FD_CLOEXEC);
+	(void)fcntl(GATE_FD_WAF, F_SETFD, FD_CLOEXEC);
 	if (r == 0)
 		r = config_read_keys(&f->config, &f->keys_hosts, e);
 	if (r == 0 && f->config.tape == GATE_TAPE_RECORD)

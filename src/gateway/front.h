@@ -84,7 +84,7 @@ struct front_told {
 };
 
 /* Data of the events that are no flow's; a flow's is flow_event(), which is more. */
-enum { EVENT_CONTROL = 1, EVENT_DIAL, EVENT_LISTENING };
+enum { EVENT_CONTROL = 1, EVENT_DIAL, EVENT_LISTENING, EVENT_WAF = EVENT_LISTENING + NET_FDS_MAX };
 
 struct front {
 	struct front_told told;
@@ -180,6 +180,9 @@ void front_told_name(struct front *f, const struct want *w, const struct verdict
 void front_told_flow(struct front *f, const struct flow *w, enum told_kind kind);
 /* A request to a language model is over; a budget is nearly spent (rule -1: the whole's). */
 void front_told_spent(struct front *f, int32_t rule, const char *model, uint64_t sent, uint64_t written, uint64_t cost);
+/* A rule of the firewall matched (NULL: it denies, or could not be asked); blocked: the request was refused. */
+struct waf_match;
+void front_told_waf(struct front *f, const struct flow *w, const struct waf_match *match, enum verdict_reason reason, bool blocked);
 void front_told_budget(struct front *f, int32_t rule, uint64_t spent, uint64_t limit);
 void front_told_send(struct front *f, bool wait);
 void front_totals(struct front *f);

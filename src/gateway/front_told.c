@@ -10,6 +10,7 @@
 
 #include "base/io.h"
 #include "gateway/front.h"
+#include "gateway/waf.h"
 
 #define QUEUE (256 * 1024)
 #define SAME_NAME_MS 1000	/* the same name again within that time is not told: every connection asks twice */
@@ -80,6 +81,19 @@ void front_told_spent(struct front *f, int32_t rule, const char *model, uint64_t
 		return;
 	for (; *model && t.host_len < TOKENS_MODEL; model++)	/* a server or a program says it */
 		t.host[t.host_len++] = (char)(*model <= ' ' || *model > '~' ? '?' : *model);
+	keep(f, &t);
+}
+
+void front_told_waf(struct front *f, const struct flow *w, const struct waf_match *match, enum verdict_reason reason, bool blocked)
+{
+	const char *text = match ? match->text : verdict_reason_text(reason);
+	struct told t = { .kind = TOLD_WAF, .rule = w->verdict.rule, .generation = f->rules->generation, .flow = w->id >> 16, .inward = blocked,
+			  .number = match ? match->rule : 0, .bytes_in = match ? match->severity : 4 };
+
+	if (!f->config.tell)
+		return;
+	for (; *text && t.host_len < sizeof(t.host) - 1; text++)
+		t.host[t.host_len++] = *text;
 	keep(f, &t);
 }
 

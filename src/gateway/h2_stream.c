@@ -339,6 +339,8 @@ void h2_request(struct h2 *h, struct h2_stream *s)
 
 	if (reason == REASON_ALLOWED)
 		reason = exchange_judge(h->f, h->ex, &i->request, &v);
+	if (reason == REASON_ALLOWED && v.rule >= 0 && h->f->rules->items[v.rule].waf)
+		reason = REASON_CHANGED;	/* such rules speak HTTP/1: it came while this connection was open */
 	if (reason == REASON_ALLOWED)
 		reason = meter_request(h->f, h->ex, &i->request, &v, &s->meter);
 	if (reason == REASON_ALLOWED && s->up_ended)

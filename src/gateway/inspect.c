@@ -98,7 +98,8 @@ static int prepare(struct front *f, struct ward_err *e)
 	if (!i)
 		return ward_fail(e, ENOMEM, "out of memory");
 	f->inspector = i;
-	if (rules_inspect(f->rules))
+	r = waf_open(f, e);
+	if (r == 0 && rules_inspect(f->rules))
 		r = prepare_tls(i, f->rules, e);
 	close(GATE_FD_TRUST);
 	return r;
@@ -127,5 +128,6 @@ static void closed(struct front *f, struct flow *w)
 		exchange_closed(f, w);
 }
 
-static const struct inspect_ops ops = { prepare, begin, run, server_dialled, closed, record_start, record_stop, record_main, replay_main };
+static const struct inspect_ops ops = { prepare, begin, run, server_dialled, closed, record_start, record_stop, record_main, replay_main,
+					waf_hear };
 const struct inspect_ops *const inspect_here = &ops;

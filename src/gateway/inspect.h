@@ -10,6 +10,7 @@
  *   exchange_down.c   responses
  *   h2.c, h2_stream.c the same for HTTP/2
  *   meter.c           what requests cost
+ *   exchange_waf.c    what the firewall says to a request
  */
 #ifndef WARD_GATEWAY_INSPECT_H
 #define WARD_GATEWAY_INSPECT_H
@@ -18,6 +19,7 @@
 #include "gateway/http_body.h"
 #include "gateway/http_rule.h"
 #include "gateway/record.h"
+#include "gateway/waf.h"
 #include "gateway/wire.h"
 
 #define KNOWN_SERVERS 64
@@ -29,6 +31,14 @@ struct known_server {
 	uint8_t alpn;			/* enum tls_alpn; 0: free */
 };
 
+/* To ward-waf, and what of its next answer is there. */
+struct waf_link {
+	struct wire wire;		/* fd -1: there is none (any more) */
+	struct queue out;
+	struct waf_said said;
+	size_t got;
+};
+
 struct inspector {
 	struct ca *ca;			/* NULL: no rule ends TLS */
 	struct tls_server *tls;
@@ -36,6 +46,7 @@ struct inspector {
 	struct server *idle;		/* the youngest first */
 	unsigned idle_count;
 	struct known_server known[KNOWN_SERVERS];
+	struct waf_link waf;
 	/* for one step of one exchange */
 	struct http_request request;
 	struct http_response response;
@@ -57,6 +68,7 @@ struct server {
 enum exchange_state {
 	EXCHANGE_GREET,		/* TLS with the program */
 	EXCHANGE_HEAD,		/* a request is awaited */
+	EXCHANGE_WAF,		/* ward-waf looks at a request: exchange_waf.c */
 	EXCHANGE_RELAY,		/* request and response are under way */
 	EXCHANGE_TUNNEL,	/* a websocket */
 	EXCHANGE_REPLY,		/* an answer of our own is under way */
@@ -91,6 +103,7 @@ struct exchange {
 	char why[200];			/* and in words */
 	bool llm;			/* of this request's rule: its refusals look like those of such an API */
 	uint32_t retry_s;		/* with a refusal: when to try again; 0: not at all */
+	struct waf_hold *waf;		/* owned; NULL: ward-waf is not asked */
 	struct meter *meter;		/* of this request, owned; NULL: nothing is counted */
 	struct h2 *h2;			/* owned; NULL: HTTP/1 */
 	struct record *record;		/* of the request under way; owned; NULL: nothing is recorded */
@@ -136,8 +149,19 @@ must_check enum verdict_reason exchange_judge(struct front *f, struct exchange *
 void exchange_describe(char *out, size_t size, const struct http_request *r, struct http_text path);
 bool exchange_run_head(struct front *f, struct exchange *ex);
 bool exchange_run_up(struct front *f, struct exchange *ex);
+/* The next bytes of the body, from what was read before or from the program; whether something came. */
+bool exchange_read_body(struct front *f, struct exchange *ex);
 /* Another server for the same request. */
 bool exchange_again(struct front *f, struct exchange *ex);
+
+/* exchange_waf.c */
+must_check int waf_open(struct front *f, struct ward_err *e);
+void waf_hear(struct front *f);
+/* True: the rule has a firewall, which sees to it from here on. */
+must_check bool exchange_begin_waf(struct front *f, struct exchange *ex, const struct http_request *r, const struct http_verdict *v);
+void exchange_waf_body(struct exchange *ex, const uint8_t *bytes, size_t n);
+bool exchange_run_waf(struct front *f, struct exchange *ex);
+void exchange_end_waf(struct exchange *ex);
 
 /* exchange_down.c */
 bool exchange_run_down(struct front *f, struct exchange *ex);

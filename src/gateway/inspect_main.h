@@ -19,6 +19,7 @@ struct inspect_ops {
 	void (*recorded)(struct front *f);			/* no more comes */
 	int (*record_main)(void);				/* the processes record and replay */
 	int (*replay_main)(void);
+	void (*heard)(struct front *f);				/* ward-waf has said something, or could */
 };
 
 /* Of this program; NULL: it has none. */

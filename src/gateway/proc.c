@@ -24,7 +24,8 @@
 #define RECORD_BYTES (16UL << 30)	/* TAPE_BYTES_MAX */
 #define VALUES_MAX 4
 
-enum { FRONT = 1 << PROC_FRONT, DIAL = 1 << PROC_DIAL, KEYS = 1 << PROC_KEYS, RECORD = 1 << PROC_RECORD, REPLAY = 1 << PROC_REPLAY };
+enum { FRONT = 1 << PROC_FRONT, DIAL = 1 << PROC_DIAL, KEYS = 1 << PROC_KEYS, RECORD = 1 << PROC_RECORD, REPLAY = 1 << PROC_REPLAY,
+       WAF = 1 << PROC_WAF };
 
 struct row {
 	unsigned procs;

@@ -20,7 +20,7 @@
 #include "lib/net.h"
 
 /* Descriptors that the programs are started with, beside 0-2 (/dev/null). */
-enum { GATE_FD_CONTROL = 3, GATE_FD_CONFIG, GATE_FD_HOSTS, GATE_FD_ORDERS, GATE_FD_TRUST, GATE_FD_KEYS, GATE_FD_TAPE, GATE_FDS_END };
+enum { GATE_FD_CONTROL = 3, GATE_FD_CONFIG, GATE_FD_HOSTS, GATE_FD_ORDERS, GATE_FD_TRUST, GATE_FD_KEYS, GATE_FD_TAPE, GATE_FD_WAF, GATE_FDS_END };
 
 #define GATE_MAGIC 0x77677431
 #define GATE_MATCHES_MAX 64

@@ -94,10 +94,6 @@ static int set_inspect(struct making *m, struct rule *rule, const struct policy_
 {
 	bool plain = from->mode == POLICY_RULE_HTTP;
 
-	if (from->waf) {
-		ward_fail(e, EOPNOTSUPP, "%s: waf is not yet supported by this build", from->host);
-		return ward_remedy(e, "leave waf away: methods and paths are checked without it");
-	}
 	rule->llm = from->llm;
 	rule->waf = (uint8_t)from->waf;
 	if (rule->kind == RULE_BLOCK && !plain)

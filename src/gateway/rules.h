@@ -98,8 +98,7 @@ struct rules {
 	uint32_t n_any, *any;		/* ANY rules in order */
 };
 
-/* Compiles what the policy says about egress. Refuses, with place and remedy: waf (this build has
- * none), splice, inspect or http for a CIDR block, too many rules. *ret is the caller's, for rules_free(). */
+/* Compiles what the policy says about egress. Refuses, with place and remedy: splice, inspect or http for a CIDR block, too many rules. *ret is the caller's, for rules_free(). */
 must_check int rules_compile(const struct policy *p, uint64_t generation, struct rules **ret, struct ward_err *e);
 
 /* A copy of old with one more rule and the next generation: line is "host[:port]" or a rule map as in egress_allowlist; "host"
@@ -134,6 +133,8 @@ enum rule_mode rules_mode(const struct rules *r, int32_t rule, uint16_t port);
 /* Whether some rule in force has its TLS ended here (RULE_INSPECT), or is looked into at all (also RULE_PLAIN). */
 bool rules_inspect(const struct rules *r);
 bool rules_look(const struct rules *r);
+/* Whether rule, or one for the same host and port, has a firewall; rule -1: whether any rule in force has. */
+bool rules_waf(const struct rules *r, int32_t rule, uint16_t port);
 
 /* Whether rule i of new can be served by a gateway that was started with the rules `first`: it is not looked into, or its names are among
  * those that the sandbox's authority is for. */

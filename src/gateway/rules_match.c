@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "gateway/rules_index.h"
+#include "policy/policy_rule.h"
 
 static uint32_t hash_text(const char *s, size_t n)
 {
@@ -221,6 +222,17 @@ bool rules_look(const struct rules *r)
 	return false;
 }
 
+bool rules_waf(const struct rules *r, int32_t rule, uint16_t port)
+{
+	bool some = false;
+
+	for (uint32_t i = 0; rule < 0 && i < r->n_items; i++)
+		some |= is_looked_into(&r->items[i]) && r->items[i].waf != POLICY_WAF_OFF;
+	for (int32_t i = rule; i >= 0 && (uint32_t)i < r->n_items; i = rules_sibling(r, i, port))
+		some |= r->items[i].waf != POLICY_WAF_OFF;
+	return some;
+}
+
 /* Whether a rule's names are all among those of another. */
 static bool has_names(const struct rules *outer_rules, const struct rule *outer, const struct rules *r, const struct rule *rule)
 {
@@ -239,6 +251,8 @@ bool rules_is_prepared(const struct rules *first, const struct rules *new, uint3
 
 	if (!is_looked_into(rule))
 		return true;
+	if (rule->waf && !rules_waf(first, -1, 0))
+		return false;
 	if (rule->mode == RULE_PLAIN)
 		return rules_look(first);
 	for (uint32_t k = 0; k < first->n_items; k++)

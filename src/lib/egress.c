@@ -23,6 +23,7 @@
 #include "base/clone.h"
 #include "base/io.h"
 #include "base/raw.h"
+#include "gateway/waf.h"
 #include "lib/egress_internal.h"
 #include "lib/plan_tape.h"
 #include "lib/secrets.h"
@@ -39,9 +40,9 @@ const char *const egress_places[EGRESS_PLACES] = { "ward-gateway", "../libexec/w
 						   "ward-gateway-tls", "../libexec/ward/ward-gateway-tls",
 						   "../gateway/ward-gateway-tls" };
 
-static int open_program(bool look, struct ward_err *e)
+/* The first of the places that is there, seen from ward's own directory; -ENOENT without words: none is. */
+static int open_beside(const char *const *places, size_t count, struct ward_err *e)
 {
-	size_t first = look ? EGRESS_PLACES / 2 : 0;
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	auto_fd dir = -1;
@@ -51,14 +52,51 @@ static int open_program(bool look, struct ward_err *e)
 	self[n] = '\0';
 	*strrchr(self, '/') = '\0';
 	dir = open(*self ? self : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	for (size_t i = first; i < first + EGRESS_PLACES / 2 && dir >= 0; i++) {
-		int fd = openat(dir, egress_places[i], O_PATH | O_CLOEXEC);
+	for (size_t i = 0; i < count && dir >= 0; i++) {
+		int fd = openat(dir, places[i], O_PATH | O_CLOEXEC);
 
 		if (fd >= 0)
 			return fd;
 	}
+	return -ENOENT;
+}
+
+/* Above all that a child overwrites. */
+static int move_up(int fd)
+{
+	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 10);
+
+	own_close_fd(&fd);
+	return moved;
+}
+
+static int open_program(bool look, struct ward_err *e)
+{
+	size_t first = look ? EGRESS_PLACES / 2 : 0;
+	int fd = open_beside(egress_places + first, EGRESS_PLACES / 2, e);
+
+	if (fd >= 0 || e->code)
+		return fd;
 	ward_fail(e, ENOENT, "the network needs %s, which is neither beside ward nor in ../libexec/ward", egress_places[first]);
 	return ward_remedy(e, "install ward with all its files (make install), or run without a network");
+}
+
+/* The firewall is a program of its own, and its rules are a package of the system's. */
+static int open_waf(struct ward_err *e)
+{
+	static const char *const places[] = { "ward-waf", "../libexec/ward/ward-waf", "../gateway/ward-waf" };
+	int fd = open_beside(places, ARRAY_LEN(places), e);
+
+	if (fd == -ENOENT) {
+		ward_fail(e, ENOENT, "waf: this ward was built without the firewall (ward-waf is not there)");
+		return ward_remedy(e, "install libmodsecurity-dev and g++ and build ward anew, or leave waf away: methods and paths are checked without it");
+	}
+	if (fd >= 0 && access(WAF_RULES "/REQUEST-901-INITIALIZATION.conf", R_OK) < 0) {
+		close(fd);
+		ward_fail(e, ENOENT, "waf: the core rule set is not installed (%s)", WAF_RULES);
+		return ward_remedy(e, "install the package modsecurity-crs, or leave waf away");
+	}
+	return fd < 0 ? fd : move_up(fd);
 }
 
 /* The hosts whose connections go through ward-keys; all that are inspected where every request is looked through for secrets. */
@@ -137,13 +175,30 @@ static int child_main(void *argument)
 	return 125;
 }
 
-/* Above all that the child overwrites. */
-static int move_up(int fd)
+/* ward-waf reads the rule set while the rest is made ready. *ret_fd: front's end of the talk with it. */
+static int start_waf(struct egress *g, int *ret_fd, struct ward_err *e)
 {
-	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 10);
+	static char *const argv[] = { (char *)(uintptr_t)"ward-waf", NULL };
+	char stack[8192] __attribute__((aligned(16)));
+	auto_fd nothing = move_up(open("/dev/null", O_RDWR | O_CLOEXEC)), own = -1, child_end = -1;
+	struct starting s = { .fds = { nothing, nothing, nothing, -1, -1, -1, -1, -1, -1, -1, -1 }, .program_fd = g->waf_program_fd, .argv = argv, .envp = argv + 1 };
+	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK, .stack = stack, .stack_bytes = sizeof(stack), .main = child_main, .argument = &s };
+	int pair[2];
+	long pid;
 
-	own_close_fd(&fd);
-	return moved;
+	if (nothing < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return ward_fail_errno(e, "cannot make the firewall's socket");
+	own = move_up(pair[0]);
+	child_end = move_up(pair[1]);
+	s.fds[WAF_FD] = child_end;
+	if (own < 0 || child_end < 0)
+		return ward_fail_errno(e, "cannot make the firewall's socket");
+	pid = clone_start(&child);
+	if (pid < 0)
+		return ward_fail(e, (int)-pid, "cannot start ward-waf: %s", strerror((int)-pid));
+	g->waf_pid = (pid_t)pid;
+	*ret_fd = take_fd(&own);
+	return s.failed ? ward_fail(e, EIO, "ward-waf could not be executed") : 0;
 }
 
 static int start_program(struct egress *g, int config_fd, const int child_fds[2], struct ward_err *e)
@@ -156,6 +211,7 @@ static int start_program(struct egress *g, int config_fd, const int child_fds[2]
 	auto_fd trust = g->plan->certs ? move_up(certs_open_store(e)) : -1;
 	auto_fd other_trust = g->plan->secrets && trust >= 0 ? certs_open_store(e) : -1;	/* each reads its own from the beginning */
 	auto_fd keys = other_trust >= 0 ? move_up(secrets_link(g->plan->secrets, other_trust)) : -1;
+	auto_fd waf = -1;
 	struct starting s = { .fds = { nothing, nothing, nothing, child_fds[0], config_fd, hosts, child_fds[1], trust, keys, g->plan->tape ? g->plan->tape->fd : -1 }, .program_fd = g->program_fd,
 			      .argv = argv, .envp = argv + 1 };
 	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK, .stack = stack, .stack_bytes = sizeof(stack),
@@ -169,6 +225,9 @@ static int start_program(struct egress *g, int config_fd, const int child_fds[2]
 		return e->code ? -e->code : ward_fail_errno(e, "cannot open the host's trust store");
 	if (g->plan->secrets && g->plan->certs && keys < 0)
 		return ward_fail(e, EPIPE, "the secrets cannot be handed over: ward-secrets has ended");
+	if (g->waf_program_fd >= 0 && start_waf(g, &waf, e) < 0)
+		return -e->code;
+	s.fds[GATE_FD_WAF] = waf;
 	pid = clone_start(&child);
 	if (pid < 0)
 		return ward_fail(e, (int)-pid, "cannot start the gateway: %s", strerror((int)-pid));
@@ -265,19 +324,21 @@ int egress_begin(const struct plan *p, const struct engine *engine, struct egres
 	g->rules = p->net.rules;
 	g->bring = p->net;
 	g->asked = g->taken = p->net.rules->generation;
-	g->fd = g->waiting_fd = g->orders_fd = g->rules_fd = -1;
+	g->fd = g->waiting_fd = g->orders_fd = g->rules_fd = g->waf_program_fd = -1;
 	*ret = g;	/* egress_end() sees to the rest */
 	g->program_fd = move_up(open_program(rules_look(p->net.rules) || p->tape, e));
 	if (g->program_fd < 0)
 		return e->code ? -e->code : ward_fail_errno(e, "cannot open the gateway's program");
-	for (size_t i = 0; i < p->net.published_count && r == 0; i++) {
+	if (rules_waf(p->net.rules, -1, 0))
+		r = g->waf_program_fd = open_waf(e);
+	for (size_t i = 0; i < p->net.published_count && r >= 0; i++) {
 		r = publish(g, p->net.published[i], false, e);
 		if (r == 0)
 			r = publish(g, p->net.published[i], true, e);
 	}
-	if (r == 0 && p->certs)
+	if (r >= 0 && p->certs)
 		r = start_early(g, e);
-	return r;
+	return r < 0 ? r : 0;
 }
 
 bool egress_is_waiting(const struct egress *g)
@@ -545,7 +606,13 @@ void egress_end(struct egress *g, struct result *r)
 	egress_report_tape(g, r);
 	own_close_fd(&g->rules_fd);
 	own_close_fd(&g->program_fd);
+	own_close_fd(&g->waf_program_fd);
 	rules_free(g->own);
+	if (g->waf_pid > 0) {
+		kill(g->waf_pid, SIGKILL);
+		while (waitpid(g->waf_pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
 	buf_free(&g->named.text);
 	if (g->pid > 0) {
 		kill(-g->pid, SIGKILL);	/* it has said all that it had to say */

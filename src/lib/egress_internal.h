@@ -36,10 +36,10 @@ struct egress {
 	struct net_fd sockets[NET_FDS_MAX];	/* until it is started */
 	size_t count;
 	bool ports;		/* one socket a port */
-	int program_fd;
+	int program_fd, waf_program_fd;
 	int waiting_fd;		/* epoll over the sockets; -1: it was started */
 	int rules_fd;		/* netlink of the sandbox's namespace, never given inside; -1: none */
-	pid_t pid;
+	pid_t pid, waf_pid;		/* waf_pid 0: there is none */
 	int fd;			/* -1: it is not there (any more) */
 	uint64_t rest_ms;	/* until then nothing is heard of it: what passed is told in batches; 0: now */
 	int orders_fd;		/* to dial; -1: as above */

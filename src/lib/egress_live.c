@@ -72,6 +72,10 @@ static int check_inspect(const struct rules *first, const struct rules *new, str
 		if (rules_is_prepared(first, new, i))
 			continue;
 		rules_text(new, (int32_t)i, &text);
+		if (new->items[i].waf && !rules_waf(first, -1, 0)) {
+			ward_fail(e, EOPNOTSUPP, "%s: the sandbox was started without a rule with waf", buf_text(&text));
+			return ward_remedy(e, "leave waf away, or start anew with this rule in the policy");
+		}
 		ward_fail(e, EOPNOTSUPP, "%s: the sandbox was started without an inspect rule for this name", buf_text(&text));
 		return ward_remedy(e, "leave mode, methods, paths and the like away, or start anew with this rule in the policy");
 	}

@@ -117,6 +117,24 @@ static void emit_spent(const struct egress *g, const struct told *t, struct resu
 	event_emit(r->events, &v);
 }
 
+/* A rule of the firewall matched. */
+static void emit_waf(const struct egress *g, const struct told *t, struct result *r)
+{
+	static const char severities[][12] = { "emergency", "alert", "critical", "error", "warning", "notice", "info", "debug" };
+	struct ward_event v = event_make(EVENT_WAF, t->inward ? ACTION_DENY : ACTION_LOG, t->host);
+	auto_buf rule = { 0 };
+
+	if (t->rule >= 0 && (uint32_t)t->rule < g->rules->n_items)
+		rules_text(g->rules, t->rule, &rule);
+	event_text(&v, FIELD_RULE, rule.len ? buf_text(&rule) : NULL);
+	event_number(&v, FIELD_FLOW, t->flow);
+	event_number(&v, FIELD_GENERATION, t->generation);
+	if (t->number)
+		event_number(&v, FIELD_SIGNATURE_ID, t->number);
+	event_text(&v, FIELD_LEVEL, severities[t->bytes_in < ARRAY_LEN(severities) ? t->bytes_in : 7]);
+	event_emit(r->events, &v);
+}
+
 /* A budget comes to its end: the journal has it, and so has the summary. */
 static void emit_budget(const struct egress *g, const struct told *t, struct result *r)
 {
@@ -163,6 +181,9 @@ bool egress_on_told(struct egress *g, const uint8_t *bytes, size_t n, struct res
 			break;
 		case TOLD_SPENT:
 			emit_spent(g, &t, r);
+			break;
+		case TOLD_WAF:
+			emit_waf(g, &t, r);
 			break;
 		case TOLD_BUDGET:
 			emit_budget(g, &t, r);
