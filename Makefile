@@ -38,6 +38,7 @@ fuzzers:
 deps:
 	@tools/deps.sh install build test
 	@tools/deps.sh install start || true
+	@tools/deps.sh install waf || true
 
 run:
 	@tools/deps.sh install build
@@ -48,6 +49,7 @@ run:
 test:
 	@tools/deps.sh install build test
 	@tools/deps.sh install start || true
+	@tools/deps.sh install waf || true
 	@$(MAKE) --no-print-directory all asan
 	@tools/test.sh $(BUILD) $(BUILD_ASAN)
 

@@ -6,6 +6,7 @@
 #
 # A row: role, Debian package, and a probe that tells whether it is there: cmd:NAME in PATH (or sbin), file:PATH.
 # Role "peers" is what the network is measured beside; the bench names those that are absent.
+# Role "waf" is what ward can be built without, too: a policy that asks for the firewall is refused then.
 # Role "start" is what ward can be built without: its start takes a quarter of a millisecond longer then.
 # Probes, not package names, decide, so that `check` is right on other distributions too.
 set -u
@@ -28,6 +29,9 @@ rows() {
 	build  libcurl4-openssl-dev file:/usr/include/x86_64-linux-gnu/curl/curl.h
 	build  libcmocka-dev     file:/usr/include/cmocka.h
 	start  musl-tools        cmd:musl-gcc
+	waf    libmodsecurity-dev file:/usr/include/modsecurity/modsecurity.h
+	waf    g++               cmd:g++
+	waf    modsecurity-crs   file:/usr/share/modsecurity-crs/rules
 	test   git               cmd:git
 	test   openssl           cmd:openssl
 	test   publicsuffix      file:/usr/share/publicsuffix/public_suffix_list.dat

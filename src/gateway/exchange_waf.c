@@ -33,8 +33,8 @@ int waf_open(struct front *f, struct ward_err *e)
 	struct waf_link *link = &inspector_of(f)->waf;
 	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLET, .data.u64 = EVENT_WAF };
 
-	link->wire.fd = fcntl(GATE_FD_WAF, F_GETFD) < 0 ? -1 : GATE_FD_WAF;
-	if (link->wire.fd >= 0 && (fcntl(GATE_FD_WAF, F_SETFL, O_NONBLOCK) < 0 || epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, GATE_FD_WAF, &event) < 0))
+	link->wire.fd = f->waf_fd;
+	if (f->waf_fd >= 0 && (fcntl(f->waf_fd, F_SETFL, O_NONBLOCK) < 0 || epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, f->waf_fd, &event) < 0))
 		return ward_fail_errno(e, "cannot talk to ward-waf");
 	return 0;
 }

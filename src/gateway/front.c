@@ -326,7 +326,7 @@ static int prepare(struct front *f, struct ward_err *e)
 
 	(void)fcntl(GATE_FD_TRUST, F_SETFD, FD_CLOEXEC);	/* not for dial */
 	(void)fcntl(GATE_FD_KEYS, F_SETFD, FD_CLOEXEC);
-	(void)fcntl(GATE_FD_WAF, F_SETFD, FD_CLOEXEC);
+	f->waf_fd = fcntl(GATE_FD_WAF, F_SETFD, FD_CLOEXEC) < 0 ? -1 : GATE_FD_WAF;	/* its number is somebody else's soon, where there is none */
 	if (r == 0)
 		r = config_read_keys(&f->config, &f->keys_hosts, e);
 	if (r == 0 && f->config.tape == GATE_TAPE_RECORD)

@@ -91,6 +91,7 @@ struct front {
 	const struct inspect_ops *inspect;	/* NULL: this program has none */
 	struct inspector *inspector;
 	int epoll_fd, control_fd, dial_fd;
+	int waf_fd;			/* to ward-waf; -1: there is none */
 	int record_fd;			/* a recording (record.h); 0: none */
 	bool record_failed;
 	uint32_t record_count;
