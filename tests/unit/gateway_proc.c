@@ -222,7 +222,7 @@ static int socket_for(const struct row *row)
 /* 0: as the row says; 1: not; 2: could not be confined. */
 static int in_child(enum proc p, const struct row *row)
 {
-	bool may = p == PROC_DIAL ? row->dial : row->front && !(p == PROC_RECORD && row->socket);	/* the others may what front may; record has no socket */
+	bool may = p == PROC_DIAL ? row->dial : row->front && !((p == PROC_RECORD || p == PROC_WAF) && row->socket);	/* the others may what front may; record and waf only read and write */
 	struct ward_err e = { 0 };
 	int status;
 	pid_t pid;

@@ -140,6 +140,7 @@ static void test_prepared(void **state)
 		{ "{host: example, mode: inspect}", false },
 		{ "{host: '*', mode: inspect}", false },
 		{ "{host: other.example, ports: [80], mode: http, methods: [GET]}", true },
+		{ "{host: a.example, waf: detect}", false },	/* ward-waf was not started */
 	};
 
 	(void)state;
@@ -164,9 +165,11 @@ static void test_refused(void **state)
 	struct ward_err e = { 0 };
 
 	(void)state;
-	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, waf: block}]}", &e), -EOPNOTSUPP);
-	assert_non_null(strstr(e.what, "egress_allowlist[0]"));
+	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, waf: block}]}", &e), 0);
+	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, llm: true}]}", &e), -EINVAL);
 	assert_true(*e.remedy);
+	assert_int_equal(compile_error("{egress_allowlist: [{host: 192.0.2.0/24, waf: block}]}", &e), -EINVAL);
+	assert_non_null(strstr(e.what, "egress_allowlist[0]"));
 	assert_int_equal(compile_error("{egress_allowlist: [{host: 192.0.2.1, methods: [GET]}]}", &e), -EINVAL);
 	assert_int_equal(compile_error("{egress_allowlist: [{host: 192.0.2.1, mode: http, methods: [GET]}]}", &e), 0);
 	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, methods: ['G T']}]}", &e), -EINVAL);
