@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/raw.h"
 #include "engine/native/native.h"
@@ -50,12 +49,7 @@ _Static_assert(ARRAY_LEN(native_stages) <= NATIVE_STAGES_MAX, "NATIVE_STAGES_MAX
 
 static uint64_t stamp(const struct native_child *c)
 {
-	struct timespec now = { 0 };
-
-	if (!c->timed)
-		return 0;
-	raw_call(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	return c->timed ? native_now() : 0;
 }
 
 void native_stage_times(const struct native_child *c, struct timing *t)
@@ -225,6 +219,7 @@ int native_child_main(void *argument)
 	struct native_child *c = argument;
 	long r = 0;
 
+	native_look_around(c);
 	/* nothing in the sandbox is of the operator's session and terminal, not even its first process */
 	raw_call(SYS_setsid);
 	/* the copy of the supervisor's end would keep us alive without it */

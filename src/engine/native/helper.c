@@ -94,6 +94,24 @@ static int help(void *argument)
 	return 0;
 }
 
+#define AT_ONCE_NS 500000	/* where somebody else has it, a new process waits for milliseconds */
+
+uint64_t native_now(void)
+{
+	struct timespec now = { 0 };
+
+	raw_call(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+void native_look_around(struct native_child *c)
+{
+	unsigned cpu = c->cpu;
+
+	if (!c->apart && c->launched_ns && raw_call(SYS_getcpu, &cpu, 0, 0) == 0 && cpu != c->cpu)
+		c->apart = native_now() - c->launched_ns < AT_ONCE_NS;
+}
+
 long native_helper_begin(struct native_child *c)
 {
 	struct clone_child helper = { .flags = CLONE_VM | CLONE_FILES, .stack = c->helper_stack,

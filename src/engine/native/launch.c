@@ -113,22 +113,22 @@ static bool host_is_idle(int cpu_count)
 	       4 * (running - 1) < cpu_count;
 }
 
-/* Where the child and its helper work: beside us if there are idle processors, else in turn. */
+/* Where the child and its helper work: beside us if there are idle processors, else in turn. What looks busy may be over in a moment (the
+ * kernel's own work for somebody who has just ended), so the child looks, too, how soon it has got a processor of its own. */
 static void choose_cpus(struct native_child *c)
 {
-	unsigned here = 0;
-
 	if (sched_getaffinity(0, sizeof(c->cpus), &c->cpus) < 0 || CPU_COUNT(&c->cpus) < 2 ||
-	    raw_call(SYS_getcpu, &here, 0, 0) < 0 || !host_is_idle(CPU_COUNT(&c->cpus)))
+	    raw_call(SYS_getcpu, &c->cpu, 0, 0) < 0)
 		return;
-	c->apart = true;
+	c->apart = host_is_idle(CPU_COUNT(&c->cpus));
 	c->here = c->others = c->cpus;
-	CPU_CLR(here, &c->others);
+	CPU_CLR(c->cpu, &c->others);
 	CPU_XOR(&c->here, &c->cpus, &c->others);
 	if (CPU_COUNT(&c->cpus) > 2) {
 		c->here = c->others;	/* a third one for the helper, which need not wait for us */
 		c->go = 1;
 	}
+	c->launched_ns = native_now();
 }
 
 static void fill_child(struct native_child *c, const struct plan_ids *ids, const char *base)

@@ -51,6 +51,8 @@ struct native_child {
 	char root_options[96], pts_options[96];
 	bool timed;			/* the child says when each stage ended */
 	bool apart;			/* supervisor, child and helper work at the same time */
+	unsigned cpu;			/* the supervisor's when it launched the child */
+	uint64_t launched_ns;		/* and that moment; 0: there is only one processor */
 	cpu_set_t cpus, here, others;	/* if so: the caller's processors; where the helper, where the child begins */
 
 	/* known from the word on */
@@ -177,6 +179,9 @@ long native_net_enter(struct native_child *c);
 long native_net_open(struct native_child *c);
 
 /* The helper, and what it shares with the child. */
+uint64_t native_now(void);
+/* In the child, first of all: whether there is a processor for it. */
+void native_look_around(struct native_child *c);
 long native_helper_begin(struct native_child *c);
 long native_share(struct native_child *c);
 long native_net_take(struct native_child *c);
