@@ -65,8 +65,10 @@ static void do_either(struct native_child *c)
 
 	if (r == 0)
 		r = native_either(c, &c->helper_stage);
-	if (r == 0 && !c->net.on)	/* the way out is opened with the old root in view, by the child */
+	if (r == 0 && !c->net.on) {	/* the way out is opened with the old root in view, by the child */
+		c->helper_stage = "pivot";
 		r = native_enter_root(c);
+	}
 	c->helper_error = r;
 	set(&c->either_done);
 }
