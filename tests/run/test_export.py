@@ -181,7 +181,7 @@ def test_follow_sees_what_is_written(t):
     box = t.popen([t.ward_path, "run", "--", "/bin/sh", "-c", "unshare -U true; while [ ! -e go ]; do sleep 0.05; done"], cwd=ws)
     live = os.path.join(t.state_dir, "audit/live")
     deadline = time.monotonic() + 20
-    while not (os.path.isdir(live) and os.listdir(live)) and time.monotonic() < deadline:
+    while not (os.path.isdir(live) and any(os.path.getsize(os.path.join(live, n)) for n in os.listdir(live))) and time.monotonic() < deadline:
         time.sleep(0.02)
     reader = t.popen([t.ward_path, "audit", "export", "--format", "json", "-f"], cwd=ws)
     seen = []

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import ssl
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -172,7 +173,7 @@ class Collector(BaseHTTPRequestHandler):
 
 def collector(t, answers=(), port=0):
     server = ThreadingHTTPServer(("127.0.0.1", port), Collector)
-    server.answers, server.requests, server.seen = list(answers), [], []
+    server.answers, server.requests, server.seen, server.handle_error = list(answers), [], [], lambda *_: None
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     t.defer(server.server_close)
@@ -207,6 +208,29 @@ def test_otlp(t):
     server.answers = [(200, b'{"partialSuccess":{"rejectedLogRecords":"1"}}', {})]
     r = run(t, ws, dict(sink, severity="medium"), env={"COLLECTOR_TOKEN": "x"})
     t.check("1 events were refused by http://" in r.err, r.err)
+
+
+def test_otlp_over_tls(t):
+    """The certificate is verified, ours is shown, and the token is sent to nobody else."""
+    ws = t.workspace()
+    d = certificates(t)
+    server = collector(t)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(f"{d}/server.pem", f"{d}/server.key")
+    context.load_verify_locations(f"{d}/other.pem")
+    context.verify_mode = ssl.CERT_REQUIRED
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    sink = {"type": "otlp", "to": f"https://localhost:{server.server_port}/v1/logs", "ca": f"{d}/ca.pem", "cert": f"{d}/other.pem", "key": f"{d}/other.key", "token": "env:COLLECTOR_TOKEN",
+            "wait_seconds": 20}
+    r = run(t, ws, sink, env={"COLLECTOR_TOKEN": "TOKENTOKENTOKEN"})
+    t.equal((r.rc, left(t)), (3, []), r.err)
+    t.check(all_arrived(t, records(server)) and server.requests[0][1]["Authorization"] == "Bearer TOKENTOKENTOKEN", server.requests)
+    before = len(server.requests)
+    r = run(t, ws, dict(sink, ca=f"{d}/other.pem", wait_seconds=0.5), env={"COLLECTOR_TOKEN": "TOKENTOKENTOKEN"})
+    t.check("3 events are not delivered to https://" in r.err and len(server.requests) == before, r.err)
+    for name in left(t):
+        t.check("TOKENTOKEN" not in t.read(t.state_dir, "audit/sinks", name), "the record has the token")
+    forget(t)
 
 
 def test_a_collector_that_is_away_gets_it_later(t):
