@@ -157,18 +157,15 @@ static void look_at_marks(struct sink *s)
 	s->mark_seq = 0;
 }
 
-/* The other side of a stream has something to say: most often that it goes. Who has read all closes in order. */
+/* The other side of a stream has something to say: most often that it goes. What it read last may not be kept yet. */
 static void look_at_connection(struct sink *s)
 {
 	struct ward_err e = { 0 };
 	char bytes[512];
 	ssize_t n = sink_read(s, bytes, sizeof(bytes), 0, &e);
 
-	if (n > 0 || n == -ETIMEDOUT)
-		return;
-	if (n == 0 && ops_of(s)->unread(s) == 0)
-		confirm(s, s->position);
-	rewind_journal(s);
+	if (n <= 0 && n != -ETIMEDOUT)
+		rewind_journal(s);
 }
 
 /* The batch goes out, however long it takes. False: from the beginning again. */
