@@ -129,6 +129,11 @@ static const struct {
 	{ POLICY_F_net_receive, "1Gi", "1Mi", "2Gi" },
 	{ POLICY_F_net_send, "1Gi", "1Mi", "none" },
 	{ POLICY_F_net_bandwidth, "1Mi", "512Ki", "2Mi" },
+	{ POLICY_F_net_request_rate, "60", "10", "61" },
+	{ POLICY_F_net_spend, "5", "4.99", "none" },
+	{ POLICY_F_net_spend_warning, "80", "90", NULL },
+	{ POLICY_F_net_unpriced, "dearest", "refuse", "free" },
+	{ POLICY_F_net_prices, "[]", "[]", "[{model: a, input: 3, output: 15}]" },
 	{ POLICY_F_net_host_services, "[\"a=127.0.0.1:1\"]", "[]", "[\"a=127.0.0.1:2\"]" },
 	{ POLICY_F_net_upstream_proxy, "null", "null", "\"http://p\"" },
 	{ POLICY_F_net_record, "a", "a", "null" },
@@ -238,7 +243,7 @@ static void test_memory_unknown(void **state)
 
 static void test_unsupported(void **state)
 {
-	static const char doc[] = "isolation: [gvisor]\nresources: {gpus: all}\n"
+	static const char doc[] = "isolation: [gvisor]\nprocess: {commands: {deny: [a]}}\n"
 				  "filesystem: {mode: read_only, hide: [a]}\napprovals: {mode: ask}\n"
 				  "tools: null\n";
 	struct policy_errors errors = { 0 };
@@ -252,7 +257,7 @@ static void test_unsupported(void **state)
 	assert_int_equal(policy_read(&p, "f", (const uint8_t *)doc, strlen(doc), POLICY_FILE, &errors), 0);
 	assert_int_equal(policy_unsupported(&p, &lines), 3);
 	assert_string_equal(lines.items[0], "isolation: gvisor is not yet supported by this build");
-	assert_non_null(strstr(lines.items[1], "resources.gpus: "));
+	assert_non_null(strstr(lines.items[1], "process.commands: "));
 	assert_string_equal(lines.items[2], "approvals.mode: ask is not yet supported by this build");
 	policy_clear(&p);
 }

@@ -256,8 +256,8 @@ static void test_unsupported(void **state)
 	struct spec_request r = { .policy_file = "p.yaml" };
 
 	(void)state;
-	write_text("p.yaml", "resources: {gpus: all}\nfilesystem: {mode: review}\n");
-	expect_refused(&r, ENOTSUP, "resources.gpus: ", "");
+	write_text("p.yaml", "approvals: {mode: ask}\nfilesystem: {mode: review}\n");
+	expect_refused(&r, ENOTSUP, "approvals.mode: ", "");
 	r = (struct spec_request){ .options = options, .option_count = 1 };
 	expect_refused(&r, ENOTSUP, "isolation: gvisor is not yet supported by this build", "");
 }
