@@ -141,9 +141,11 @@ static bool greet(struct front *f, struct exchange *ex)
 	}
 	say = tls_down_handshake(ex->wire.down);
 	if (say == TLS_ASK) {
-		if (!server_get(f, ex, true, TLS_ALPN_BOTH))
+		if (!server_get(f, ex, true, TLS_ALPN_BOTH)) {
 			flow_close(f, w, true);
-		return false;
+			return false;
+		}
+		return ex->server->state == SERVER_OPEN;	/* one of the pool: nothing will tell of it */
 	}
 	if (say == TLS_READ || say == TLS_WRITE)
 		return false;

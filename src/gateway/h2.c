@@ -65,7 +65,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 			return 0;
 		}
 		if (d == DOWN && !s->answered)
-			h2_response(h, s);
+			h2_response(h, s, ends);
 	}
 	if (ends)
 		h2_ended(h, s, d);

@@ -61,8 +61,8 @@ void h2_stream_free(struct h2 *h, struct h2_stream *s);
 must_check bool h2_head_add(struct h2_stream *s, const uint8_t *name, size_t name_n, const uint8_t *value, size_t value_n);
 /* The request's head is whole: it is decided about, and forwarded or answered. */
 void h2_request(struct h2 *h, struct h2_stream *s);
-/* The server's: final or not. */
-void h2_response(struct h2 *h, struct h2_stream *s);
+/* The server's: final or not. ends: there is nothing behind it; gRPC tells that from an empty body. */
+void h2_response(struct h2 *h, struct h2_stream *s, bool ends);
 /* Bytes of a body. False: more than the rule allows. */
 must_check bool h2_data(struct h2 *h, struct h2_stream *s, enum direction d, const uint8_t *bytes, size_t n);
 /* That side's body has ended, perhaps with trailers in s->head. */

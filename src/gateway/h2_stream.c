@@ -363,7 +363,7 @@ void h2_request(struct h2 *h, struct h2_stream *s)
 
 /* -- responses */
 
-void h2_response(struct h2 *h, struct h2_stream *s)
+void h2_response(struct h2 *h, struct h2_stream *s, bool ends)
 {
 	nghttp2_data_provider body_of = { { .ptr = s }, give };
 	nghttp2_nv fields[HTTP_FIELDS_MAX + 1];
@@ -400,7 +400,7 @@ void h2_response(struct h2 *h, struct h2_stream *s)
 		s->answered = true;
 		if (plain)
 			record_answer(s->record, (uint16_t)((status.s[0] - '0') * 100 + (status.s[1] - '0') * 10 + (status.s[2] - '0')), plain);
-		r = nghttp2_submit_response(h->down, s->down_id, fields, count, &body_of);
+		r = nghttp2_submit_response(h->down, s->down_id, fields, count, ends ? NULL : &body_of);
 	}
 	if (r != 0)
 		nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, NGHTTP2_INTERNAL_ERROR);

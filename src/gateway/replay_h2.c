@@ -108,6 +108,7 @@ static void answer(struct seat *seat, struct stream *s)
 	char text[8];
 	uint16_t status;
 	size_t count;
+	bool empty;	/* the head is all: gRPC tells that from an empty body */
 
 	s->answered = true;
 	if (!play_head(seat, &s->play, &status, &f)) {
@@ -117,7 +118,9 @@ static void answer(struct seat *seat, struct stream *s)
 	snprintf(text, sizeof(text), "%u", status);
 	fields[0] = nv((struct http_text){ ":status", 7 }, (struct http_text){ text, strlen(text) });
 	count = gather(&f, fields, 1, &names);
-	if (names.failed || nghttp2_submit_response(seat->h2->session, s->id, fields, count, &body) != 0)
+	play_step(seat, &s->play);
+	empty = s->play.over && s->play.whole && !s->play.left && !(s->play.trailers && s->play.trailers->count);
+	if (names.failed || nghttp2_submit_response(seat->h2->session, s->id, fields, count, empty ? NULL : &body) != 0)
 		seat->dead = true;
 }
 

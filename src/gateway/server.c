@@ -77,7 +77,8 @@ static struct server *find_idle(struct front *f, const struct exchange *ex, bool
 	const struct want *want = &ex->flow->want;
 
 	for (struct server *s = inspector_of(f)->idle; s; s = s->next)
-		if (s->tls == tls && (s->alpn & offer) && s->flow->want.port == want->port && host_equal(&s->flow->want.host, &want->host))
+		/* one that was only ever offered HTTP/1 does not answer the question what its server speaks */
+		if (s->tls == tls && (s->alpn & offer) && (offer != TLS_ALPN_BOTH || s->offer == TLS_ALPN_BOTH) && s->flow->want.port == want->port && host_equal(&s->flow->want.host, &want->host))
 			return s;
 	return NULL;
 }

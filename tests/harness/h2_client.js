@@ -7,7 +7,7 @@ function ask(session, headers, body) {
     return new Promise(resolve => {
         const stream = session.request(headers, { endStream: body === undefined });
         const out = { body: '', size: 0 };
-        stream.on('response', h => { out.status = h[':status']; out.headers = h; });
+        stream.on('response', (h, flags) => { out.status = h[':status']; out.headers = h; out.flags = flags; });
         stream.on('trailers', t => out.trailers = t);
         stream.on('data', d => { out.size += d.length; if (out.size < 10000) out.body += d; });
         stream.on('error', e => out.error = e.code);
@@ -25,6 +25,8 @@ async function main() {
     say('get', [r.status, seen.version, seen.url, seen.headers['x-stays'], seen.headers[':authority']]);
     r = await ask(session, { ':path': '/trailers' });
     say('trailers', [r.body, r.trailers && r.trailers['x-sum']]);
+    r = await ask(session, { ':path': '/open/bare' });
+    say('bare', [r.headers['grpc-status'], r.flags & 1]);
     const body = crypto.randomBytes(1 << 23);
     r = await ask(session, { ':method': 'POST', ':path': '/sum' }, body);
     say('upload', r.body.split(' ').slice(0, 2).join(' ') == `${body.length} ${crypto.createHash('sha256').update(body).digest('hex')}`);

@@ -43,6 +43,8 @@ function answer(req, res) {
     } else if (url.pathname == '/echo') {	// as it comes
         req.on('data', d => res.write(d));
         req.on('end', () => res.end());
+    } else if (url.pathname == '/open/bare' && res.stream) {	// a head and nothing behind it, as gRPC's errors
+        res.stream.respond({ ':status': 200, 'grpc-status': '7' }, { endStream: true });
     } else if (url.pathname == '/count') {	// another answer each time
         res.end(`number ${++count}\n`);
     } else if (url.pathname == '/cookie') {

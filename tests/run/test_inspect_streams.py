@@ -216,14 +216,14 @@ def test_http2(t):
     rules = [{"host": "web.test", "ports": [9445], "methods": ["GET"], "paths": paths},
              {"host": "web.test", "ports": [9445], "methods": ["POST"], "paths": ["/sum"]},
              {"host": "web.test", "ports": [9444], "methods": ["GET"]}]
-    script = "node client.js https://web.test:9445\npython3 floods.py\n" \
+    script = "curl -sS --http1.1 -o /dev/null https://web.test:9445/open/first\nnode client.js https://web.test:9445\npython3 floods.py\n" \
              "for p in 9445 9444; do curl -sS --http2 -w '[\"curl %{local_port}\", \"%{http_version}\"]\\n' -o /dev/null https://web.test:$p/open/curl; done\n" \
              "curl -sS --http1.1 -w '[\"curl1\", \"%{http_version} %{http_code}\"]\\n' -o /dev/null https://web.test:9445/open/one\n"
     r = world.ward("run", "-p", policy(t, rules), "--", "/bin/sh", "-c", script, cwd=ws, report=True, timeout=100)
     t.equal(r.rc, 0, f"exit code ({r.out} {r.err})")
     lines = [json.loads(line) for line in r.out.splitlines()]
     got = dict(lines)
-    wanted = {"get": [200, "2.0", "/open/a?x=1", "2", "web.test:9445"], "trailers": ["one two", "checked"], "upload": True,
+    wanted = {"get": [200, "2.0", "/open/a?x=1", "2", "web.test:9445"], "trailers": ["one two", "checked"], "bare": ["7", 1], "upload": True,
               "download": 8000000, "many": 0, "events": "data: first\n\ndata: second\n\n", "path": [403, "path", "refused"],
               "method": [403, "method"], "authority": [421, "wrong_host"], "refused body": [403, "path"], "bad path": [400, "path_bad"],
               "bomb": True, "after": 200, "rapid reset": "ended", "continuation": "ended", "bomb of a table": "ended", "crlf": "ended",

@@ -15,7 +15,7 @@ import tarfile
 import zipfile
 
 from harness import slow, timeout
-from harness.world import World, need, policy, serve
+from harness.world import World, need, policy, serve, trusted_world
 
 SECONDS = 15	# a refusal that takes longer was waited for: resolvers give up after 5, connections after 130
 
@@ -213,24 +213,24 @@ def publish(t, world):
         t.run("chmod", "-R", "a+rX", world.dir, root=True, check=True)
 
 
-def nginx(t):
+def nginx(t, make=World):
     """A world with nginx in it."""
     program, = need(t, "nginx")
-    world = World(t)
+    world = make(t)
     publish(t, world)
     t.write(world.dir, {"nginx.conf": NGINX.format(dir=world.dir, certificates=world.certificates)})
     serve(t, world, [program, "-c", os.path.join(world.dir, "nginx.conf")], 9443)
     return world
 
 
-def run_clients(t, world, clients, ws):
+def run_clients(t, world, clients, ws, rules=None, before=""):
     """Runs those that are there, for the allowed name and for the other one; what each said."""
     there = {name: row for name, row in clients.items() if
              (os.path.exists(os.path.join(ws, row[0])) if row[0].startswith("./") else shutil.which(row[0]))}
     t.write(ws, {f"client-{name}": row[1] + "\n" for name, row in there.items()})
-    t.write(ws, {"run.sh": RUN})
+    t.write(ws, {"run.sh": before + RUN})
     shutil.copy(os.path.join(world.certificates, "ca.pem"), ws)
-    r = world.ward("run", "-p", policy(t, RULES), "--", "/bin/sh", "run.sh", *there, cwd=ws, timeout=250, report=True)
+    r = world.ward("run", "-p", policy(t, rules or RULES), "--", "/bin/sh", "run.sh", *there, cwd=ws, timeout=250, report=True)
     t.equal(r.rc, 0, f"exit code ({r.err})")
     seen = set()
     for part in r.out.split("== ")[1:]:
@@ -274,3 +274,15 @@ def test_heavy_clients(t):
         t.run("keytool", "-importcert", "-noprompt", "-alias", "tests", "-storetype", "PKCS12", "-keystore", os.path.join(ws, "trust.p12"),
               "-storepass", "password", "-file", os.path.join(world.certificates, "ca.pem"), check=True, timeout=60)
     run_clients(t, world, SLOW_CLIENTS, ws)
+
+
+@slow
+@timeout(300)
+def test_inspected_clients(t):
+    """pip from an index, npm from a registry, git, apt, curl and others from nginx (HTTP/1.1 and HTTP/2), through a rule that looks into their requests."""
+    world = nginx(t, trusted_world)
+    ws = t.workspace({"urllib_get.py": URLLIB, "requests_get.py": REQUESTS, "apt.sh": APT, "fetch.mjs": NODE, "npm/package.json": "{}"})
+    clients = {name: row for name, row in {**CLIENTS, **SLOW_CLIENTS}.items() if not row[0].startswith("./") and name not in ("java", "busybox", "busybox-https")}
+    rules = [{"host": "web.test", "ports": [9443], "methods": ["GET", "HEAD"]}, {"host": "web.test", "ports": [9080], "mode": "http"}]
+    # what the clients are told to trust is what the sandbox trusts
+    run_clients(t, world, clients, ws, rules, "cat /etc/ssl/certs/ca-certificates.crt >ca.pem\n")

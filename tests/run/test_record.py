@@ -66,7 +66,7 @@ function ask(headers, body) {
     return new Promise(resolve => {
         const stream = session.request(headers, { endStream: body === undefined });
         const out = { pieces: [], size: 0 };
-        stream.on('response', h => out.status = h[':status']);
+        stream.on('response', (h, flags) => { out.status = h[':status']; out.flags = flags; });
         stream.on('trailers', t => out.trailers = t['x-sum']);
         stream.on('data', d => { out.size += d.length; out.pieces.push(String(d).slice(0, 2000)); });
         stream.on('error', e => out.error = e.code);
@@ -78,6 +78,8 @@ function ask(headers, body) {
 async function main() {
     let r = await ask({ ':path': '/trailers' });
     say('trailers', r.status, r.pieces.join(''), r.trailers);
+    r = await ask({ ':path': '/open/bare' });
+    say('bare', r.status, r.flags & 1);
     r = await ask({ ':path': '/size?n=3000000' });
     say('size', r.status, r.size);
     const many = await Promise.all([...Array(50).keys()].map(i => ask({ ':method': 'POST', ':path': '/sum' }, 'x'.repeat(i * 100))));
