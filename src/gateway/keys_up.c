@@ -262,6 +262,7 @@ static bool look_through(struct keys *k, struct conn *c, size_t *ret_clean)
 	c->up_told = true;
 	if (c->head_sent && k->leaks == LEAKS_BLOCK) {	/* its head has gone: the request stays incomplete */
 		store_found(k, KEYS_EVENT_LEAK, &c->up_found, c->host.name, "the body");
+		c->leaked = true;
 		if (c->down_begun)
 			conn_kill(c);
 		else

@@ -2,6 +2,7 @@
 import base64
 import json
 import os
+import time
 
 from harness.world import serve, trusted_world
 
@@ -372,6 +373,60 @@ def test_a_recording_has_no_secret(t):
     for data in (first, second):
         for form in (SECRET.encode(), SECRET.encode().hex().encode(), *(base64.b64encode(b"x" * n + SECRET.encode())[4 + n:-4] for n in range(3))):
             t.check(form not in data, f"{form} is in the recording")
+
+
+BOMBS = r"""
+import http.client, json, ssl, threading, time, zlib
+def pack(block, times):
+    z, out = zlib.compressobj(6, zlib.DEFLATED, 31), b""
+    for _ in range(times):
+        out += z.compress(block)
+    return out + z.flush()
+def post(body, coding):
+    c = http.client.HTTPSConnection("web.test", 9443, timeout=60)
+    c.request("POST", "/b", body=body, headers={"Content-Encoding": coding} if coding else {})
+    return c.getresponse().status
+zeros = pack(bytes(1 << 20), 64)       # more than a thousand times its size
+print(json.dumps(["zeros", len(zeros), post(zeros, "gzip")]), flush=True)
+print(json.dumps(["cut", post(zeros[:1000], "gzip"), post(b"no gzip", "gzip"), post(zeros, "br")]), flush=True)
+words = pack(b"".join(b"%d of many words " % (i % 50) for i in range(40000)), 60)
+done = []
+thread = threading.Thread(target=lambda: done.append(post(words, "gzip")))
+thread.start()
+slowest = 0
+while thread.is_alive():
+    began = time.monotonic()
+    post(b"beside", None)
+    slowest = max(slowest, time.monotonic() - began)
+print(json.dumps(["words", len(words), done, slowest < 10]), flush=True)
+"""
+
+
+def test_gzip_bombs(t):
+    """What inflates beyond measure is refused, what is broken or of another coding too; a large one that is not keeps nobody waiting, and costs no memory."""
+    world = start(t)
+    ws = t.workspace({"bombs.py": BOMBS})
+    path = policy(t, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "paths": ["/a"]}])
+    process = t.popen(t.ward_argv("run", "-p", path, "--", "/usr/bin/python3", "bombs.py", wrap=world.wrap(ws)), root=True)
+    peaks = []
+    with t.root():
+        while process.poll() is None:
+            for pid, name in below(process.pid):
+                if name == "ward-keys":
+                    try:
+                        with open(f"/proc/{pid}/smaps_rollup") as f:
+                            peaks += [int(line.split()[1]) for line in f if line.startswith("Pss:")]
+                    except OSError:
+                        pass
+            time.sleep(0.05)
+    out, err = process.communicate()
+    got = {line[0]: line[1:] for line in map(json.loads, out.decode().splitlines())}
+    t.equal(process.returncode, 0, f"exit code ({err})")
+    t.check(got["zeros"][0] < 100000 and got["zeros"][1] == 403, f"64 MiB of nothing: {got}")
+    t.equal(got["cut"], [200, 403, 403], "one that breaks off hides nothing; no gzip at all, another coding")
+    t.equal(got["words"][1:], [[200], True], f"40 MB of words, and requests beside them ({got})")
+    t.say(f"ward-keys: at most {max(peaks)} KiB in {len(peaks)} looks")
+    t.check(max(peaks) < 24 << 10 or "asan" in t.ward_path, f"ward-keys has grown to {max(peaks)} KiB")
 
 
 MANY = r"""
