@@ -8,10 +8,12 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "gateway/waf.h"
 #include "policy/policy_rule.h"
 #include "policy/suffix.h"
 
@@ -31,6 +33,17 @@ static void findings_clear(struct findings *f)
 	strv_free(&f->warnings);
 }
 
+/* What a rule that counts or looks does not do here. */
+static void warn_about_inspection(const struct policy *p, const struct policy_rule *rule, size_t i, struct findings *f)
+{
+	if (rule->llm && p->net_unpriced == UNPRICED_FREE && (rule->spend != POLICY_NONE || p->net_spend != POLICY_NONE))
+		strv_addf(&f->warnings, "network.egress_allowlist[%zu]: with network.unpriced: free, models without a price and other requests to %s cost nothing, whatever spend_limit says", i, rule->host);
+	if (rule->waf == POLICY_WAF_DETECT)
+		strv_addf(&f->warnings, "network.egress_allowlist[%zu]: waf: detect tells of attacks and stops none; block does", i);
+	if (rule->waf != POLICY_WAF_OFF && access(WAF_RULES, R_OK) < 0)
+		strv_addf(&f->warnings, "network.egress_allowlist[%zu]: waf is refused at start on this machine: install the package modsecurity-crs", i);
+}
+
 /* Wildcards under which anybody can have a name, and blocks of every address. */
 static void warn_about_rules(const struct policy *p, struct findings *f)
 {
@@ -45,6 +58,7 @@ static void warn_about_rules(const struct policy *p, struct findings *f)
 			continue;
 		if ((p->net_record || p->net_replay) && rule.mode != POLICY_RULE_INSPECT && !rule.inspect)
 			strv_addf(&f->warnings, "network.egress_allowlist[%zu]: requests to %s are not looked into, so they are not recorded, and a replay refuses them", i, rule.host);
+		warn_about_inspection(p, &rule, i, f);
 		at = strchr(rule.host, '/');
 		if (strcmp(rule.host, "*") == 0)
 			strv_addf(&f->warnings, "network.egress_allowlist[%zu]: * is every public name", i);

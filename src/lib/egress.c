@@ -608,7 +608,9 @@ void egress_end(struct egress *g, struct result *r)
 	own_close_fd(&g->program_fd);
 	own_close_fd(&g->waf_program_fd);
 	rules_free(g->own);
-	if (g->waf_pid > 0) {
+	if (g->waf_pid > 0 && waitpid(g->waf_pid, NULL, WNOHANG) == g->waf_pid) {
+		strv_add(&r->notes, "the web application firewall (ward-waf) ended before the command did: from then on rules with waf: block refused everything");
+	} else if (g->waf_pid > 0) {
 		kill(g->waf_pid, SIGKILL);
 		while (waitpid(g->waf_pid, NULL, 0) < 0 && errno == EINTR)
 			;

@@ -109,7 +109,8 @@ while not os.path.exists("killed"):
 say("after", *reason(ask("web.test", "/ATTACK")), ask("www.web.test", "/three")[0])
 say("again", *reason(ask("web.test", "/ATTACK")))
 """})
-    argv = t.ward_argv("run", "-p", policy(t, RULES), "--", "/usr/bin/python3", "client.py", wrap=world.wrap(ws))
+    report = os.path.join(t.fresh_dir("report"), "report.json")
+    argv = t.ward_argv("run", "--report", report, "-p", policy(t, RULES), "--", "/usr/bin/python3", "client.py", wrap=world.wrap(ws))
     process = t.popen(argv, cwd=ws, root=True)
     t.wait_until(lambda: os.path.exists(os.path.join(ws, "ready")), 40, "no answer through ward-waf")
     with t.root():
@@ -127,6 +128,7 @@ say("again", *reason(ask("web.test", "/ATTACK")))
     t.equal(said["after"], [503, "waf_gone", 200], "block refuses, detect passes")
     t.equal(said["again"], [503, "waf_gone"], "and stays so")
     t.check(not [line for line in world.log() if "ATTACK" in line], "the server saw nothing")
+    t.contains(" ".join(json.loads(t.read(report))["notes"]), "(ward-waf) ended before the command did", "the operator is told")
 
 
 def is_child(pid, ancestor, name):
@@ -167,6 +169,7 @@ def test_policy(t):
     ws = t.workspace()
     r = t.ward("check", policy(t, RULES), cwd=ws)
     t.equal(r.rc, 0, f"ward check ({r.out}{r.err})")
+    t.contains(r.out, "waf: detect tells of attacks and stops none", "what it means")
     r = t.ward("run", "-p", policy(t, [{"host": "web.test", "mode": "tcp", "waf": "block"}]), "--", "true", cwd=ws)
     t.equal(r.rc, 125, "waf without inspection")
     t.contains(r.err, "works in mode inspect only", "reason")
