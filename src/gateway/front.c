@@ -227,6 +227,8 @@ static void serve_once(struct front *f)
 	if (f->wake_at_ms && io_now_ms() >= f->wake_at_ms)
 		flow_wake(f);
 	run_ready(f);
+	if (f->record_failed && !f->record_cut)
+		f->inspect->record_failed(f);
 	if (flow_next_end(f))
 		flow_expire(f, io_now_ms());
 	front_ask(f);

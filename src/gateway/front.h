@@ -93,7 +93,7 @@ struct front {
 	int epoll_fd, control_fd, dial_fd;
 	int waf_fd;			/* to ward-waf; -1: there is none */
 	int record_fd;			/* a recording (record.h); 0: none */
-	bool record_failed;
+	bool record_failed, record_cut;	/* cut: what was under way has been ended */
 	uint32_t record_count;
 	uint64_t record_began_ms;
 	char *keys_hosts;		/* whose servers are behind GATE_FD_KEYS; NULL: nobody's */

@@ -128,6 +128,6 @@ static void closed(struct front *f, struct flow *w)
 		exchange_closed(f, w);
 }
 
-static const struct inspect_ops ops = { prepare, begin, run, server_dialled, closed, record_start, record_stop, record_main, replay_main,
+static const struct inspect_ops ops = { prepare, begin, run, server_dialled, closed, record_start, record_stop, record_cut, record_main, replay_main,
 					waf_hear };
 const struct inspect_ops *const inspect_here = &ops;

@@ -17,6 +17,7 @@ struct inspect_ops {
 	void (*closed)(struct front *f, struct flow *w);	/* frees w->inspect; the sockets are still open */
 	int (*record)(struct front *f, struct ward_err *e);	/* a recording begins; */
 	void (*recorded)(struct front *f);			/* no more comes */
+	void (*record_failed)(struct front *f);			/* it cannot be written any more */
 	int (*record_main)(void);				/* the processes record and replay */
 	int (*replay_main)(void);
 	void (*heard)(struct front *f);				/* ward-waf has said something, or could */

@@ -53,6 +53,14 @@ void record_stop(struct front *f)
 	f->record_fd = 0;
 }
 
+void record_cut(struct front *f)
+{
+	f->record_cut = true;
+	for (uint32_t i = 0; i < f->flow_max; i++)
+		if (f->flows[i] && f->flows[i]->inspect && !f->flows[i]->server)
+			flow_close(f, f->flows[i], true);
+}
+
 static void tell(struct front *f, uint32_t exchange, enum tape_kind kind, const void *bytes, size_t n)
 {
 	struct tape_frame frame = { .bytes = (uint32_t)n, .kind = (uint8_t)kind, .exchange = exchange, .at_ms = (uint32_t)(io_now_ms() - f->record_began_ms) };

@@ -21,6 +21,9 @@ must_check int record_start(struct front *f, struct ward_err *e);
 /* No more comes; the process ends. */
 void record_stop(struct front *f);
 
+/* It cannot be written any more: what is under way ends here. */
+void record_cut(struct front *f);
+
 /* A request that passes, in the form that is forwarded. False: it cannot be recorded, and must not pass. *ret is NULL where nothing is recorded. */
 must_check bool record_begin(struct front *f, const struct want *want, bool tls, unsigned version, const struct http_request *r, struct http_text path,
 			     struct record **ret);

@@ -131,6 +131,8 @@ def test_record_and_replay(t):
         t.check(secret not in data, f"{secret} is in the recording")
     kinds = [kind for kind, _, _ in frames(data)]
     t.equal([kinds.count(1), kinds.count(5), kinds[-1]], [11, 11, 6], "exchanges, their ends, the end")
+    event = [json.loads(line) for line in t.run("sh", "-c", f"cat {t.state_dir}/audit/*/*.jsonl", root=True).out.splitlines() if '"net.recording"' in line][-1]
+    t.equal((event["object"], event["change"], event["count"], event["digest"]), (tape, "record", 11, data[-16:].hex()), "the journal has its last hash")
     with t.root():
         server.kill()
     server.wait()
@@ -215,3 +217,24 @@ def test_refused(t):
     r = t.ward("check", policy(t, ["web.test", *inspect], record=os.path.join(outside, "a")), cwd=ws)
     t.equal(r.out.count("are not looked into, so they are not recorded"), 1, f"ward check ({r.out})")
     t.equal(sorted(os.listdir(outside)), ["link", "there"], "a plan makes nothing")
+
+
+@timeout(60)
+def test_full_disk(t):
+    """What cannot be recorded does not pass: the answer under way breaks off, the next request is refused and says why, the report says it, too."""
+    node = shutil.which("node")
+    if not node:
+        t.skip("no node")
+    world = trusted_world(t)
+    serve(t, world, [node, os.path.join(HERE, "stream_server.js"), world.certificates, "9444"], 9444)
+    place = t.fresh_dir("full")
+    t.run("nsenter", "-t", str(world.home), "-m", "mount", "-t", "tmpfs", "-o", f"size=300k,uid={t.person.pw_uid},mode=700", "tmpfs", place, root=True, check=True)
+    rules = [{"host": "web.test", "ports": [9444], "mode": "inspect"}]
+    script = "curl -sS https://web.test:9444/small -o /dev/null && echo fine; curl -sS -o /dev/null 'https://web.test:9444/size?n=50000000'; echo $?; " \
+             "curl -sS -o answer -w '%{http_code}\n' https://web.test:9444/small; cat answer"
+    r = play(t, world, rules, "record", os.path.join(place, "tape"), "/bin/sh", "-c", script, files={})
+    lines = r.out.splitlines()
+    t.equal(r.rc, 0, f"exit code ({r.err})")
+    t.check(lines[0] == "fine" and lines[1] != "0" and lines[2] == "507", f"{lines} {r.err}")
+    t.equal(json.loads(lines[3])["reason"], "recording", "why")
+    t.check(any("is not complete" in n for n in r.report["notes"]), f"notes: {r.report['notes']}")
