@@ -20,6 +20,8 @@ void exchange_server_gone(struct front *f, struct exchange *ex, enum tls_say how
 		server_put(f, ex, false);
 		if (!exchange_again(f, ex))
 			exchange_break(f, ex);
+		else
+			flow_mark_ready(f, ex->flow);	/* one of the pool says nothing by itself */
 		return;
 	}
 	server_put(f, ex, false);

@@ -333,7 +333,12 @@ bool up_step(struct keys *k, struct conn *c)
 	case UP_COLLECT:
 		return collect_body(k, c);
 	case UP_SEND:
-		return send_head(k, c);
+		if (!send_head(k, c))
+			return false;
+		/* what has no body is done with its head: a quick answer must not find it unfinished, or the connection is not used again */
+		if (c->up == UP_BODY)
+			(void)move_body(k, c);
+		return true;
 	case UP_BODY:
 		return move_body(k, c);
 	case UP_DONE:

@@ -122,7 +122,7 @@ void server_put(struct front *f, struct exchange *ex, bool reuse)
 	if (!s)
 		return;
 	s->user = NULL;
-	if (reuse && s->state == SERVER_OPEN)
+	if (reuse && s->state == SERVER_OPEN && !s->flow->has_ended[SERVER])	/* its end was told once, and is not told again */
 		enter_pool(f, s);
 	else
 		flow_close(f, s->flow, false);
