@@ -5,7 +5,7 @@
 #   deps.sh install ROLE...   install what is missing with apt (through sudo where not root)
 #
 # A row: role, Debian package, and a probe that tells whether it is there: cmd:NAME in PATH (or sbin), file:PATH.
-# Role "peers" is what the network is measured beside; the bench names those that are absent.
+# Roles "peers" and "relays" are what the network and inspection are measured beside; the bench names those that are absent.
 # Role "waf" is what ward can be built without, too: a policy that asks for the firewall is refused then.
 # Role "start" is what ward can be built without: its start takes a quarter of a millisecond longer then.
 # Probes, not package names, decide, so that `check` is right on other distributions too.
@@ -87,6 +87,8 @@ rows() {
 	peers  slirp4netns       cmd:slirp4netns
 	peers  socat             cmd:socat
 	peers  ripgrep           cmd:rg
+	relays mitmproxy         cmd:mitmdump
+	relays squid-openssl     file:/usr/lib/squid/security_file_certgen
 	vm     qemu-system-x86   cmd:qemu-system-x86_64
 	vm     busybox-static    cmd:busybox
 	vm     cpio              cmd:cpio

@@ -28,6 +28,7 @@
 #define ACCEPT_AT_ONCE 64
 #define TELL_MS 20		/* when the supervisor is slow to hear */
 #define PAUSE_MS 100		/* when nothing more can be accepted */
+#define IDLE_MS 5000		/* after that it gives memory back */
 #define LAST_MS 200		/* what a connection that is being made may take at the end */
 
 static int watch(struct front *f, int fd, uint32_t events, uint64_t data)
@@ -199,16 +200,30 @@ static int wait_ms(const struct front *f, uint64_t now)
 		return TELL_MS;
 	if (f->paused)
 		return PAUSE_MS;
+	if (f->fat && (!end || end > now + IDLE_MS))
+		return IDLE_MS;
 	if (!end)
 		return -1;
 	return end > now ? (int)(end - now) : 0;
+}
+
+/* What inspection needs of its program is megabytes, and a sandbox may be silent for hours. */
+static void rest(struct front *f, int events)
+{
+	if (events != 0) {
+		f->fat = f->inspect != NULL;
+		f->busy_ms = f->fat ? io_now_ms() : 0;
+	} else if (f->fat && io_now_ms() - f->busy_ms >= IDLE_MS) {
+		f->fat = false;
+		slim_now();
+	}
 }
 
 static void serve_once(struct front *f)
 {
 	struct epoll_event events[256];
 	bool paused = f->paused;
-	int n = epoll_wait(f->epoll_fd, events, ARRAY_LEN(events), wait_ms(f, flow_next_end(f) || f->wake_at_ms || f->told.len ? io_now_ms() : 0));
+	int n = epoll_wait(f->epoll_fd, events, ARRAY_LEN(events), wait_ms(f, flow_next_end(f) || f->wake_at_ms || f->told.len || f->fat ? io_now_ms() : 0));
 
 	for (int i = 0; i < n; i++) {
 		uint64_t data = events[i].data.u64;
@@ -237,6 +252,7 @@ static void serve_once(struct front *f)
 		front_told_send(f, false);
 	if (paused)	/* for a round at least */
 		listen_all(f, true);
+	rest(f, n);
 }
 
 static bool is_dialling(const struct front *f)

@@ -107,6 +107,8 @@ struct front {
 	bool paused;			/* nothing is accepted */
 	bool finish;
 	bool dial_full;			/* it has no room for requests */
+	bool fat;			/* it was busy since it gave memory back, */
+	uint64_t busy_ms;		/* and was so last then */
 	struct flow **flows;		/* by number; id is number | serial << 16 */
 	uint32_t flow_max, flow_count, next_free;
 	uint32_t *free_numbers;

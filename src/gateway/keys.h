@@ -40,6 +40,7 @@ struct keys {
 	struct conn *conns, *dead;
 	unsigned conn_count;
 	bool begun, ready;			/* front is heard; the first grants are there */
+	bool fat;				/* it was busy since it gave memory back */
 	bool ending;
 };
 
