@@ -76,7 +76,7 @@ bench-inspect:
 	@tools/deps.sh install build test
 	@tools/deps.sh install relays || true
 	@$(MAKE) --no-print-directory all
-	@bench/inspect.py --doc
+	@bench/inspection.py --doc
 
 bench-audit:
 	@tools/deps.sh install build
