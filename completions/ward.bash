@@ -21,7 +21,7 @@ _ward_options() {
 		other="--profile --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add"
 		;;
 	check)
-		options="--json --help -h"
+		options="--replay --json --help -h"
 		file=""
 		directory=""
 		other=""

@@ -123,6 +123,7 @@ complete -c ward -n '__fish_seen_subcommand_from plan' -l hints -d 'tell on stan
 complete -c ward -n '__fish_seen_subcommand_from plan' -l json -d 'print one JSON object instead of text'
 complete -c ward -n '__fish_seen_subcommand_from plan' -s h -l help -d 'explain this verb'
 complete -c ward -n '__fish_seen_subcommand_from plan' -x -a '(__fish_complete_subcommand --fcs-skip=2)'
+complete -c ward -n '__fish_seen_subcommand_from check' -l replay -d 'what FILE would have refused of what past runs did, and what it would newly allow; JOURNAL is a run or a journal\'s file, all runs unless said'
 complete -c ward -n '__fish_seen_subcommand_from check' -l json -d 'print one JSON object instead of text'
 complete -c ward -n '__fish_seen_subcommand_from check' -s h -l help -d 'explain this verb'
 complete -c ward -n '__fish_seen_subcommand_from check' -F

@@ -4,6 +4,7 @@
  */
 #include "cli/ask.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
@@ -186,6 +187,10 @@ int verb_check(struct options *o)
 	auto_buf out = { 0 };
 	int code;
 
+	if (o->replay || o->word_count > 1) {	/* --replay has a program of its own, which main() starts */
+		ward_fail(&e, o->replay ? ENOENT : EINVAL, o->replay ? "--replay needs ward-explain, which is neither beside ward nor in ../libexec/ward" : "one file at a time");
+		return say_error(&e, o->json, o->replay ? EXIT_REFUSED : EXIT_USAGE);
+	}
 	if (look(&f, &e) < 0) {
 		code = say_error(&e, o->json, EXIT_REFUSED);
 	} else {

@@ -39,7 +39,7 @@ struct options {
 	const char *merge, *expect;	/* learn */
 	bool allow_public, keep_changes;
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always, html;
-	bool yes, secrets, hints;
+	bool yes, secrets, hints, replay;
 	struct spec_option *fields;	/* owned */
 	size_t field_count, field_cap;
 	struct run_outcome *outcome;	/* run: what it came to; borrowed, NULL: nobody asks */

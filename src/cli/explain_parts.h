@@ -1,4 +1,4 @@
-/* What the verbs of ward-explain share: explain, policy. */
+/* What the verbs of ward-explain share: explain, policy, check --replay. */
 #ifndef WARD_CLI_EXPLAIN_PARTS_H
 #define WARD_CLI_EXPLAIN_PARTS_H
 
@@ -23,5 +23,6 @@ must_check int explain_number(int audit_fd, const struct explain_source *s, cons
 
 int explain_show(struct options *o);
 int policy_add(struct options *o);
+int check_replay(struct options *o);
 
 #endif

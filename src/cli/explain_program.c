@@ -1,6 +1,6 @@
 /*
- * ward-explain: why something was refused (ward explain), and the change that would allow it (ward policy add). In: the command line of
- * ward, its verb first. Out: text, JSON, an exit code. A program of its own because it reads journals, which the start of a sandbox must not pay for. Runs with
+ * ward-explain: why something was refused (ward explain), the change that would allow it (ward policy add), and what a new policy would do to past runs (ward check --replay). In: the command line of
+ * ward, its verb first. Out: text, JSON, an exit code. A program of its own because it reads and verifies journals, which the start of a sandbox must not pay for. Runs with
  * the user's rights; what it reads of journals may have been changed by anybody who has them.
  */
 #include "cli/explain_parts.h"
@@ -11,7 +11,9 @@
 
 static int run_verb(struct options *o)
 {
-	return o->verb == VERB_EXPLAIN ? explain_show(o) : policy_add(o);
+	if (o->verb == VERB_EXPLAIN)
+		return explain_show(o);
+	return o->verb == VERB_POLICY ? policy_add(o) : check_replay(o);
 }
 
 static void reader_gone(unused_arg int signal_number)
@@ -25,7 +27,7 @@ int main(int argc, char **argv)
 	struct ward_err e = { 0 };
 	struct options o;
 
-	if (verb != VERB_EXPLAIN && verb != VERB_POLICY)
+	if (verb != VERB_EXPLAIN && verb != VERB_POLICY && verb != VERB_CHECK)
 		return EXIT_USAGE;
 	sigaction(SIGPIPE, &gone, NULL);
 	if (options_read((enum verb)verb, argv + 2, &o, &e) < 0) {

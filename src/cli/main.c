@@ -160,7 +160,7 @@ int main(int argc, char **argv)
 	verb = verb_find(argv[1]);
 	if (verb == VERB_AUDIT)		/* reads its own words, and comes back only where it is missing */
 		try_program(argv[1], argv + 1);
-	if (verb == VERB_EXPLAIN || verb == VERB_POLICY)
+	if (verb == VERB_EXPLAIN || verb == VERB_POLICY || (verb == VERB_CHECK && has_word(argv + 2, "--replay")))
 		try_program("explain", argv);
 	if (verb >= 0)
 		return start_verb((enum verb)verb, argv + 2);
