@@ -106,8 +106,11 @@ static int add_feed(struct forwarding *f, const char *name, const char *line, ui
 		return r;
 	}
 	feed->shared = mmap(NULL, sizeof(*feed->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (feed->shared == MAP_FAILED)
-		return ward_fail_errno(e, "out of memory");
+	if (feed->shared == MAP_FAILED) {
+		policy_sink_clear(&feed->policy);
+		own_close_fd(&feed->state_fd);
+		return ward_fail(e, ENOMEM, "out of memory");
+	}
 	feed->shared->confirmed = seq;
 	f->count++;
 	return 0;
@@ -266,6 +269,19 @@ static uint64_t end_all(struct forwarding *f)
 	return left;
 }
 
+static void clear(struct forwarding *f)
+{
+	for (size_t i = 0; i < f->count; i++) {
+		struct feed *feed = &f->feeds[i];
+
+		policy_sink_clear(&feed->policy);
+		munmap(feed->shared, sizeof(*feed->shared));
+		own_close_fd(&feed->state_fd);
+		own_close_fd(&feed->wake_fd);
+	}
+	f->count = 0;
+}
+
 int audit_forward(struct options *o, unused_arg int audit_fd)
 {
 	struct forwarding f = { .audit_fd = FORWARD_AUDIT_FD, .socket_fd = FORWARD_SOCKET_FD };
@@ -295,6 +311,7 @@ int audit_forward(struct options *o, unused_arg int audit_fd)
 	add_earlier(&f, EARLIER_MAX);
 	serve(&f, false);
 	end_all(&f);
+	clear(&f);
 	return EXIT_FINE;
 }
 
@@ -318,5 +335,6 @@ int audit_send(struct options *o, int audit_fd)
 	for (size_t i = 0; i < f.count && !o->json; i++)
 		if (!f.feeds[i].done)
 			buf_printf(&out, "%s: %s\n", f.feeds[i].policy.to, f.feeds[i].shared->why);
+	clear(&f);
 	return say_out(&out, left ? EXIT_FINDINGS : EXIT_FINE);
 }

@@ -16,7 +16,8 @@ def journal(t, run=None):
 
 
 def kinds(events):
-    return [e["kind"] for e in events]
+    """In order, without what depends on how long the run took."""
+    return [e["kind"] for e in events if e["kind"] != "run.sample"]
 
 
 def good(t, *words):
@@ -30,9 +31,9 @@ def test_a_run_is_on_record(t):
     t.equal(t.ward("run", "--", "/bin/sh", "-c", "exit 7", cwd=ws).rc, 7)
     events = journal(t)
     t.equal(kinds(events), ["run.start", "run.end"])
-    t.equal((events[0]["workspace"], events[0]["argv"], events[1]["exit"]), (ws, ["/bin/sh", "-c", "exit 7"], 7))
+    t.equal((events[0]["workspace"], events[0]["argv"], events[-1]["exit"]), (ws, ["/bin/sh", "-c", "exit 7"], 7))
     t.check("seccomp" in events[0]["layers"], events[0])
-    t.equal([e["seq"] for e in events], [1, 2])
+    t.equal([e["seq"] for e in events], list(range(1, len(events) + 1)))
     t.contains(good(t), "good: 1 journal")
     shown = t.ward("audit", "show", cwd=ws).out
     t.contains(shown, "run.end")

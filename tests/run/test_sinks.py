@@ -141,12 +141,12 @@ def test_rsyslog_tls_is_verified(t):
     for change in ({"ca": f"{d}/trusted.pem"}, {"to": f"tls://127.0.0.2:{log.port}"}):
         r = run(t, ws, dict(good, wait_seconds=0.5) | change)
         t.equal(r.rc, 3, r.err)
-        t.check(re.search("3 events are not delivered to tls://.*(verify failed|certificate|mismatch)", r.err), r.err)
+        t.check(re.search(r"\d events are not delivered to tls://.*(verify failed|certificate|mismatch)", r.err), r.err)
     t.equal(len(log.messages()), before)
     t.equal(len(left(t)), 2)
     t.run("cp", f"{d}/ca.pem", f"{d}/trusted.pem", check=True)
     r = t.ward("audit", "send", "--json")
-    t.equal((r.rc, json.loads(r.out)["left"], len(left(t))), (1, 3, 1), r.err)	# the authority is the right one now; the name still is not
+    t.check(r.rc == 1 and json.loads(r.out)["left"] >= 3 and len(left(t)) == 1, r)	# the authority is the right one now; the name still is not
     forget(t)
     index = t.read(t.state_dir, "audit/index.jsonl")
     t.contains(index, '"kind":"journal.sink"')
@@ -227,7 +227,7 @@ def test_otlp_over_tls(t):
     t.check(all_arrived(t, records(server)) and server.requests[0][1]["Authorization"] == "Bearer TOKENTOKENTOKEN", server.requests)
     before = len(server.requests)
     r = run(t, ws, dict(sink, ca=f"{d}/other.pem", wait_seconds=0.5), env={"COLLECTOR_TOKEN": "TOKENTOKENTOKEN"})
-    t.check("3 events are not delivered to https://" in r.err and len(server.requests) == before, r.err)
+    t.check("events are not delivered to https://" in r.err and len(server.requests) == before, r.err)
     for name in left(t):
         t.check("TOKENTOKEN" not in t.read(t.state_dir, "audit/sinks", name), "the record has the token")
     forget(t)
@@ -239,7 +239,7 @@ def test_a_collector_that_is_away_gets_it_later(t):
     sink = {"type": "otlp", "to": f"http://127.0.0.1:{port}", "wait_seconds": 0.3}
     r = run(t, ws, sink)
     t.equal(r.rc, 3, r.err)
-    t.contains(r.err, f"3 events are not delivered to http://127.0.0.1:{port} yet")
+    t.contains(r.err, f"events are not delivered to http://127.0.0.1:{port} yet")
     t.equal(len(left(t)), 1)
     server = collector(t, port=port)
     r = run(t, ws, dict(sink, wait_seconds=20), "exit 0; true")	# the next run takes along what was left
@@ -263,9 +263,11 @@ def test_datagrams(t):
         t.equal((r.rc, left(t)), (3, []), r.err)
         for s, part in ((unix, " [ward@32473 seq="), (udp, " - CEF:0|ward|ward|")):
             s.settimeout(5)
-            got = [s.recv(65536).decode() for _ in range(3)]
+            got = [s.recv(65536).decode()]
+            while "run.end" not in got[-1]:
+                got.append(s.recv(65536).decode())
             t.check(all(re.match(r"<\d+>1 20", m) and part in m for m in got), got)
-            t.check("run.start" in got[0] and "run.end" in got[2], got)
+            t.check("run.start" in got[0] and any("exec.syscall" in m for m in got), got)
 
 
 def test_a_collector_that_does_not_read_delays_nothing(t):
@@ -302,7 +304,7 @@ def test_file_rotates_and_survives_a_full_disk(t):
     os.unlink(os.path.join(d, "filler"))
     t.equal(t.ward("audit", "send").rc, 0)
     events = [json.loads(s) for s in t.read(file).splitlines()]
-    t.equal([e["metadata"]["event_code"] for e in events], ["run.start", "exec.syscall", "run.end"])
+    t.equal([e["metadata"]["event_code"] for e in events if e["metadata"]["event_code"] != "run.sample"], ["run.start", "exec.syscall", "run.end"])
     r = run(t, ws, dict(sink, wait_seconds=10), "i=0; while [ $i -lt 80 ]; do unshare -U true 2>/dev/null; i=$((i+1)); done; exit 0")
     t.equal((r.rc, left(t)), (0, []), r.err)
     names = sorted(os.listdir(d))
@@ -384,5 +386,5 @@ def test_a_detached_sandbox_feeds_its_sinks(t):
     t.equal(r.rc, 0, r.err)
     t.ward("wait", "fed", timeout=60)
     t.wait_until(lambda: (t.read(file) or "").count("\n") == len(journal(t)), 10, "events are missing")
-    t.equal([json.loads(s)["kind"] for s in t.read(file).splitlines()], ["run.start", "exec.syscall", "run.end"])
+    t.equal([k for k in (json.loads(s)["kind"] for s in t.read(file).splitlines()) if k != "run.sample"], ["run.start", "exec.syscall", "run.end"])
     t.ward("rm", "fed")
