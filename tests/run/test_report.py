@@ -4,6 +4,8 @@ import json
 import os
 import re
 
+from harness.world import OTHER, World, attempts
+
 HOSTILE = '"><script>alert(1)</script><img src=http://evil.example/x.png onerror=alert(2)>\'&amp;<svg/onload=alert(3)>\u202e'
 
 
@@ -164,3 +166,24 @@ def test_secrets_are_nowhere(t):
     everything += [t.ward("audit", "export", "--format", f, cwd=ws).out for f in ("ocsf", "cef", "syslog", "otlp", "json")] + [report(t, ws), t.ward("audit", "show", cwd=ws).out]
     t.check(all(secret not in (text or "") for text in everything), [text for text in everything if text and secret in text])
     t.check("[secret service]" in everything[0] and "--key=[secret service]" in t.ward("audit", "show", cwd=ws).out, everything[0])
+
+
+def test_the_network_in_every_form(t):
+    """Hosts and bytes on the page, in the numbers, and in OCSF what its network classes require."""
+    world = World(t)
+    _, result = attempts(t, world, "db.test 5432", f"{OTHER} 7", "evil.test 443")
+    run = json.loads(t.ward("audit", "ls", "--json").out)[-1]["run"]
+    text = t.ward("audit", "report", run).out
+    page_of(t, text)
+    rows = {m[0]: m[1:] for m in re.findall(r'<tr><td>([^<]*)</td><td class="n">(\d+)</td><td class="n">([^<]*)</td><td class="n">([^<]*)</td><td class="n[^"]*">(\d+)</td>', text)}
+    t.equal((rows["db.test"][0], rows["db.test"][3], rows["evil.test"][0]), ("1", "0", "0"))
+    t.check(int(rows["evil.test"][3]) >= 1 and re.fullmatch(r"[1-9]\d* B", rows["db.test"][2]), rows)
+    numbers = dict(line.rsplit(" ", 1) for line in t.ward("audit", "metrics").out.splitlines() if not line.startswith("#"))
+    t.equal((numbers["ward_ingress_bytes_total"], numbers["ward_egress_bytes_total"]), (str(result["network"]["bytes_in"]), str(result["network"]["bytes_out"])))
+    events = [json.loads(s) for s in t.ward("audit", "export", run, "--format", "ocsf", "--kind", "net").out.splitlines()]
+    t.check({e["class_uid"] for e in events} >= {4001, 4003}, events)
+    for e in events:
+        t.check(e["type_uid"] == e["class_uid"] * 100 + e["activity_id"] and e["category_uid"] == 4 and ("dst_endpoint" in e or "src_endpoint" in e), e)
+        t.check(e["class_uid"] != 4003 or e["query"]["hostname"], e)
+    refused = [e for e in events if e["class_uid"] == 4001 and e.get("action_id") == 2]
+    t.check(all(e["activity_id"] in (4, 5, 99) and e["disposition_id"] == 2 for e in refused), refused)

@@ -241,12 +241,26 @@ def test_a_collector_that_is_away_gets_it_later(t):
     t.equal(r.rc, 3, r.err)
     t.contains(r.err, f"events are not delivered to http://127.0.0.1:{port} yet")
     t.equal(len(left(t)), 1)
+    t.equal(t.ward("audit", "verify").rc, 0)	# what the index says of it is part of the chain
+    t.check("ward_sinks_pending 1\n" in t.ward("audit", "metrics").out, "the numbers know it")
     server = collector(t, port=port)
     r = run(t, ws, dict(sink, wait_seconds=20), "exit 0; true")	# the next run takes along what was left
     t.equal(r.rc, 0, r.err)
     t.wait_until(lambda: t.ward("audit", "send").rc == 0, 20, "something is left")
     t.check(all_arrived(t, records(server)), server.requests)
     t.equal(left(t), [])
+
+
+def test_a_pruned_journal_is_told(t):
+    """What was pruned before it could be delivered is gone, and not silently."""
+    ws = t.workspace()
+    r = run(t, ws, {"type": "otlp", "to": f"http://127.0.0.1:{free_port()}", "wait_seconds": 0.3})
+    t.equal((r.rc, len(left(t))), (3, 1), r.err)
+    t.ward("run", "--set", "audit.sinks=[]", "--", "true", cwd=ws)
+    t.equal(t.ward("audit", "prune", "--keep", "1").rc, 0)
+    t.equal(t.ward("audit", "send").rc, 0)
+    index = t.read(t.state_dir, "audit/index.jsonl")
+    t.check('"why":"its journal is gone"' in index and left(t) == [], index)
 
 
 def test_datagrams(t):
