@@ -28,6 +28,9 @@ SHAPE = {'env': r'^[A-Za-z_][A-Za-z0-9_]*(=|\*?$)', 'pattern': r'^[^\r\n]+$', 's
          'program': '^[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}$', 'label': '^[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}$',
          'variable': '^[A-Za-z_][A-Za-z0-9_]*$', 'header': r'^[A-Za-z0-9-]+: [^\r\n]*\{\}[^\r\n]*$',
          'source': '^(env:[A-Za-z_][A-Za-z0-9_,]*|file:(/|~/).+|cmd:.+|keyring:.+|(http:)?https?://.+)$'}
+SHAPE.update({'method': "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}$", 'path': r'^[/*][!-~]*$', 'parameter': '^[^= &#][^ &#]*$', 'condition': "^[A-Za-z0-9!#$%&'*+.^_`|~-]+:[ -~]*$",
+              'media': '^[^ ;,]+$', 'graphql': r'^(persisted|(query|mutation|subscription)(:[A-Za-z0-9_*]+)?)$', 'json_rpc': '^[!-9;-~]+(:[!-~]+)?$',
+              'git': '^(fetch|push|force|delete|options)$', 'repository': '^([/*][!-~]+|[*])$', 'ref': '^(refs/[!-~]*|[*])$'})
 SHAPE['cache'] = '^(%s)$' % '|'.join(dict.fromkeys(a[0] for _, a, _ in def_reader.read(ROOT / 'tables/caches.def')))
 
 
@@ -164,7 +167,9 @@ TYPE_TEXT = {'STRING': 'text', 'BOOL': 'true or false', 'UINT': 'whole number', 
              'INGRESS': 'deny_all or list of ports', 'GPUS': 'none, all or list of numbers', 'RULES': 'list of rules', 'GRANTS': 'list of grants',
              'COMMANDS': 'map', 'SINKS': 'list of sinks', 'UINTS': 'list of numbers'}
 STRINGS_TEXT = {'cache': 'list of names', 'program': 'list of names', '': 'list of text', 'env': 'list of NAME, PREFIX* or NAME=VALUE', 'pattern': 'list of gitignore patterns',
-                'service': 'list of NAME=ADDRESS:PORT', 'host': 'list of hosts'}
+                'service': 'list of NAME=ADDRESS:PORT', 'host': 'list of hosts', 'method': 'list of methods', 'path': 'list of paths', 'parameter': 'list of NAME or NAME=PATTERN',
+                'condition': 'list of NAME: PATTERN', 'media': 'list of media types', 'graphql': 'list of OPERATION or OPERATION:FIELD', 'json_rpc': 'list of METHOD or METHOD:NAME',
+                'git': 'list of fetch, push, force, delete, options', 'repository': 'list of paths', 'ref': 'list of refs'}
 STRING_TEXT = {'host': 'host', 'label': 'name', 'variable': 'name of a variable', 'header': 'NAME: TEXT with {}', 'source': 'source'}
 NARROW_TEXT = {'LOWER': 'a lower value', 'HIGHER': 'a higher value', 'FEWER': 'fewer entries', 'MORE': 'more entries'}
 

@@ -168,20 +168,25 @@ static void put_rule_map(struct buf *out, const struct want *w, const char *more
 		   w->port ? w->port : 443, more);
 }
 
-/* What the rule would have to say about HTTP; request is "METHOD /path", or "". */
+/* What the rule would have to say about HTTP; request is "METHOD /path", perhaps with " KEY=ENTRY" behind, or "". */
 static void put_http(struct buf *out, const struct want *w, enum verdict_reason reason, const char *request)
 {
-	size_t method = strcspn(request, " "), path = strcspn(request + method, "?");
+	size_t method = strcspn(request, " "), path = request[method] ? strcspn(request + method + 1, " ?") : 0;
+	const char *asked = path ? strchr(request + method + 1 + path, ' ') : NULL, *sign = asked ? strchr(asked, '=') : NULL;
 	auto_buf more = { 0 };
 
-	if (reason == REASON_METHOD && method)
+	if (sign)
+		buf_printf(&more, "%.*s: [\"%.*s\"]", (int)(sign - asked) - 1, asked + 1, (int)strcspn(sign + 1, "\""), sign + 1);
+	else if (reason == REASON_METHOD && method)
 		buf_printf(&more, "methods: [%.*s]", (int)method, request);
-	else if (reason == REASON_PATH && path > 1)
-		buf_printf(&more, "paths: [\"%.*s\"]", (int)path - 1, request + method + 1);
+	else if (reason == REASON_PATH && path)
+		buf_printf(&more, "paths: [\"%.*s\"]", (int)path, request + method + 1);
 	else
 		buf_puts(&more, reason == REASON_METHOD ? "methods: [...]" : reason == REASON_PATH ? "paths: [...]" :
 				reason == REASON_QUERY ? "query: [...]" : reason == REASON_HEADER ? "headers: [...]" :
 				reason == REASON_TYPE ? "content_types: [...]" : reason == REASON_WEBSOCKET ? "websocket: true" :
+				reason == REASON_GRAPHQL ? "graphql: [...]" : reason == REASON_RPC ? "json_rpc: [...]" :
+				reason == REASON_GIT || reason == REASON_GIT_FORCE ? "git: [...]" :
 				reason == REASON_REQUEST_SIZE ? "request_limit: ..." :
 				reason == REASON_WAF || reason == REASON_WAF_SIZE ? "waf: detect" : "response_limit: ...");
 	put_rule_map(out, w, buf_text(&more));

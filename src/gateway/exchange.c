@@ -4,6 +4,7 @@
  *
  *   GREET -> HEAD -> RELAY -> HEAD ...       one request after the other
  *            HEAD -> WAF -> RELAY            where the rule has a firewall: exchange_waf.c
+ *            HEAD -> LOOK -> RELAY           where the body decides: exchange_look.c
  *                    RELAY -> TUNNEL         a websocket, where the rule has that
  *   GREET -> H2                              HTTP/2 from here on: h2.c
  *            HEAD -> REPLY -> HEAD           refused; DRAIN where the rest of the request is of no interest
@@ -179,6 +180,9 @@ static const struct {
 	{ REASON_SPENT, 402, "Payment Required" },
 	{ REASON_WAF_SIZE, 413, "Content Too Large" },
 	{ REASON_WAF_GONE, 503, "Service Unavailable" },
+	{ REASON_LOOK_SIZE, 413, "Content Too Large" },
+	{ REASON_ENCODING, 415, "Unsupported Media Type" },
+	{ REASON_FULL, 503, "Service Unavailable" },
 	{ REASON_UNREACHABLE, 502, "Bad Gateway" },
 	{ REASON_UNRESOLVED, 502, "Bad Gateway" },
 	{ REASON_UPSTREAM, 502, "Bad Gateway" },
@@ -189,8 +193,40 @@ static const struct {
 	{ REASON_ALLOWED, 403, "Forbidden" },	/* the rest */
 };
 
-/* The body of a refusal; returns its row of answers[]. */
-static size_t write_body(struct front *f, const struct exchange *ex, enum verdict_reason reason, struct buf *out)
+/* What git shows to the person who called it. */
+static void write_text(const struct exchange *ex, enum verdict_reason reason, const char *remedy, struct buf *out)
+{
+	buf_printf(out, "ward: %s: refused: %s", ex->what, *ex->why ? ex->why : verdict_reason_text(reason));
+	if (*remedy)
+		buf_printf(out, "\nward: this line of the policy would allow it: %s", remedy);
+}
+
+/* How a refusal is said. */
+struct refusal {
+	unsigned status;
+	const char *phrase, *type;
+};
+
+/* To git, in its own protocol where it has sent a push: else it would show nothing but a number. False: it is not git. */
+static bool write_git(const struct exchange *ex, enum verdict_reason reason, const char *remedy, struct buf *out, struct refusal *ret)
+{
+	auto_buf text = { 0 };
+
+	if (!ex->git)
+		return false;
+	write_text(ex, reason, remedy, &text);
+	if (ex->look && look_is_push(ex->look) && look_verdict(ex->look)->reason == reason && look_report(ex->look, buf_text(&text), out)) {
+		*ret = (struct refusal){ 200, "OK", "application/x-git-receive-pack-result" };
+		return true;
+	}
+	ret->type = "text/plain; charset=utf-8";
+	buf_printf(out, "%s\n", buf_text(&text));
+	out->failed |= text.failed;
+	return true;
+}
+
+/* The body of a refusal. */
+static void write_body(struct front *f, const struct exchange *ex, enum verdict_reason reason, struct buf *out, struct refusal *ret)
 {
 	const struct flow *w = ex->flow;
 	auto_buf rule = { 0 }, remedy = { 0 };
@@ -199,12 +235,16 @@ static size_t write_body(struct front *f, const struct exchange *ex, enum verdic
 
 	rules_text(f->rules, w->verdict.rule, &rule);
 	verdict_http_remedy(&w->want, &w->verdict, ex->what, &remedy);
+	out->failed |= rule.failed || remedy.failed;
 	while (answers[i].reason != reason && answers[i].reason != REASON_ALLOWED)
 		i++;
+	*ret = (struct refusal){ answers[i].status, answers[i].phrase, "application/json" };
 	if (meter_is_about(ex, reason)) {
 		meter_say(ex, reason, buf_text(&rule), buf_text(&remedy), out);
-		return i;
+		return;
 	}
+	if (write_git(ex, reason, buf_text(&remedy), out, ret))
+		return;
 	json_begin_object(&j, NULL);
 	json_string(&j, "error", "refused by ward");
 	json_string(&j, "request", ex->what);
@@ -215,34 +255,36 @@ static size_t write_body(struct front *f, const struct exchange *ex, enum verdic
 		json_string(&j, "remedy", buf_text(&remedy));
 	json_end_object(&j);
 	buf_puts(out, "\n");
-	out->failed |= rule.failed || remedy.failed;
-	return i;
 }
 
 /* Tells it, and writes what the program is told. */
-static size_t say_refused(struct front *f, struct exchange *ex, enum verdict_reason reason, struct buf *body)
+static struct refusal say_refused(struct front *f, struct exchange *ex, enum verdict_reason reason, struct buf *body)
 {
 	struct flow *w = ex->flow;
 	struct verdict before = w->verdict;
-	size_t row;
+	struct refusal said;
 
 	verdict_refuse(&w->verdict, reason);
 	if (reason != REASON_UPSTREAM_TLS && reason != REASON_UNREACHABLE && reason != REASON_UNRESOLVED)	/* told already */
 		front_refused(f, &w->want, &w->verdict, ex->what);
-	row = write_body(f, ex, reason, body);
+	write_body(f, ex, reason, body, &said);
 	w->verdict = before;
-	return row;
+	return said;
 }
 
-unsigned exchange_say_refused(struct front *f, struct exchange *ex, enum verdict_reason reason, struct buf *body)
+unsigned exchange_say_refused(struct front *f, struct exchange *ex, enum verdict_reason reason, struct buf *body, const char **ret_type)
 {
-	return answers[say_refused(f, ex, reason, body)].status;
+	struct refusal said = say_refused(f, ex, reason, body);
+
+	if (ret_type)
+		*ret_type = said.type;
+	return said.status;
 }
 
 void exchange_refuse(struct front *f, struct exchange *ex, enum verdict_reason reason)
 {
 	auto_buf body = { 0 }, head = { 0 };
-	size_t row = say_refused(f, ex, reason, &body);
+	struct refusal said = say_refused(f, ex, reason, &body);
 
 	meter_end(f, take_ptr(ex->meter), ex->sent ? METER_CUT : METER_UNSENT);
 	exchange_end_waf(ex);
@@ -254,11 +296,12 @@ void exchange_refuse(struct front *f, struct exchange *ex, enum verdict_reason r
 	/* what may follow a request that nobody understood is not understood either */
 	if (reason == REASON_HTTP_BAD || reason == REASON_NOT_HTTP || reason == REASON_HTTP_LARGE || ex->up_body.state != BODY_NONE)
 		ex->close = true;
-	buf_printf(&head, "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nX-Ward: refused\r\nContent-Length: %zu\r\n%s",
-		   answers[row].status, answers[row].phrase, body.len, ex->close ? "Connection: close\r\n" : "");
+	buf_printf(&head, "HTTP/1.1 %u %s\r\nContent-Type: %s\r\nX-Ward: refused\r\nContent-Length: %zu\r\n%s", said.status, said.phrase,
+		   said.type, body.len, ex->close ? "Connection: close\r\n" : "");
 	if (ex->retry_s)
 		buf_printf(&head, "Retry-After: %u\r\n", ex->retry_s);
 	buf_puts(&head, "\r\n");
+	exchange_end_look(f, ex);
 	server_put(f, ex, ex->server && ex->held);
 	queue_free(&ex->up);
 	queue_add(&ex->down, head.data, head.len);
@@ -298,6 +341,7 @@ void exchange_next(struct front *f, struct exchange *ex)
 	record_end(&ex->record, NULL, false);
 	buf_free(&ex->head);
 	queue_free(&ex->answer);
+	exchange_end_look(f, ex);
 	if (ex->close || ex->ended) {
 		server_put(f, ex, false);
 		begin_drain(f, ex);
@@ -418,6 +462,8 @@ bool exchange_run(struct front *f, struct flow *w)
 		return exchange_run_head(f, ex);
 	case EXCHANGE_WAF:
 		return exchange_run_waf(f, ex);
+	case EXCHANGE_LOOK:
+		return exchange_run_look(f, ex);
 	case EXCHANGE_RELAY:
 		return run_relay(f, ex);
 	case EXCHANGE_TUNNEL:
@@ -440,6 +486,7 @@ void exchange_closed(struct front *f, struct flow *w)
 	meter_end(f, ex->meter, ex->sent ? METER_CUT : METER_UNSENT);
 	record_end(&ex->record, NULL, false);
 	exchange_end_waf(ex);
+	exchange_end_look(f, ex);
 	server_put(f, ex, ex->state == EXCHANGE_HEAD || ex->state == EXCHANGE_GREET);
 	wire_free(&ex->wire);
 	queue_free(&ex->in);

@@ -254,7 +254,7 @@ static void cut_short(struct front *f, struct exchange *ex)
 		exchange_refuse(f, ex, REASON_SPENT);
 		return;
 	}
-	(void)exchange_say_refused(f, ex, REASON_SPENT, &body);
+	(void)exchange_say_refused(f, ex, REASON_SPENT, &body, NULL);
 	ex->why[0] = '\0';
 	add_data(f, ex, (const uint8_t *)words.data, words.len);
 	ex->down_body = (struct http_body){ 0 };

@@ -51,6 +51,10 @@ enum verdict_reason exchange_judge(struct front *f, struct exchange *ex, const s
 	http_decide(f->rules, now.rule, w->want.port, r, &inspector_of(f)->path, ret);
 	w->verdict.rule = ret->rule;
 	exchange_describe(ex->what, sizeof(ex->what), r, ret->path);
+	exchange_note_asked(ex->what, &ret->asked);
+	ex->git = look_is_git(r);
+	if (ret->reason != REASON_ALLOWED)
+		exchange_explain(ex->why, sizeof(ex->why), (enum verdict_reason)ret->reason, &ret->asked);
 	return (enum verdict_reason)ret->reason;
 }
 
@@ -99,6 +103,7 @@ static void begin_request(struct front *f, struct exchange *ex, const struct htt
 
 	ex->is_head = head->head;
 	record_end(&ex->record, NULL, false);
+	ex->git = false;
 	reason = judge(f, ex, head, &v);
 	if (reason == REASON_ALLOWED)
 		reason = meter_request(f, ex, &i->request, &v, &ex->meter);
@@ -116,6 +121,10 @@ static void begin_request(struct front *f, struct exchange *ex, const struct htt
 	ex->scanned = 0;
 	if (reason != REASON_ALLOWED) {
 		exchange_refuse(f, ex, reason);
+		return;
+	}
+	if (v.n_looks) {
+		exchange_begin_look(f, ex, &v, &i->request);
 		return;
 	}
 	if (has_word(http_field_get(&i->request.fields, "expect"), "100-continue"))
@@ -182,10 +191,17 @@ bool exchange_run_head(struct front *f, struct exchange *ex)
 
 /* -- bodies */
 
-static void add_data(struct exchange *ex, const uint8_t *bytes, size_t n)
+static void add_data(struct front *f, struct exchange *ex, const uint8_t *bytes, size_t n)
 {
 	char line[24];
 
+	if (ex->look) {
+		ex->look_say = (uint8_t)look_take(ex->look, f->rules, bytes, n, false);
+		if (ex->look_say == LOOK_REFUSE) {	/* nobody wants it */
+			ex->up_bytes += n;
+			return;
+		}
+	}
 	if (ex->up_chunked)
 		queue_add(&ex->up, line, (size_t)snprintf(line, sizeof(line), "%zx\r\n", n));
 	queue_add(&ex->up, bytes, n);
@@ -198,7 +214,7 @@ static void add_data(struct exchange *ex, const uint8_t *bytes, size_t n)
 }
 
 /* Takes what belongs to the body; returns how much. */
-static size_t take_body(struct exchange *ex, const uint8_t *bytes, size_t n)
+static size_t take_body(struct front *f, struct exchange *ex, const uint8_t *bytes, size_t n)
 {
 	struct http_body *b = &ex->up_body;
 	size_t used = 0;
@@ -208,7 +224,7 @@ static size_t take_body(struct exchange *ex, const uint8_t *bytes, size_t n)
 		size_t some = !data ? 1 : n - used < b->left ? n - used : (size_t)b->left;
 
 		if (data)
-			add_data(ex, bytes + used, some);
+			add_data(f, ex, bytes + used, some);
 		used += body_take(b, bytes + used, some, true);
 	}
 	if (b->state == BODY_NONE && ex->up_chunked)
@@ -218,6 +234,7 @@ static size_t take_body(struct exchange *ex, const uint8_t *bytes, size_t n)
 
 bool exchange_read_body(struct front *f, struct exchange *ex)
 {
+	struct flow *w = ex->flow;	/* outlives ex in this round */
 	bool before = queue_size(&ex->in) > 0;
 	const uint8_t *bytes = before ? (const uint8_t *)ex->in.data + ex->in.at : f->scratch;
 	enum tls_say say = TLS_DONE;
@@ -231,7 +248,7 @@ bool exchange_read_body(struct front *f, struct exchange *ex)
 		say = wire_read(&ex->wire, f->scratch, n, &n);
 	}
 	if (say == TLS_READ || say == TLS_WRITE) {
-		bool pauses = ex->held && ex->up_bytes;
+		bool pauses = ex->held && ex->up_bytes && !ex->look;
 
 		if (pauses)
 			ex->held = false;
@@ -241,7 +258,7 @@ bool exchange_read_body(struct front *f, struct exchange *ex)
 		exchange_break(f, ex);
 		return false;
 	}
-	used = take_body(ex, bytes, n);
+	used = take_body(f, ex, bytes, n);
 	if (ex->up_body.state == BODY_NONE)
 		record_sent_all(ex->record);
 	if (before)
@@ -256,6 +273,8 @@ bool exchange_read_body(struct front *f, struct exchange *ex)
 		exchange_refuse(f, ex, REASON_REQUEST_SIZE);
 		return false;
 	}
+	if (ex->look && (!exchange_looked(f, ex) || ex->look))
+		return w->state == FLOW_INSPECT && ex->look;
 	reason = meter_judge(f, ex, ex->meter, ex->up_body.state == BODY_NONE);
 	if (reason != REASON_ALLOWED)
 		exchange_refuse(f, ex, reason);

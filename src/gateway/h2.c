@@ -100,8 +100,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *
 	if (session == h->up) {
 		s->up_open = false;
 		s->refused = true;	/* what is left of the request */
-		nghttp2_session_consume_connection(h->down, queue_size(&s->data[UP]));
-		queue_free(&s->data[UP]);
+		h2_drop(h, s);
 		if (error != NGHTTP2_NO_ERROR && !s->own && !s->cut)
 			nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, error);
 		return 0;

@@ -2,7 +2,7 @@
  * HTTP/2 between a program and a server: one connection for one connection, each stream decided about by itself. nghttp2 speaks
  * on both sides; what it does not refuse of a message (CR or LF in a field, a length that is not kept, fields of HTTP/1) cannot
  * be said. HTTP/2 is chosen only where the server chose it too, so nothing is translated. Files: h2.c (the connection), h2_stream.c
- * (requests and responses). Private to inspection.
+ * (requests and responses), h2_look.c (requests whose body decides). Private to inspection.
  */
 #ifndef WARD_GATEWAY_H2_H
 #define WARD_GATEWAY_H2_H
@@ -34,8 +34,15 @@ struct h2_stream {
 	struct queue data[DIRECTIONS];
 	uint64_t bytes[DIRECTIONS], limits[DIRECTIONS];
 	struct meter *meter;		/* owned; NULL: nothing is counted */
-	char what[160];
 	struct record *record;		/* owned; NULL: nothing is recorded */
+	char what[EXCHANGE_WHAT];
+	bool git;			/* refusals are for git's eyes */
+	struct look *look;		/* owned; NULL: its body is not looked into (any more) */
+	uint8_t look_say;		/* enum look_say */
+	uint32_t look_room;		/* bytes of front's purse */
+	size_t taken;			/* bytes of data[UP] that the window has back already */
+	struct h2_head *asked;		/* the request's head, while its body is looked into; owned */
+	struct buf path;		/* and its path as it is to be forwarded */
 };
 
 struct h2 {
@@ -69,5 +76,18 @@ must_check bool h2_data(struct h2 *h, struct h2_stream *s, enum direction d, con
 void h2_ended(struct h2 *h, struct h2_stream *s, enum direction d);
 /* Answers instead of the server. */
 void h2_refuse(struct h2 *h, struct h2_stream *s, enum verdict_reason reason);
+/* Throws away what is left of the request's body. */
+void h2_drop(struct h2 *h, struct h2_stream *s);
+/* The request in s->head, for the rules; and on its way to the server. */
+enum verdict_reason h2_read_request(struct h2 *h, struct h2_stream *s, struct http_request *r);
+must_check bool h2_forward(struct h2 *h, struct h2_stream *s, const struct http_request *r, struct http_text path);
+void h2_head_free(struct h2_head *head);
+
+/* h2_look.c */
+/* The head in s->head is allowed if the body is: v has looks. */
+void h2_begin_look(struct h2 *h, struct h2_stream *s, const struct http_verdict *v, const struct http_request *r);
+/* More of the body, or its end. */
+void h2_look(struct h2 *h, struct h2_stream *s, const uint8_t *bytes, size_t n, bool end);
+void h2_end_look(struct h2 *h, struct h2_stream *s);
 
 #endif

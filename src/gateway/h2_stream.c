@@ -29,7 +29,7 @@ struct h2_stream *h2_stream_new(struct h2 *h, int32_t down_id)
 	return s;
 }
 
-static void head_free(struct h2_head *head)
+void h2_head_free(struct h2_head *head)
 {
 	if (head)
 		buf_free(&head->text);
@@ -42,10 +42,11 @@ void h2_stream_free(struct h2 *h, struct h2_stream *s)
 	if (s->next)
 		s->next->prev = s->prev;
 	meter_end(h->f, s->meter, !s->bytes[UP] || s->up_id <= 0 ? METER_UNSENT : s->down_ended && !s->cut ? METER_WHOLE : METER_CUT);
-	head_free(s->head);
+	h2_head_free(s->head);
 	record_end(&s->record, NULL, false);
+	h2_end_look(h, s);
 	for (int d = 0; d < DIRECTIONS; d++) {
-		head_free(s->trailers[d]);
+		h2_head_free(s->trailers[d]);
 		queue_free(&s->data[d]);
 	}
 	free(s);
@@ -126,8 +127,12 @@ static ssize_t give(nghttp2_session *session, int32_t id, uint8_t *to, size_t n,
 	q->at += some;
 	if (!queue_size(q))
 		queue_free(q);
-	if (some && !(d == DOWN && s->own))	/* its sender may send as much again */
-		nghttp2_session_consume(d == UP ? h->down : h->up, d == UP ? s->down_id : s->up_id, some);
+	if (some && !(d == DOWN && s->own)) {	/* its sender may send as much again */
+		size_t had = d == DOWN ? 0 : some < s->taken ? some : s->taken;
+
+		s->taken -= had;
+		nghttp2_session_consume(d == UP ? h->down : h->up, d == UP ? s->down_id : s->up_id, some - had);
+	}
 	if (!queue_size(q) && (d == UP ? s->up_ended : s->down_ended)) {
 		*flags |= NGHTTP2_DATA_FLAG_EOF;
 		if (s->trailers[d]) {
@@ -166,7 +171,7 @@ static void cut_short(struct h2 *h, struct h2_stream *s)
 		h2_refuse(h, s, REASON_SPENT);
 		return;
 	}
-	(void)exchange_say_refused(h->f, h->ex, REASON_SPENT, &body);
+	(void)exchange_say_refused(h->f, h->ex, REASON_SPENT, &body, NULL);
 	h->ex->why[0] = '\0';
 	queue_add(&s->data[DOWN], words.data, words.len);
 	s->refused = s->cut = s->down_ended = true;
@@ -193,6 +198,10 @@ bool h2_data(struct h2 *h, struct h2_stream *s, enum direction d, const uint8_t 
 	s->bytes[d] += n;
 	if (s->bytes[d] > s->limits[d])
 		return false;
+	if (d == UP && s->look) {
+		h2_look(h, s, bytes, n, false);
+		return true;
+	}
 	if (d == UP && !count(h, s, bytes, n, false)) {
 		nghttp2_session_consume(h->down, s->down_id, n);
 		return true;
@@ -220,7 +229,19 @@ void h2_ended(struct h2 *h, struct h2_stream *s, enum direction d)
 		record_sent_all(s->record);
 	else if (s->record)
 		record_end(&s->record, s->trailers[DOWN] ? fields_of(h, s->trailers[DOWN]) : NULL, true);
-	resume(h, s, d);
+	if (d == UP && s->look)
+		h2_look(h, s, NULL, 0, true);
+	else
+		resume(h, s, d);
+}
+
+void h2_drop(struct h2 *h, struct h2_stream *s)
+{
+	size_t left = queue_size(&s->data[UP]);
+
+	nghttp2_session_consume_connection(h->down, left > s->taken ? left - s->taken : 0);
+	s->taken = 0;
+	queue_free(&s->data[UP]);
 }
 
 /* -- refusing */
@@ -230,18 +251,22 @@ void h2_refuse(struct h2 *h, struct h2_stream *s, enum verdict_reason reason)
 	struct exchange *ex = h->ex;
 	auto_buf body = { 0 };
 	char status[8], length[16], retry[16];
+	const char *type;
 	nghttp2_data_provider body_of = { { .ptr = s }, give };
 	unsigned code;
 
 	s->refused = s->cut = true;
 	snprintf(ex->what, sizeof(ex->what), "%s", s->what);
-	code = exchange_say_refused(h->f, ex, reason, &body);
+	ex->git = s->git;
+	ex->look = s->look;	/* lent */
+	code = exchange_say_refused(h->f, ex, reason, &body, &type);
+	ex->look = NULL;
 	ex->why[0] = '\0';
 	snprintf(retry, sizeof(retry), "%u", ex->retry_s);
 	if (s->up_open)
 		nghttp2_submit_rst_stream(h->up, NGHTTP2_FLAG_NONE, s->up_id, NGHTTP2_CANCEL);
-	nghttp2_session_consume_connection(h->down, queue_size(&s->data[UP]));
-	queue_free(&s->data[UP]);
+	h2_drop(h, s);
+	h2_end_look(h, s);
 	if (s->answered || body.failed) {
 		nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, NGHTTP2_CANCEL);
 		return;
@@ -249,7 +274,7 @@ void h2_refuse(struct h2 *h, struct h2_stream *s, enum verdict_reason reason)
 	s->own = s->answered = s->down_ended = true;
 	snprintf(status, sizeof(status), "%u", code);
 	snprintf(length, sizeof(length), "%zu", body.len);
-	const nghttp2_nv fields[] = { nv(text(":status"), text(status)), nv(text("content-type"), text("application/json")),
+	const nghttp2_nv fields[] = { nv(text(":status"), text(status)), nv(text("content-type"), text(type)),
 				      nv(text("x-ward"), text("refused")), nv(text("content-length"), text(length)),
 				      nv(text("retry-after"), text(retry)) };
 	const size_t count = ARRAY_LEN(fields) - (ex->retry_s ? 0 : 1);
@@ -263,7 +288,7 @@ void h2_refuse(struct h2 *h, struct h2_stream *s, enum verdict_reason reason)
 /* -- requests */
 
 /* The head as a request, for the rules. */
-static enum verdict_reason read_request(struct h2 *h, struct h2_stream *s, struct http_request *r)
+enum verdict_reason h2_read_request(struct h2 *h, struct h2_stream *s, struct http_request *r)
 {
 	const struct want *want = &h->ex->flow->want;
 	struct http_text path = pseudo(s->head, ":path"), authority = pseudo(s->head, ":authority"), length;
@@ -302,7 +327,7 @@ static enum verdict_reason read_request(struct h2 *h, struct h2_stream *s, struc
 	return REASON_ALLOWED;
 }
 
-static bool forward(struct h2 *h, struct h2_stream *s, const struct http_request *r, struct http_text path)
+bool h2_forward(struct h2 *h, struct h2_stream *s, const struct http_request *r, struct http_text path)
 {
 	const struct want *want = &h->ex->flow->want;
 	nghttp2_data_provider body_of = { { .ptr = s }, give };
@@ -310,6 +335,7 @@ static bool forward(struct h2 *h, struct h2_stream *s, const struct http_request
 	char authority[HOST_TEXT + 8];
 	auto_buf target = { 0 };
 	size_t count = 4;
+	bool body;
 
 	snprintf(authority, sizeof(authority), want->port == 443 ? "%s" : "%s:%u", want->host.name, want->port);
 	buf_add(&target, path.s, path.n);
@@ -326,7 +352,8 @@ static bool forward(struct h2 *h, struct h2_stream *s, const struct http_request
 	for (unsigned i = 0; i < r->fields.count; i++)
 		if (!http_text_is(r->fields.items[i].name, "host"))
 			fields[count++] = nv(r->fields.items[i].name, r->fields.items[i].value);
-	s->up_id = nghttp2_submit_request(h->up, NULL, fields, count, s->up_ended ? NULL : &body_of, s);
+	body = !s->up_ended || queue_size(&s->data[UP]) || s->trailers[UP];	/* a body that was looked into has ended, and is here */
+	s->up_id = nghttp2_submit_request(h->up, NULL, fields, count, body ? &body_of : NULL, s);
 	s->up_open = s->up_id > 0;
 	return s->up_open;
 }
@@ -335,30 +362,41 @@ void h2_request(struct h2 *h, struct h2_stream *s)
 {
 	struct inspector *i = inspector_of(h->f);
 	struct http_verdict v = { .path = { 0 } };
-	enum verdict_reason reason = read_request(h, s, &i->request);
+	enum verdict_reason reason = h2_read_request(h, s, &i->request);
 
+	h->ex->git = false;
 	if (reason == REASON_ALLOWED)
 		reason = exchange_judge(h->f, h->ex, &i->request, &v);
 	if (reason == REASON_ALLOWED && v.rule >= 0 && h->f->rules->items[v.rule].waf)
 		reason = REASON_CHANGED;	/* such rules speak HTTP/1: it came while this connection was open */
+	if (reason == REASON_ALLOWED || v.reason == (uint8_t)reason)
+		exchange_describe(s->what, sizeof(s->what), &i->request, v.path.s ? v.path : i->request.path);
+	exchange_note_asked(s->what, &v.asked);
+	s->git = h->ex->git;
 	if (reason == REASON_ALLOWED)
 		reason = meter_request(h->f, h->ex, &i->request, &v, &s->meter);
 	if (reason == REASON_ALLOWED && s->up_ended)
 		reason = meter_judge(h->f, h->ex, s->meter, true);
 	if (reason != REASON_ALLOWED) {
 		h2_refuse(h, s, reason);
+		h->ex->why[0] = '\0';
 		return;
 	}
-	exchange_describe(s->what, sizeof(s->what), &i->request, v.path);
 	s->limits[UP] = v.request_limit;
 	s->limits[DOWN] = v.response_limit;
-	if (!record_begin(h->f, &h->ex->flow->want, true, 2, &i->request, v.path, &s->record))
+	if (!record_begin(h->f, &h->ex->flow->want, true, 2, &i->request, v.path, &s->record)) {
 		h2_refuse(h, s, REASON_RECORDING);
-	else if (h->over || !forward(h, s, &i->request, v.path))
+	} else if (v.n_looks) {
+		if (s->up_ended)
+			record_sent_all(s->record);
+		h2_begin_look(h, s, &v, &i->request);
+		return;
+	} else if (h->over || !h2_forward(h, s, &i->request, v.path)) {
 		h2_refuse(h, s, REASON_UNREACHABLE);
+	}
 	if (s->up_ended)
 		record_sent_all(s->record);
-	head_free(take_ptr(s->head));
+	h2_head_free(take_ptr(s->head));
 }
 
 /* -- responses */
@@ -378,7 +416,7 @@ void h2_response(struct h2 *h, struct h2_stream *s, bool ends)
 		h2_refuse(h, s, REASON_NOT_RECORDED);
 		h->ex->why[0] = '\0';
 		h->ex->lost = 0;
-		head_free(take_ptr(s->head));
+		h2_head_free(take_ptr(s->head));
 		return;
 	}
 	if (s->meter && status.n == 3 && status.s[0] != '1' &&
@@ -404,5 +442,5 @@ void h2_response(struct h2 *h, struct h2_stream *s, bool ends)
 	}
 	if (r != 0)
 		nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, NGHTTP2_INTERNAL_ERROR);
-	head_free(take_ptr(s->head));
+	h2_head_free(take_ptr(s->head));
 }

@@ -11,9 +11,9 @@
 #include "policy/policy_rule.h"
 
 /* The order in which conditions are asked, and what is said when one is not met. */
-enum { ASK_METHOD, ASK_PATH, ASK_QUERY, ASK_HEADER, ASK_TYPE, ASK_WEBSOCKET, ASK_SIZE, ASKS };
+enum { ASK_METHOD, ASK_PATH, ASK_QUERY, ASK_HEADER, ASK_TYPE, ASK_WEBSOCKET, ASK_SIZE, ASK_BODY, ASKS };
 static const uint8_t reasons[ASKS] = { REASON_METHOD, REASON_PATH, REASON_QUERY, REASON_HEADER, REASON_TYPE, REASON_WEBSOCKET,
-				       REASON_REQUEST_SIZE };
+				       REASON_REQUEST_SIZE, REASON_ALLOWED };	/* of ASK_BODY: what look_head() says */
 
 struct asking {
 	const struct http_request *request;
@@ -22,6 +22,10 @@ struct asking {
 	bool readable;			/* it has a normal form */
 	bool wanted[ASKS], met[ASKS];
 	uint64_t request_limit, response_limit;
+	bool body;			/* the rule is about what is asked for, too */
+	enum look_kind look;
+	enum verdict_reason reason;
+	struct asked asked;
 };
 
 static int hex(char c)
@@ -182,6 +186,14 @@ static void ask(struct asking *a, const char *conditions, size_t len, const char
 	case POLICY_HTTP_RESPONSE:
 		a->response_limit = number(text);
 		return;
+	case POLICY_HTTP_GRAPHQL:
+	case POLICY_HTTP_RPC:
+	case POLICY_HTTP_GIT:
+		a->body = true;
+		return;
+	case POLICY_HTTP_REPOSITORY:
+	case POLICY_HTTP_REF:
+		return;
 	default:	/* nobody knows what was meant: nothing passes */
 		what = ASK_METHOD;
 		break;
@@ -199,18 +211,25 @@ static unsigned ask_rule(struct asking *a, const struct rules *r, const struct r
 	memset(a->met, 0, sizeof(a->met));
 	a->request_limit = a->response_limit = RULE_NONE;
 	a->wanted[ASK_WEBSOCKET] = a->request->websocket;
+	a->body = false;
+	a->look = LOOK_NONE;
+	a->asked = (struct asked){ 0 };
 	for (size_t at = 0; at < rule->http_len; at += strlen(conditions + at) + 1)
 		ask(a, conditions, rule->http_len, conditions + at);
 	for (unsigned i = 0; i < ASKS; i++)
 		if (a->wanted[i] && !a->met[i])
 			return i;
-	return ASKS;
+	if (!a->body)
+		return ASKS;
+	a->reason = look_head(conditions, rule->http_len, a->request, a->room, &a->asked, &a->look);
+	return a->reason == REASON_ALLOWED ? ASKS : ASK_BODY;
 }
 
+/* Whether the rule needs the path in its normal form. */
 static bool has_paths(const struct rules *r, const struct rule *rule)
 {
 	for (size_t at = 0; at < rule->http_len; at += strlen(r->text + rule->http + at) + 1)
-		if (r->text[rule->http + at] == POLICY_HTTP_PATH)
+		if (r->text[rule->http + at] == POLICY_HTTP_PATH || r->text[rule->http + at] == POLICY_HTTP_GIT)
 			return true;
 	return false;
 }
@@ -236,14 +255,28 @@ void http_decide(const struct rules *r, int32_t rule, uint16_t port, const struc
 	for (int32_t i = rule; i >= 0 && (uint32_t)i < r->n_items; i = rules_sibling(r, i, port)) {
 		unsigned n = ask_rule(&a, r, &r->items[i]);
 
-		if (n < ASKS && n < best)
+		if (n == ASKS && a.look != LOOK_NONE) {
+			if (ret->n_looks < HTTP_LOOKS)
+				ret->looks[ret->n_looks++] = (struct http_look){ i, (uint8_t)a.look, a.request_limit, a.response_limit };
+			continue;
+		}
+		if (n < ASKS && (n < best || ret->n_looks))
 			continue;
 		best = n;
 		ret->rule = i;
-		ret->reason = n == ASKS ? REASON_ALLOWED : reasons[n];
+		ret->reason = n == ASKS ? REASON_ALLOWED : n == ASK_BODY ? (uint8_t)a.reason : reasons[n];
 		ret->request_limit = a.request_limit;
 		ret->response_limit = a.response_limit;
-		if (n == ASKS)
+		ret->asked = a.asked;
+		if (n == ASKS) {
+			ret->n_looks = 0;
 			return;
+		}
+	}
+	if (ret->n_looks) {	/* the body decides */
+		ret->rule = ret->looks[0].rule;
+		ret->reason = REASON_ALLOWED;
+		ret->request_limit = ret->response_limit = RULE_NONE;
+		ret->asked = (struct asked){ 0 };
 	}
 }

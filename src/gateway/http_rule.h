@@ -8,6 +8,16 @@
 #include "gateway/decide.h"
 #include "gateway/http_message.h"
 #include "gateway/http_path.h"
+#include "gateway/look_head.h"
+
+#define HTTP_LOOKS 16
+
+/* A rule that allows the request if its body fits. */
+struct http_look {
+	int32_t rule;
+	uint8_t kind;			/* enum look_kind */
+	uint64_t request_limit, response_limit;
+};
 
 /* What was decided about a request. */
 struct http_verdict {
@@ -15,6 +25,9 @@ struct http_verdict {
 	int32_t rule;			/* that allows it, or that came nearest */
 	uint64_t request_limit, response_limit;	/* RULE_NONE: no limit */
 	struct http_text path;		/* as it is to be forwarded: into the request, or into *room */
+	struct asked asked;		/* graphql, json_rpc and git: what for */
+	unsigned n_looks;		/* > 0: allowed if one of these rules allows its body, too */
+	struct http_look looks[HTTP_LOOKS];
 };
 
 /* Whether rule, or one for the same host and port behind it, allows the request. room: for the normal path. */

@@ -7,6 +7,7 @@
  *   server.c          connections to the outside: dialled, greeted, pooled
  *   exchange.c        one connection of a program: its states, refusals, the end
  *   exchange_up.c     requests: read, decided about, written anew
+ *   exchange_look.c   requests whose body decides
  *   exchange_down.c   responses
  *   h2.c, h2_stream.c the same for HTTP/2
  *   meter.c           what requests cost
@@ -18,11 +19,13 @@
 #include "gateway/flow.h"
 #include "gateway/http_body.h"
 #include "gateway/http_rule.h"
+#include "gateway/look.h"
 #include "gateway/record.h"
 #include "gateway/waf.h"
 #include "gateway/wire.h"
 
 #define KNOWN_SERVERS 64
+#define EXCHANGE_WHAT 384
 
 /* What a server speaks, found out when it was first greeted. */
 struct known_server {
@@ -69,6 +72,7 @@ enum exchange_state {
 	EXCHANGE_GREET,		/* TLS with the program */
 	EXCHANGE_HEAD,		/* a request is awaited */
 	EXCHANGE_WAF,		/* ward-waf looks at a request: exchange_waf.c */
+	EXCHANGE_LOOK,		/* its body is looked into; the server knows nothing of it */
 	EXCHANGE_RELAY,		/* request and response are under way */
 	EXCHANGE_TUNNEL,	/* a websocket */
 	EXCHANGE_REPLY,		/* an answer of our own is under way */
@@ -98,7 +102,11 @@ struct exchange {
 	uint64_t up_bytes, down_bytes;
 	uint64_t request_limit, response_limit;
 	struct buf head;		/* the request's head as it was written, until it is answered */
-	char what[160];			/* "POST /v1/files", for events */
+	char what[EXCHANGE_WHAT];	/* "POST /v1/files", for events; with "KEY=ENTRY" behind where a rule is about what is asked for */
+	bool git;			/* refusals are for git's eyes */
+	struct look *look;		/* owned; NULL: nothing is looked into */
+	uint8_t look_say;		/* enum look_say */
+	uint32_t look_room;		/* bytes of front's purse */
 	uint8_t lost;			/* enum verdict_reason: why there is no server */
 	char why[200];			/* and in words */
 	bool llm;			/* of this request's rule: its refusals look like those of such an API */
@@ -131,8 +139,8 @@ bool exchange_run(struct front *f, struct flow *w);
 void exchange_closed(struct front *f, struct flow *w);
 /* Answers instead of the server, tells it, and goes on or ends. */
 void exchange_refuse(struct front *f, struct exchange *ex, enum verdict_reason reason);
-/* Tells a refusal and appends the body that says so; returns the status. */
-unsigned exchange_say_refused(struct front *f, struct exchange *ex, enum verdict_reason reason, struct buf *body);
+/* Tells a refusal and appends the body that says so; returns the status. *ret_type: the type of the body, NULL: of no interest. */
+unsigned exchange_say_refused(struct front *f, struct exchange *ex, enum verdict_reason reason, struct buf *body, const char **ret_type);
 /* Behind a response: the next request, or the end. */
 void exchange_next(struct front *f, struct exchange *ex);
 /* Breaks the connection: the program sees that something is missing. */
@@ -162,6 +170,22 @@ must_check bool exchange_begin_waf(struct front *f, struct exchange *ex, const s
 void exchange_waf_body(struct exchange *ex, const uint8_t *bytes, size_t n);
 bool exchange_run_waf(struct front *f, struct exchange *ex);
 void exchange_end_waf(struct exchange *ex);
+
+/* The next bytes of the body, from what was read before or from the program. */
+bool exchange_read_body(struct front *f, struct exchange *ex);
+
+/* exchange_look.c */
+/* The head is allowed if the body is: v has looks. */
+void exchange_begin_look(struct front *f, struct exchange *ex, const struct http_verdict *v, const struct http_request *r);
+bool exchange_run_look(struct front *f, struct exchange *ex);
+/* What has come of the body was looked into. False: it is over with the request, or with the exchange. */
+must_check bool exchange_looked(struct front *f, struct exchange *ex);
+void exchange_end_look(struct front *f, struct exchange *ex);
+/* Behind "POST /path": what it asks for. why: of the refusal, where there is more to say than its reason does; size of it. */
+void exchange_note_asked(char what[EXCHANGE_WHAT], const struct asked *asked);
+void exchange_explain(char *why, size_t size, enum verdict_reason reason, const struct asked *asked);
+/* A held body has grown to so many bytes. False: there is no room for it. */
+must_check bool exchange_hold(struct front *f, uint32_t *room, size_t bytes);
 
 /* exchange_down.c */
 bool exchange_run_down(struct front *f, struct exchange *ex);

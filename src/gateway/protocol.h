@@ -76,7 +76,7 @@ struct gate_event {
 	struct verdict verdict;
 	struct gate_totals totals;
 	uint64_t generation;		/* TAKEN: the rules that are in force now */
-	char text[200];			/* FAILED: why it cannot begin; DENIED: a request, "": it was a connection */
+	char text[384];			/* FAILED: why it cannot begin; DENIED: a request, "": it was a connection */
 };
 
 #define GATE_ROWS 32	/* in one answer */

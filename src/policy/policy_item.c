@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/path.h"
+#include "policy/policy_http.h"
 #include "policy/policy_value.h"
 #include "policy/units.h"
 
@@ -159,9 +160,11 @@ static void check_rule_host(struct reader *r, const char *path, const struct nod
 static void check_rule(struct reader *r, const char *path, const struct node *map)
 {
 	static const char *const keys[] = { "methods", "paths", "query", "headers", "content_types", "request_limit",
-					    "response_limit", "websocket", "waf", "request_rate", "llm", "spend_limit" };
+					    "response_limit", "websocket", "waf", "request_rate", "llm", "spend_limit",
+					    "graphql", "json_rpc", "git" };
 	const struct node *mode = node_get(map, "mode");
 
+	http_check_rule(r, path, map);
 	if (mode && mode->text)
 		check_rule_host(r, path, map, mode);
 	if (!mode || !mode->text || strcmp(mode->text, "inspect") == 0 || strcmp(mode->text, "http") == 0)

@@ -3,10 +3,10 @@
  * person writes it. Out: struct policy_rule, all of it bounded. Nothing is decided here. Pure functions; run by the supervisor
  * before the rules are compiled.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
+#include "policy/policy_http.h"
 #include "policy/policy_rule.h"
 #include "policy/policy_value.h"
 #include "policy/units.h"
@@ -60,73 +60,20 @@ static int read_limits(const struct node *map, struct policy_rule *ret, struct w
 
 /* -- what is said about HTTP */
 
-static bool is_token(const char *s, size_t n)
-{
-	static const char more[] = "!#$%&'*+-.^_`|~";
-
-	for (size_t i = 0; i < n; i++)
-		if (!isalnum((unsigned char)s[i]) && !strchr(more, s[i]))
-			return false;
-	return n > 0;
-}
-
-static bool is_printable(const char *s)
-{
-	for (; *s; s++)
-		if ((unsigned char)*s < ' ' || (unsigned char)*s > '~')
-			return false;
-	return true;
-}
-
-static bool fits_method(char *s)
-{
-	for (char *c = s; *c; c++)
-		*c = (char)toupper((unsigned char)*c);
-	return is_token(s, strlen(s)) && strlen(s) <= 32;
-}
-
-static bool fits_path(char *s)
-{
-	return (*s == '/' || *s == '*') && is_printable(s) && !strpbrk(s, " ?#\\");
-}
-
-/* NAME stands for NAME=*. */
-static bool fits_query(char *s)
-{
-	return *s && *s != '=' && is_printable(s) && !strpbrk(s, " &#");
-}
-
-/* "Name: pattern" becomes "name:pattern". */
-static bool fits_header(char *s)
-{
-	char *colon = strchr(s, ':'), *value = colon ? colon + 1 + strspn(colon + 1, " ") : NULL;
-
-	if (!colon || !is_token(s, (size_t)(colon - s)) || !is_printable(value))
-		return false;
-	for (char *c = s; c < colon; c++)
-		*c = (char)tolower((unsigned char)*c);
-	memmove(colon + 1, value, strlen(value) + 1);
-	return true;
-}
-
-static bool fits_type(char *s)
-{
-	for (char *c = s; *c; c++)
-		*c = (char)tolower((unsigned char)*c);
-	return *s && is_printable(s) && !strpbrk(s, " ;,");
-}
-
 static const struct {
-	const char *name;
+	const char *name, *shape;
 	enum policy_http kind;
-	bool (*fits)(char *text);
-	const char *expected;
 } lists[] = {
-	{ "methods", POLICY_HTTP_METHOD, fits_method, "a method such as GET" },
-	{ "paths", POLICY_HTTP_PATH, fits_path, "a path that begins with / or *, without ? and #" },
-	{ "query", POLICY_HTTP_QUERY, fits_query, "NAME or NAME=PATTERN" },
-	{ "headers", POLICY_HTTP_HEADER, fits_header, "\"Name: PATTERN\"" },
-	{ "content_types", POLICY_HTTP_TYPE, fits_type, "a media type such as application/json" },
+	{ "methods", "method", POLICY_HTTP_METHOD },
+	{ "paths", "path", POLICY_HTTP_PATH },
+	{ "query", "parameter", POLICY_HTTP_QUERY },
+	{ "headers", "condition", POLICY_HTTP_HEADER },
+	{ "content_types", "media", POLICY_HTTP_TYPE },
+	{ "graphql", "graphql", POLICY_HTTP_GRAPHQL },
+	{ "json_rpc", "json_rpc", POLICY_HTTP_RPC },
+	{ "git", "git", POLICY_HTTP_GIT },
+	{ "repositories", "repository", POLICY_HTTP_REPOSITORY },
+	{ "refs", "ref", POLICY_HTTP_REF },
 };
 
 static bool add_condition(struct policy_rule *ret, enum policy_http kind, const char *text)
@@ -151,12 +98,14 @@ static int too_much(const struct policy_rule *ret, struct ward_err *e)
 static int read_list(const struct node *map, size_t row, struct policy_rule *ret, struct ward_err *e)
 {
 	const struct node *list = node_get(map, lists[row].name);
+	const char *expected = "", *hint;
 
 	for (const struct node *n = list ? list->first : NULL; n; n = n->next) {
 		auto_free char *text = n->text ? strdup(n->text) : NULL;
 
-		if (!text || !lists[row].fits(text))
-			return ward_fail(e, EINVAL, "%s: %s: expected %s", ret->host, lists[row].name, lists[row].expected);
+		if (!text || !http_shape(lists[row].shape, text, &expected, &hint))
+			return ward_fail(e, EINVAL, "%s: %s: expected %s", ret->host, lists[row].name, text ? expected : "text");
+		http_canonical(lists[row].shape, text);
 		if (!add_condition(ret, lists[row].kind, text))
 			return too_much(ret, e);
 	}
@@ -252,7 +201,7 @@ int policy_price_read(const char *line, struct policy_price *ret, struct ward_er
 	if (reader.count)
 		return -e->code;
 	star = model && model->text ? strchr(model->text, '*') : NULL;
-	if (!model || !model->text || !*model->text || strlen(model->text) >= sizeof(ret->model) || !is_printable(model->text) || (star && star[1]))
+	if (!model || !model->text || !*model->text || strlen(model->text) >= sizeof(ret->model) || !http_is_printable(model->text) || (star && star[1]))
 		return ward_fail(e, EINVAL, "expected a model of at most %zu characters, * only at its end", sizeof(ret->model) - 1);
 	memcpy(ret->model, model->text, strlen(model->text));
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {

@@ -16,7 +16,12 @@ enum policy_http {
 	POLICY_HTTP_TYPE = 't',		/* a pattern, in lower case */
 	POLICY_HTTP_REQUEST = 'S',	/* a number */
 	POLICY_HTTP_RESPONSE = 'R',	/* a number */
-	POLICY_HTTP_WEBSOCKET = 'w'
+	POLICY_HTTP_WEBSOCKET = 'w',
+	POLICY_HTTP_GRAPHQL = 'g',	/* OPERATION, OPERATION:pattern or "persisted" */
+	POLICY_HTTP_RPC = 'j',		/* pattern or pattern:pattern */
+	POLICY_HTTP_GIT = 'v',		/* fetch, push, force, delete, options */
+	POLICY_HTTP_REPOSITORY = 'r',	/* a pattern, without ".git" */
+	POLICY_HTTP_REF = 'f'		/* a pattern */
 };
 
 /* In the order of the table. */

@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "policy/policy_grant.h"
+#include "policy/policy_http.h"
 
 void value_key_path(char out[VALUE_PATH], const char *path, const char *key)
 {
@@ -274,7 +275,7 @@ bool value_has_shape(const char *kind, const char *text, const char **ret_expect
 		*ret_expected = host_parse(text, false, host, &port);
 		return !*ret_expected;
 	}
-	return true;
+	return http_shape(kind, text, ret_expected, ret_hint);
 }
 
 void value_strings(struct reader *r, const char *path, const char *kind, const struct node *n, struct strv *ret)

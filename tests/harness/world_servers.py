@@ -173,7 +173,11 @@ class Web(http.server.SimpleHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = b""
+        while self.headers.get("Transfer-Encoding") == "chunked" and (size := int(self.rfile.readline(), 16)):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        body += self.rfile.read(int(self.headers["Content-Length"])) if self.headers["Content-Length"] else self.rfile.readline()
         log(f"http {self.headers.get('Host')} {self.path}")
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))

@@ -450,6 +450,21 @@ static void test_rules(void **state)
 			fail_msg("%s: %s", rules[i].rule, p.net_egress.items[0]);
 		policy_clear(&p);
 	}
+	expect("f", "network:\n  egress_allowlist:\n  - {host: a.example, methods: ['G T'], paths: [x, /y], headers: [X-A]}\n  - {host: b.example, git: [psh], refs: [main]}\n"
+		    "  - {host: c.example, graphql: [mutations, 'query:a b'], json_rpc: ['a:']}\n  - {host: d.example, refs: [refs/heads/*]}\n"
+		    "  - {host: e.example, git: [fetch], refs: [refs/heads/*], repositories: [team/x]}\n",
+	       "f:3:33: network.egress_allowlist[0].methods[0]: expected a method such as GET, found \"G T\"",
+	       "f:3:49: network.egress_allowlist[0].paths[0]: expected a path that begins with / or *, without ? and #, found \"x\"",
+	       "f:3:67: network.egress_allowlist[0].headers[0]: expected \"Name: PATTERN\", found \"X-A\"",
+	       "f:4:29: network.egress_allowlist[1].git[0]: expected fetch, push, force, delete or options, found \"psh\"; did you mean \"push\"?",
+	       "f:4:42: network.egress_allowlist[1].refs[0]: expected a full name such as refs/heads/agent/*, found \"main\"; a branch is refs/heads/NAME, ...",
+	       "f:5:58: network.egress_allowlist[2].json_rpc: a rule has one of graphql, json_rpc and git; write two rules for the host, with paths",
+	       "f:5:33: network.egress_allowlist[2].graphql[0]: expected query, mutation or subscription, with or without :FIELD, or persisted, found \"mutations\"; did you ...",
+	       "f:5:44: network.egress_allowlist[2].graphql[1]: expected query...",
+	       "f:5:69: network.egress_allowlist[2].json_rpc[0]: expected a method, or METHOD:NAME, such as tools/call:search, found \"a:\"",
+	       "f:6:23: network.egress_allowlist[3].refs: says nothing without git; write git: [fetch] or git: [fetch, push] beside it",
+	       "f:7:37: network.egress_allowlist[4].refs: is about what may be pushed, and the rule has no push; write git: [fetch, push]",
+	       "f:7:74: network.egress_allowlist[4].repositories[0]: expected the path of a repository such as /team/project, found \"team/x\"", NULL);
 	expect("f", "network:\n  egress_allowlist:\n  - {host: a.example, mode: splice, methods: [GET]}\n",
 	       "f:3:37: network.egress_allowlist[0].methods: works in mode inspect only; write mode: inspect", NULL);
 	expect("f", "network:\n  egress_allowlist:\n  - {hots: a.example, ports: [0]}\n",
