@@ -188,7 +188,8 @@ int verb_check(struct options *o)
 	int code;
 
 	if (o->replay || o->word_count > 1) {	/* --replay has a program of its own, which main() starts */
-		ward_fail(&e, o->replay ? ENOENT : EINVAL, o->replay ? "--replay needs ward-explain, which is neither beside ward nor in ../libexec/ward" : "one file at a time");
+		ward_fail(&e, o->replay ? ENOENT : EINVAL, o->replay ? "--replay needs ward-explain, which is neither beside ward nor in ../libexec/ward" : "one word too many: %.200s",
+			  o->replay ? "" : o->words[1]);
 		return say_error(&e, o->json, o->replay ? EXIT_REFUSED : EXIT_USAGE);
 	}
 	if (look(&f, &e) < 0) {
