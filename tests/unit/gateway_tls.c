@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/io.h"
 #include "gateway/ca.h"
+#include "gateway/tls_roots.h"
 #include "gateway/tls_up.h"
 #include "gateway_help.h"
 
@@ -204,6 +205,46 @@ static void test_trust_store_must_have_something(void **state)
 	assert_non_null(strstr(e.remedy, "ca-certificates"));
 }
 
+/* One certificate in the spellings that trust stores have, between what is none. */
+static void test_trust_store_spellings(void **state)
+{
+	static const char old[] = "-----BEGIN X509 CERTIFICATE-----";
+	struct ward_err e = { 0 };
+	struct tls_roots *r;
+	struct ca *ca = NULL;
+	auto_buf pem = { 0 }, all = { 0 };
+	unsigned char *der = NULL;
+	int n;
+
+	(void)state;
+	assert_int_equal(ca_new(names, 2, &ca, &e), 0);
+	assert_true(ca_pem(ca, &pem));
+	n = i2d_X509(ca_certificate(ca), &der);
+	buf_puts(&all, "Certificate:\n    Data: -----BEGIN nothing\n-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n");
+	buf_add(&all, pem.data, pem.len);
+	for (const char *c = pem.data; *c; c++) {
+		buf_add(&all, *c == '\n' ? "\r" : "", *c == '\n');
+		buf_add(&all, c, 1);
+	}
+	buf_puts(&all, "-----BEGIN CERTIFICATE-----\nMII*\n-----END CERTIFICATE-----\n");
+	buf_puts(&all, old);
+	buf_add(&all, pem.data + strlen(old) - 5, pem.len - strlen(old) + 5);
+	buf_add(&all, pem.data, pem.len / 2);	/* cut off */
+	r = tls_roots_new(all.data, all.len);
+	assert_non_null(r);
+	assert_int_equal(tls_roots_count(r), 3);
+	for (unsigned i = 0; i < 3; i++) {
+		size_t len;
+		const unsigned char *found = tls_roots_get(r, i, &len);
+
+		assert_int_equal(len, n);
+		assert_memory_equal(found, der, len);
+	}
+	tls_roots_free(r);
+	OPENSSL_free(der);
+	ca_free(ca);
+}
+
 static void test_every_name_and_what_lies_below(void **state)
 {
 	static const char *const suffix[] = { "example" };
@@ -246,6 +287,7 @@ int main(void)
 		cmocka_unit_test(test_sessions_are_resumed),
 		cmocka_unit_test(test_nobody_else_is_believed),
 		cmocka_unit_test(test_trust_store_must_have_something),
+		cmocka_unit_test(test_trust_store_spellings),
 		cmocka_unit_test(test_every_name_and_what_lies_below),
 		cmocka_unit_test(test_what_the_authority_may),
 	};
