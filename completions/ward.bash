@@ -159,7 +159,7 @@ _ward_options() {
 		other=""
 		;;
 	diff)
-		options="--patch --stat --list --exit-code --json --help -p -l -h"
+		options="--patch --stat --who --trailer --list --exit-code --json --help -p -l -h"
 		file=""
 		directory=""
 		other=""

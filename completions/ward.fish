@@ -231,6 +231,8 @@ complete -c ward -n '__fish_seen_subcommand_from rm' -s h -l help -d 'explain th
 complete -c ward -n '__fish_seen_subcommand_from rm' -x -a '(ward ps -aq 2>/dev/null)'
 complete -c ward -n '__fish_seen_subcommand_from diff' -s p -l patch -d 'unified text, line by line'
 complete -c ward -n '__fish_seen_subcommand_from diff' -l stat -d 'lines added and removed in each file'
+complete -c ward -n '__fish_seen_subcommand_from diff' -l who -d 'which process changed each file, and which hosts it may have read from before; of a run at audit.level: full'
+complete -c ward -n '__fish_seen_subcommand_from diff' -l trailer -d 'the same as trailers, for a commit message or git notes'
 complete -c ward -n '__fish_seen_subcommand_from diff' -s l -l list -d 'list the reviews that are kept'
 complete -c ward -n '__fish_seen_subcommand_from diff' -l exit-code -d 'exit 1 when there are changes'
 complete -c ward -n '__fish_seen_subcommand_from diff' -l json -d 'print one JSON object instead of text'

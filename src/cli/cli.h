@@ -38,6 +38,7 @@ struct options {
 	const char *kinds, *actions, *host, *since, *until, *key, *older, *keep, *format, *output;	/* audit */
 	const char *merge, *expect;	/* learn */
 	bool allow_public, keep_changes;
+	bool who, trailer;	/* diff */
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always, html;
 	bool yes, secrets, hints, replay;
 	struct spec_option *fields;	/* owned */

@@ -3,6 +3,7 @@
  * rights, changes nothing, and looks at a run that still goes on, too. Everything shown was chosen by an agent, see review_patch.c.
  */
 #include "cli/review.h"
+#include "cli/review_who.h"
 
 #include <errno.h>
 #include <string.h>
@@ -57,7 +58,7 @@ static bool is_shown(const struct review_asked *asked, const struct changes *all
 	return apply_is_selected(&asked->paths, c->path);
 }
 
-static int show_json(const struct review *r, const struct review_asked *asked, const struct changes *all, int code)
+static int show_json(const struct review *r, const struct review_asked *asked, const struct changes *all, const struct who *who, int code)
 {
 	auto_buf out = { 0 };
 	struct json j = { .out = &out };
@@ -68,7 +69,7 @@ static int show_json(const struct review *r, const struct review_asked *asked, c
 	json_begin_array(&j, "changes");
 	for (size_t i = 0; i < all->len; i++)
 		if (is_shown(asked, all, &all->items[i]))
-			review_json_change(all, &all->items[i], &j);
+			review_json_change(all, &all->items[i], who, &j);
 	json_end_array(&j);
 	json_uint(&j, "hidden", all->hidden);
 	json_end_object(&j);
@@ -147,20 +148,46 @@ static int show_summary(const struct review *r, const struct review_asked *asked
 	return say_out(&out, EXIT_FINE);
 }
 
+static int show_who(const struct review *r, const struct review_asked *asked, const struct changes *all, const struct who *who, bool trailer, bool colour)
+{
+	auto_buf out = { 0 };
+
+	if (trailer)
+		buf_printf(&out, "Ward-Run: %s\n", r->id);
+	for (size_t i = 0; i < all->len; i++) {
+		if (!is_shown(asked, all, &all->items[i]))
+			continue;
+		if (trailer) {
+			who_trailer(who, all->items[i].path, &out);
+			continue;
+		}
+		review_put_change(all, &all->items[i], colour, &out);
+		who_put(who, all->items[i].path, &out);
+	}
+	return say_out(&out, EXIT_FINE);
+}
+
 static int show(const struct options *o, const struct review *r, const struct review_asked *asked, struct changes *all,
 		struct progress *progress, struct ward_err *e)
 {
 	bool terminal = isatty(STDOUT_FILENO), colour = terminal && !getenv("NO_COLOR");
 	int found = o->exit_code && all->len ? EXIT_FINDINGS : EXIT_FINE, code;
 
+	struct who who = { 0 };
+
+	if ((o->who || o->trailer) && who_read(r, &who, e) < 0)
+		return say_error(e, o->json, EXIT_REFUSED);
 	if (o->json)
-		return show_json(r, asked, all, found);
-	if (o->patch)
+		code = show_json(r, asked, all, o->who ? &who : NULL, EXIT_FINE);
+	else if (o->who || o->trailer)
+		code = show_who(r, asked, all, &who, o->trailer, colour);
+	else if (o->patch)
 		code = show_patch(r, asked, all, terminal, colour, e);
 	else if (o->stat)
 		code = show_stat(r, asked, all, progress, e);
 	else
 		code = show_summary(r, asked, all, colour, terminal);
+	who_clear(&who);
 	return code == EXIT_FINE ? found : code;
 }
 

@@ -4,6 +4,7 @@
  * the workspace; whether there is a change at one is the verb's business. Names come from an agent: all are escaped here.
  */
 #include "cli/review.h"
+#include "cli/review_who.h"
 
 #include <errno.h>
 #include <string.h>
@@ -167,7 +168,7 @@ static void json_mode(struct json *j, const char *key, mode_t mode)
 	json_string(j, key, mode ? text : NULL);
 }
 
-void review_json_change(const struct changes *all, const struct change *c, struct json *j)
+void review_json_change(const struct changes *all, const struct change *c, const struct who *who, struct json *j)
 {
 	json_begin_object(j, NULL);
 	json_string(j, "path", c->path);
@@ -183,6 +184,8 @@ void review_json_change(const struct changes *all, const struct change *c, struc
 	json_bool(j, "conflict", c->conflict);
 	json_bool(j, "protected", c->is_protected);
 	json_string(j, "refused", c->refused);
+	if (who)
+		who_json(who, c->path, j);
 	json_end_object(j);
 }
 

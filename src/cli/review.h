@@ -7,6 +7,8 @@
 #include "cli/cli.h"
 #include "lib/apply.h"
 
+struct who;	/* review_who.h */
+
 /* What the words of a verb mean. */
 struct review_asked {
 	char id[REVIEW_ID_MAX];
@@ -22,8 +24,8 @@ void review_finish_killed(void);
 
 /* One line of a change for a person: letter, name, what is to be known about it. */
 void review_put_change(const struct changes *all, const struct change *c, bool colour, struct buf *out);
-/* The same as an object of an array. */
-void review_json_change(const struct changes *all, const struct change *c, struct json *j);
+/* The same as an object of an array; who (NULL: nobody asks): with who made it. */
+void review_json_change(const struct changes *all, const struct change *c, const struct who *who, struct json *j);
 /* "12 files changed: 3 added, ..." */
 void review_put_counts(const struct changes *c, struct buf *out);
 const char *review_kind_name(const struct change *c);

@@ -81,6 +81,7 @@ struct front_told {
 	uint64_t lost;			/* there was no room for so many */
 	char name[HOST_TEXT];		/* the last name, and when it was told */
 	uint64_t name_ms;
+	bool name_address;		/* its address was, too */
 };
 
 /* Data of the events that are no flow's; a flow's is flow_event(), which is more. */
@@ -179,7 +180,7 @@ void front_audit(struct front *f, int fd, enum net_socket kind);
 void front_refused(struct front *f, const struct want *w, const struct verdict *v, const char *request);
 void front_denied(struct front *f, const struct want *w, const struct verdict *v, uint8_t protocol);
 /* front_told.c: what passed. Kept until front_told_send(), which waits only if it shall. */
-void front_told_name(struct front *f, const struct want *w, const struct verdict *v);
+void front_told_name(struct front *f, const struct want *w, const struct verdict *v, const struct ip *given);
 void front_told_flow(struct front *f, const struct flow *w, enum told_kind kind);
 /* A request to a language model is over; a budget is nearly spent (rule -1: the whole's). */
 void front_told_spent(struct front *f, int32_t rule, const char *model, uint64_t sent, uint64_t written, uint64_t cost);

@@ -42,16 +42,21 @@ static void put_host(struct told *t, const struct host *host)
 	t->host_len = (uint8_t)strnlen(t->host, sizeof(t->host) - 1);
 }
 
-void front_told_name(struct front *f, const struct want *w, const struct verdict *v)
+void front_told_name(struct front *f, const struct want *w, const struct verdict *v, const struct ip *given)
 {
-	struct told t = { .kind = TOLD_NAME, .how = w->how, .rule = v->rule, .generation = v->generation };
+	struct told t = { .kind = TOLD_NAME, .how = w->how, .rule = v->rule, .generation = v->generation, .family = given->family };
 	uint64_t now = f->config.tell ? io_now_ms() : 0;
 
 	if (!f->config.tell)
 		return;
 	put_host(&t, &w->host);
-	if (strcmp(t.host, f->told.name) == 0 && now - f->told.name_ms < SAME_NAME_MS)
-		return;
+	memcpy(t.address, given->bytes, sizeof(t.address));
+	if (strcmp(t.host, f->told.name) == 0 && now - f->told.name_ms < SAME_NAME_MS) {
+		if (f->told.name_address || !given->family)
+			return;
+		t.number = 1;	/* it was asked for in another way before */
+	}
+	f->told.name_address = given->family != 0;
 	memcpy(f->told.name, t.host, sizeof(t.host));
 	f->told.name_ms = now;
 	keep(f, &t);

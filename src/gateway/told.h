@@ -10,7 +10,7 @@
 #define TOLD_PACKET 16384	/* bytes of one packet */
 
 enum told_kind {
-	TOLD_NAME = 1,	/* a name was asked for and given */
+	TOLD_NAME = 1,	/* a name was asked for and given; address: that stands for it inside, number: 1 where only this is new */
 	TOLD_OPENED,	/* a connection is open */
 	TOLD_CLOSED,	/* it has ended */
 	TOLD_LOST,	/* there was no room to tell so many: number */

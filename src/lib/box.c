@@ -19,6 +19,7 @@
 #include "base/io.h"
 #include "lib/detach.h"
 #include "lib/idmap.h"
+#include "lib/provenance.h"
 #include "lib/serve.h"
 
 /* From the first moment on: a signal while the sandbox is being built is passed on when it is there. */
@@ -69,6 +70,11 @@ static int begin_watching(struct box *b, struct ward_err *e)
 				       .disk_fds = b->disk_fds };
 	int r = 0;
 
+	if (p->spec->policy.audit_level == AUDIT_FULL && b->result->events) {
+		b->result->provenance = provenance_create(p, b->review ? review_upper_fd(b->review) : -1);
+		if (!b->result->provenance)
+			return ward_fail(e, ENOMEM, "out of memory");
+	}
 	/* until somebody listens, denied calls wait */
 	if (b->run.notify_fd >= 0)
 		r = notify_create(take_fd(&b->run.notify_fd), p, &b->notify, e);

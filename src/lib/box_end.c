@@ -16,6 +16,7 @@
 #include "lib/detach.h"
 #include "lib/runs.h"
 #include "lib/serve.h"
+#include "lib/provenance.h"
 
 #define DRAIN_MS 2000
 
@@ -170,6 +171,9 @@ void box_finish(struct box *b)
 		close(b->run.net_fds[i].fd);
 	notify_finish(b->notify, b->result);
 	notify_destroy(b->notify);
+	provenance_tell(b->result->provenance, b->result, true);
+	provenance_destroy(b->result->provenance);
+	b->result->provenance = NULL;
 	watch_destroy(b->watch);
 	guard_watch_drain(b->guard_watch);
 	explain_git(b);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gateway/told.h"
+#include "lib/provenance.h"
 #include "policy/units.h"
 
 static const char *how_name(const struct told *t)
@@ -170,9 +171,15 @@ bool egress_on_told(struct egress *g, const uint8_t *bytes, size_t n, struct res
 	for (; n && (len = told_get(bytes, n, &t)); bytes += len, n -= len)
 		switch ((enum told_kind)t.kind) {
 		case TOLD_NAME:
-			emit_name(g, &t, r);
+			provenance_name(r->provenance, t.host, t.address, t.family == 4 ? 4 : t.family == 6 ? 16 : 0);
+			if (!t.number)
+				emit_name(g, &t, r);
 			break;
 		case TOLD_OPENED:
+			if (!t.inward && t.how >= WANT_CONNECT)
+				provenance_proxied(r->provenance, t.host);
+			emit_flow(g, &t, r);
+			break;
 		case TOLD_CLOSED:
 			emit_flow(g, &t, r);
 			break;

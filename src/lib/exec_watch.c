@@ -208,6 +208,12 @@ void exec_watch_look(struct exec_watch *w, int listener_fd, const struct seccomp
 		w->seen = false;
 }
 
+const char *exec_watch_words(const struct exec_watch *w, size_t *ret_len)
+{
+	*ret_len = w->seen ? w->words_len : 0;
+	return w->words;
+}
+
 static void report_counted(struct exec_watch *w, struct result *r)
 {
 	struct ward_event v = event_make(EVENT_EXEC, ACTION_LOG, "more of them, too many to look at");

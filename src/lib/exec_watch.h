@@ -16,6 +16,8 @@ bool exec_watch_knows(int nr);
  * beyond EXEC_LOOKS a second it only counts. */
 void exec_watch_look(struct exec_watch *w, int listener_fd, const struct seccomp_notif *q);
 void exec_watch_report(struct exec_watch *w, struct result *r);
+/* The words of the last one; "": nothing was seen of them. */
+const char *exec_watch_words(const struct exec_watch *w, size_t *ret_len);
 /* Reports how many were only counted. */
 void exec_watch_finish(struct exec_watch *w, struct result *r);
 

@@ -33,6 +33,7 @@
 #include "lib/exec_watch.h"
 #include "lib/missing.h"
 #include "lib/observe.h"
+#include "lib/provenance.h"
 #include "lib/unreached.h"
 
 enum from { FROM_STRICT, FROM_DEFAULT, FROM_BUILD, FROM_NESTING, FROM_NEVER };
@@ -323,6 +324,14 @@ static void pass_shown(struct notify *n, bool starts, struct result *r)
 		exec_watch_look(n->execs, n->fd, n->request);
 	if (seen && n->missing)
 		missing_look(n->missing, n->seen);
+	if (seen && r->provenance) {
+		size_t len = 0;
+		const char *words = starts ? exec_watch_words(n->execs, &len) : NULL;
+
+		provenance_saw(r->provenance, n->seen, words, len);
+	} else if (starts) {
+		provenance_began(r->provenance, (pid_t)n->request->pid);
+	}
 	memset(n->answer, 0, n->answer_len);
 	n->answer->id = n->request->id;
 	n->answer->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
@@ -400,6 +409,7 @@ unsigned notify_handle(struct notify *n, struct result *r)
 			n->reported_ms = now;
 		}
 	}
+	provenance_tell(r->provenance, r, false);
 	while (n->window_spent + COST_DENIAL <= WINDOW_BUDGET) {
 		int got = receive(n);
 

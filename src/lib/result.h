@@ -43,6 +43,7 @@ struct result {
 	} changes;
 	struct result_network network;
 	struct event_sink *events;	/* borrowed; where everything that happens is reported; NULL: nobody listens */
+	struct provenance *provenance;	/* borrowed; who changes files, at audit.level: full; NULL: nobody asked */
 	struct timing *timing;		/* borrowed; NULL or off: nobody asked */
 	bool refused;			/* nothing was started; see error */
 	struct ward_err error;

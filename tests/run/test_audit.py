@@ -462,12 +462,6 @@ def test_exec_level_needs_a_listener(t):
     t.contains(r.err, "seccomp")
 
 
-def test_full_is_refused(t):
-    r = t.ward("run", "--set", "audit.level=full", "--", "true", cwd=t.workspace())
-    t.equal(r.rc, 125)
-    t.contains(r.err, "not yet supported")
-
-
 def test_what_others_asked_for(t):
     """A detached sandbox: who asked it for what."""
     ws = t.workspace()
