@@ -49,6 +49,8 @@ def main():
         good = compare("start, basic beside none", [*run, "audit.journal=none", "--", TRUE], [*run, "audit.journal=default", "--", TRUE], RUNS, 1.10)
         good &= compare("fork and exec, exec beside basic", [*run, "audit.level=basic", "--", "/usr/bin/python3", "-c", LOOP],
                         [*run, "audit.level=exec", "--", "/usr/bin/python3", "-c", LOOP], LOOPS, 1.25)
+        good &= compare("fork and exec, full beside basic", [*run, "audit.level=basic", "--", "/usr/bin/python3", "-c", LOOP],
+                        [*run, "audit.level=full", "--", "/usr/bin/python3", "-c", LOOP], LOOPS, 1.6)
         began = time.perf_counter()
         writers = [subprocess.Popen([LOAD, f"20200101-000000-w{i}", str(EACH)]) for i in range(WRITERS)]
         if any([w.wait() for w in writers]):
