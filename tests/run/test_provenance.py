@@ -115,6 +115,19 @@ sh -c 'true' && cat before > beside
     t.contains(t.ward("diff", "--who", "copied", cwd=ws).out, "may have read from: web.test")
 
 
+def test_what_is_shown_is_still_refused(t):
+    """A call that goes to the supervisor to be seen is let through by it: one with set-id bits must not be among them."""
+    ws = t.workspace({"b": ""})
+    program = """import os
+for f in (lambda: os.open("a", os.O_CREAT | os.O_WRONLY, 0o4755), lambda: os.chmod("b", 0o6755), lambda: os.mkdir("c", 0o2755), lambda: os.open(".", os.O_TMPFILE | os.O_RDWR, 0o4700),
+          lambda: os.chmod("b", 0o755)):
+    try: f(); print("done")
+    except OSError as e: print(e.errno)
+"""
+    for level in ("basic", "full"):
+        t.equal(t.ward("run", "--set", f"audit.level={level}", "--", "/usr/bin/python3", "-c", program, cwd=ws).out, "1\n1\n1\n1\ndone\n", level)
+
+
 def test_detached(t):
     """A supervisor that has locked itself up sees the same."""
     ws = t.workspace()
