@@ -166,7 +166,7 @@ static void put_host(const char *host, struct buf *out)
 {
 	size_t n = 0;
 
-	for (; host[n] && n < 255; n++) {
+	for (; n < 255 && host[n]; n++) {
 		char c = host[n] > 0x20 && host[n] < 0x7f ? host[n] : '_';
 
 		buf_add(out, &c, 1);

@@ -62,6 +62,8 @@ int sink_state_open(int audit_fd, const char *name, const char *line, uint64_t f
 	struct stat st;
 	int r = 0;
 
+	if (line && dir < 0)
+		return dir;
 	path_of(path, name);
 	fd = openat(audit_fd, path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (line ? O_CREAT : 0), 0600);
 	if (fd < 0)

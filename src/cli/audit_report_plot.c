@@ -22,9 +22,9 @@ static size_t group_of(const char *kind)
 
 static unsigned place_x(const struct run_report *r, uint64_t time_us)
 {
-	uint64_t all = r->ended_us > r->began_us ? r->ended_us - r->began_us : 1, at = time_us > r->began_us ? time_us - r->began_us : 0;
+	uint64_t all = r->ended_us > r->began_us ? (r->ended_us - r->began_us) / 1000 : 0, at = time_us > r->began_us ? (time_us - r->began_us) / 1000 : 0;
 
-	return LEFT + (unsigned)((at < all ? at : all) * (WIDTH - LEFT - 12) / all);
+	return LEFT + (unsigned)((at < all ? at : all) * (WIDTH - LEFT - 12) / (all + 1));
 }
 
 static void put_seconds(struct buf *out, uint64_t us)
