@@ -89,6 +89,17 @@ static int set_host(struct making *m, struct rule *rule, const char *text, struc
 	return 0;
 }
 
+/* Whether it says something about bodies, which are held until they are decided about. */
+static bool decides_by_body(const struct policy_rule *from)
+{
+	static const char kinds[] = { POLICY_HTTP_GRAPHQL, POLICY_HTTP_RPC, POLICY_HTTP_GIT, POLICY_HTTP_REPOSITORY, POLICY_HTTP_REF };
+
+	for (size_t at = 0; at < from->http_len; at += strlen(from->http + at) + 1)
+		if (memchr(kinds, from->http[at], sizeof(kinds)))
+			return true;
+	return false;
+}
+
 /* What needs HTTP knowledge ends TLS, except where it is said, or the port says, that there is none. */
 static int set_inspect(struct making *m, struct rule *rule, const struct policy_rule *from, struct ward_err *e)
 {
@@ -98,6 +109,10 @@ static int set_inspect(struct making *m, struct rule *rule, const struct policy_
 	rule->waf = (uint8_t)from->waf;
 	if (rule->kind == RULE_BLOCK && !plain)
 		return ward_fail(e, EINVAL, "%s: mode inspect works with names only", from->host);
+	if ((from->waf || from->llm) && decides_by_body(from)) {
+		ward_fail(e, EINVAL, "%s: %s does not go together with graphql, json_rpc or git in one rule", from->host, from->waf ? "waf" : "llm");
+		return ward_remedy(e, "write two rules, each with paths of its own");
+	}
 	rule->moded = true;
 	rule->mode = plain ? RULE_PLAIN : RULE_INSPECT;
 	rule->http = (uint32_t)m->text.len;
