@@ -482,6 +482,7 @@ void exchange_closed(struct front *f, struct flow *w)
 {
 	struct exchange *ex = w->inspect;
 
+	exchange_tell(f, ex);	/* its answer broke off */
 	h2_free(ex->h2);
 	meter_end(f, ex->meter, ex->sent ? METER_CUT : METER_UNSENT);
 	record_end(&ex->record, NULL, false);

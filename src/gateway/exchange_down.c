@@ -36,10 +36,18 @@ void exchange_server_gone(struct front *f, struct exchange *ex, enum tls_say how
 
 /* -- the end of a response */
 
+void exchange_tell(struct front *f, struct exchange *ex)
+{
+	if (ex->status)
+		front_told_http(f, ex->flow, ex->flow->verdict.rule, ex->what, ex->status, ex->up_bytes, ex->down_bytes);
+	ex->status = 0;
+}
+
 static void finish(struct front *f, struct exchange *ex)
 {
 	bool whole = ex->up_body.state == BODY_NONE && !queue_size(&ex->up);
 
+	exchange_tell(f, ex);
 	if (!whole)
 		ex->close = true;	/* the server did not want the rest of the request */
 	server_put(f, ex, whole && ex->server && !ex->server->flow->lanes[DOWN].ended && !queue_size(&ex->answer));
@@ -114,8 +122,10 @@ static bool begin_answer(struct front *f, struct exchange *ex, struct http_respo
 	}
 	if ((r->status == 101 && !ex->websocket) || (r->status >= 200 && ex->meter && !count_answer(f, ex, r)))
 		return false;
-	if (r->status >= 200 || r->status == 101)
+	if (r->status >= 200 || r->status == 101) {
 		ex->answered = true;
+		ex->status = r->status;
+	}
 	if (r->status >= 200) {
 		record_answer(ex->record, r->status, &r->fields);
 		frame(ex, r);
@@ -126,6 +136,7 @@ static bool begin_answer(struct front *f, struct exchange *ex, struct http_respo
 		http_response_write(r, ex->down_chunked, ex->close && r->status >= 200, &head);
 	queue_add(&ex->down, head.data, head.len);
 	if (r->status == 101) {
+		exchange_tell(f, ex);
 		ex->state = EXCHANGE_TUNNEL;
 		flow_untime(f, ex->flow);
 	} else if (r->status >= 200 && ex->down_body.state == BODY_NONE) {

@@ -188,6 +188,8 @@ void front_told_spent(struct front *f, int32_t rule, const char *model, uint64_t
 struct waf_match;
 void front_told_waf(struct front *f, const struct flow *w, const struct waf_match *match, enum verdict_reason reason, bool blocked);
 void front_told_budget(struct front *f, int32_t rule, uint64_t spent, uint64_t limit);
+/* A request was answered: what is "POST /v1/files". */
+void front_told_http(struct front *f, const struct flow *w, int32_t rule, const char *what, unsigned status, uint64_t sent, uint64_t received);
 void front_told_send(struct front *f, bool wait);
 void front_totals(struct front *f);
 /* Says what was kept. False: there is still no room. */

@@ -109,6 +109,20 @@ void front_told_budget(struct front *f, int32_t rule, uint64_t spent, uint64_t l
 	keep(f, &t);	/* also where nobody keeps a journal: the summary says it */
 }
 
+void front_told_http(struct front *f, const struct flow *w, int32_t rule, const char *what, unsigned status, uint64_t sent, uint64_t received)
+{
+	struct told t = { .kind = TOLD_HTTP, .how = w->want.how, .mode = w->verdict.mode, .port = w->want.port, .rule = rule, .flow = w->id >> 16,
+			  .generation = f->rules->generation, .bytes_in = received, .bytes_out = sent, .number = status };
+
+	if (!f->config.tell)
+		return;
+	put_host(&t, &w->want.host);
+	t.host[t.host_len] = ' ';
+	for (t.host_len++; *what && t.host_len < UINT8_MAX; what++)
+		t.host[t.host_len++] = (char)(*what < ' ' || *what > '~' ? '?' : *what);
+	keep(f, &t);
+}
+
 void front_told_send(struct front *f, bool wait)
 {
 	struct front_told *q = &f->told;

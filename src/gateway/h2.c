@@ -105,6 +105,8 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *
 			nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, error);
 		return 0;
 	}
+	if (s->status)
+		front_told_http(h->f, h->ex->flow, s->rule, s->what, s->status, s->bytes[UP], s->bytes[DOWN]);
 	if (s->up_open) {	/* nobody waits for what is left of it; give() must not find it any more */
 		nghttp2_submit_rst_stream(h->up, NGHTTP2_FLAG_NONE, s->up_id, NGHTTP2_CANCEL);
 		nghttp2_session_set_stream_user_data(h->up, s->up_id, NULL);

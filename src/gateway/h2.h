@@ -36,6 +36,8 @@ struct h2_stream {
 	struct meter *meter;		/* owned; NULL: nothing is counted */
 	struct record *record;		/* owned; NULL: nothing is recorded */
 	char what[EXCHANGE_WHAT];
+	int32_t rule;			/* that allows it */
+	uint16_t status;		/* of the server's answer; 0: none yet */
 	bool git;			/* refusals are for git's eyes */
 	struct look *look;		/* owned; NULL: its body is not looked into (any more) */
 	uint8_t look_say;		/* enum look_say */

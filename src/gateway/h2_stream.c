@@ -354,6 +354,7 @@ bool h2_forward(struct h2 *h, struct h2_stream *s, const struct http_request *r,
 			fields[count++] = nv(r->fields.items[i].name, r->fields.items[i].value);
 	body = !s->up_ended || queue_size(&s->data[UP]) || s->trailers[UP];	/* a body that was looked into has ended, and is here */
 	s->up_id = nghttp2_submit_request(h->up, NULL, fields, count, body ? &body_of : NULL, s);
+	s->rule = h->ex->flow->verdict.rule;
 	s->up_open = s->up_id > 0;
 	return s->up_open;
 }
@@ -436,6 +437,7 @@ void h2_response(struct h2 *h, struct h2_stream *s, bool ends)
 		r = nghttp2_submit_headers(h->down, NGHTTP2_FLAG_NONE, s->down_id, NULL, fields, count, NULL);
 	} else {
 		s->answered = true;
+		s->status = status.n == 3 ? (uint16_t)((status.s[0] - '0') * 100 + (status.s[1] - '0') * 10 + (status.s[2] - '0')) : 0;
 		if (plain)
 			record_answer(s->record, (uint16_t)((status.s[0] - '0') * 100 + (status.s[1] - '0') * 10 + (status.s[2] - '0')), plain);
 		r = nghttp2_submit_response(h->down, s->down_id, fields, count, ends ? NULL : &body_of);

@@ -103,6 +103,7 @@ struct exchange {
 	uint64_t request_limit, response_limit;
 	struct buf head;		/* the request's head as it was written, until it is answered */
 	char what[EXCHANGE_WHAT];	/* "POST /v1/files", for events; with "KEY=ENTRY" behind where a rule is about what is asked for */
+	uint16_t status;		/* of the answer; 0: there is none, or it was told */
 	bool git;			/* refusals are for git's eyes */
 	struct look *look;		/* owned; NULL: nothing is looked into */
 	uint8_t look_say;		/* enum look_say */
@@ -188,6 +189,8 @@ void exchange_explain(char *why, size_t size, enum verdict_reason reason, const 
 must_check bool exchange_hold(struct front *f, uint32_t *room, size_t bytes);
 
 /* exchange_down.c */
+/* Tells that a request was answered, once. */
+void exchange_tell(struct front *f, struct exchange *ex);
 bool exchange_run_down(struct front *f, struct exchange *ex);
 /* replay says with these fields that it has no answer: why, for the refusal. */
 void exchange_not_recorded(struct exchange *ex, const struct http_fields *f);

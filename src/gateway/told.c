@@ -43,7 +43,7 @@ size_t told_get(const uint8_t *bytes, size_t n, struct told *ret)
 	    (ret->family != 0 && ret->family != 4 && ret->family != 6))
 		return 0;
 	for (size_t i = 0; i < ret->host_len; i++)
-		if (ret->host[i] < (ret->kind == TOLD_WAF ? 0x20 : 0x21) || ret->host[i] > 0x7e)
+		if (ret->host[i] < (ret->kind == TOLD_WAF || ret->kind == TOLD_HTTP ? 0x20 : 0x21) || ret->host[i] > 0x7e)
 			return 0;
 	return len;
 }

@@ -17,6 +17,7 @@ enum told_kind {
 	TOLD_SPENT,	/* a request to a language model is over: number, millionths; host: the model; bytes: tokens */
 	TOLD_BUDGET,	/* a budget is nearly spent: number of bytes_out */
 	TOLD_WAF,	/* a rule of the firewall matched: number; host: its message; bytes_in: severity; inward: the request was refused */
+	TOLD_HTTP,	/* a request was answered: number, its status; host: "HOST METHOD /path KEY=ENTRY"; bytes: of the bodies */
 	TOLD_KINDS
 };
 

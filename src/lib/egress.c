@@ -508,7 +508,7 @@ static void deny(const struct egress *g, const struct gate_event *event, struct 
 	verdict_http_remedy(&w, &v, request, &remedy);
 	if (what.failed || remedy.failed)
 		return;
-	egress_report_denied(g, &w, &v, event->protocol, buf_text(&remedy), r);
+	egress_report_denied(g, &w, &v, event->protocol, buf_text(&remedy), request, r);
 	result_deny(r, buf_text(&what), verdict_reason_text((enum verdict_reason)v.reason), buf_text(&remedy));
 }
 

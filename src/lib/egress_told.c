@@ -4,6 +4,7 @@
  */
 #include "lib/egress_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "gateway/told.h"
@@ -163,6 +164,66 @@ void egress_report_lost(struct result *r, uint64_t lost, const char *why)
 	event_emit(r->events, &v);
 }
 
+/* "METHOD /path KEY=ENTRY", taken apart. */
+struct said_request {
+	char method[40], path[400], asked[200];
+	char url[OBJECT_TEXT + 420], object[OBJECT_TEXT + 470];	/* with scheme and host; with the method in front */
+};
+
+static void copy_word(char *out, size_t size, const char **at)
+{
+	size_t n = strcspn(*at, " "), kept = n < size ? n : size - 1;
+
+	memcpy(out, *at, kept);
+	out[kept] = '\0';
+	*at += n;
+	*at += strspn(*at, " ");
+}
+
+/* False: it is not about a request. */
+static bool read_request(const char *text, const char *host, uint16_t port, enum rule_mode mode, struct said_request *ret)
+{
+	bool plain = mode == RULE_PLAIN;
+	char place[OBJECT_TEXT];
+
+	const char *at = text;
+
+	copy_word(ret->method, sizeof(ret->method), &at);
+	if (!*ret->method || (*at != '/' && *at != '*'))
+		return false;
+	copy_word(ret->path, sizeof(ret->path), &at);
+	copy_word(ret->asked, sizeof(ret->asked), &at);
+	object_text(place, host, strchr(host, ':') != NULL, port == (plain ? 80 : 443) ? 0 : port);
+	snprintf(ret->url, sizeof(ret->url), "%s://%s%s", plain ? "http" : "https", place, ret->path);
+	snprintf(ret->object, sizeof(ret->object), "%s %s", ret->method, ret->url);
+	return true;
+}
+
+static void emit_http(struct egress *g, const struct told *t, struct result *r)
+{
+	struct ward_event v = event_make(EVENT_HTTP, ACTION_ALLOW, NULL);
+	const char *at = t->host;
+	struct said_request said;
+	char host[HOST_TEXT];
+
+	copy_word(host, sizeof(host), &at);
+	if (!read_request(at, host, t->port, (enum rule_mode)t->mode, &said))
+		return;
+	event_text(&v, FIELD_OBJECT, said.object);
+	event_text(&v, FIELD_RULE, rule_name(g, t->rule));
+	event_text(&v, FIELD_HOST, host);
+	event_number(&v, FIELD_PORT, t->port);
+	event_number(&v, FIELD_FLOW, t->flow);
+	event_number(&v, FIELD_GENERATION, t->generation);
+	event_number(&v, FIELD_BYTES_IN, t->bytes_in);
+	event_number(&v, FIELD_BYTES_OUT, t->bytes_out);
+	event_text(&v, FIELD_METHOD, said.method);
+	event_text(&v, FIELD_URL, said.url);
+	event_number(&v, FIELD_STATUS, t->number);
+	event_text(&v, FIELD_ASKED, *said.asked ? said.asked : NULL);
+	event_emit(r->events, &v);
+}
+
 bool egress_on_told(struct egress *g, const uint8_t *bytes, size_t n, struct result *r)
 {
 	struct told t;
@@ -195,17 +256,23 @@ bool egress_on_told(struct egress *g, const uint8_t *bytes, size_t n, struct res
 		case TOLD_BUDGET:
 			emit_budget(g, &t, r);
 			break;
+		case TOLD_HTTP:
+			emit_http(g, &t, r);
+			break;
 		case TOLD_KINDS:
 			break;
 		}
 	return n == 0;
 }
 
-void egress_report_denied(const struct egress *g, const struct want *w, const struct verdict *v, uint8_t protocol, const char *remedy, struct result *r)
+void egress_report_denied(const struct egress *g, const struct want *w, const struct verdict *v, uint8_t protocol, const char *remedy, const char *request,
+			  struct result *r)
 {
 	static const char hows[][12] = { "dns", "transparent", "connect", "socks" };
+	struct said_request said;
 	enum event_kind kind = w->how == WANT_DNS ? EVENT_DNS : protocol == 6 ? EVENT_CONNECT : EVENT_PACKET;
-	struct ward_event e = event_make(kind, ACTION_DENY, NULL);
+	struct ward_event e;
+	bool http;
 	char host[HOST_TEXT] = "", object[OBJECT_TEXT];
 	auto_buf rule = { 0 };
 
@@ -213,11 +280,18 @@ void egress_report_denied(const struct egress *g, const struct want *w, const st
 		return;
 	if (w->host.kind != HOST_NONE)
 		host_text(&w->host, host);
+	http = *host && read_request(request, host, w->port, (enum rule_mode)v->mode, &said);
+	e = event_make(http ? EVENT_HTTP : kind, ACTION_DENY, NULL);
 	object_text(object, *host ? host : "proxy", strchr(host, ':') != NULL, w->port);
 	if (v->rule >= 0 && (uint32_t)v->rule < g->rules->n_items)
 		rules_text(g->rules, v->rule, &rule);
-	event_text(&e, FIELD_OBJECT, object);
+	event_text(&e, FIELD_OBJECT, http ? said.object : object);
 	event_text(&e, FIELD_HOST, *host ? host : NULL);
+	if (http) {
+		event_text(&e, FIELD_METHOD, said.method);
+		event_text(&e, FIELD_URL, said.url);
+		event_text(&e, FIELD_ASKED, *said.asked ? said.asked : NULL);
+	}
 	if (w->port)
 		event_number(&e, FIELD_PORT, w->port);
 	event_text(&e, FIELD_RULE, rule.len ? buf_text(&rule) : "network.egress_allowlist");

@@ -156,6 +156,28 @@ def test_json_rpc(t):
     t.contains(denial(t, report, "POST /mcp json_rpc=tools/call:delete to web.test:443")["remedy"], 'json_rpc: ["tools/call:delete"]', "the remedy")
 
 
+def test_events(t):
+    """Each request is an event: method, host, path without its query, status, bytes, rule, what was asked for; of what is refused why, and the line that would allow it."""
+    world = trusted_world(t)
+    rules = [{"host": "web.test", "paths": ["/mcp"], "json_rpc": ["tools/list"]}, {"host": "web.test", "methods": ["GET"], "paths": ["/open/*"]}]
+    body = call("tools/list")
+    ask(t, world, rules, [(post("/mcp", body),), (get("/open/x?token=UNMISTAKABLE_QUERY_SECRET"),), (post("/mcp", call("tools/UNMISTAKABLE_METHOD")),), (get("/closed"),)])
+    place = os.path.join(t.state_dir, "audit/runs")
+    text = t.read(place, sorted(os.listdir(place))[-1])
+    t.check("UNMISTAKABLE_QUERY_SECRET" not in text, "no query in the journal")
+    events = [e for e in map(json.loads, text.splitlines()) if e["kind"] == "net.http"]
+    seen = {(e["action"], e["method"], e["url"].removeprefix("https://web.test"), e.get("asked")): e for e in events}
+    t.equal(set(seen), {("allow", "POST", "/mcp", "json_rpc=tools/list"), ("allow", "GET", "/open/x", None), ("deny", "POST", "/mcp", "json_rpc=tools/UNMISTAKABLE_METHOD"),
+                        ("deny", "GET", "/closed", None)}, f"events: {events}")
+    t.equal({e["object"] for e in events}, {"POST https://web.test/mcp", "GET https://web.test/open/x", "GET https://web.test/closed"}, "objects")
+    one = seen["allow", "POST", "/mcp", "json_rpc=tools/list"]
+    size = len(json.dumps(body))
+    t.equal((one["host"], one["port"], one["status"], one["bytes_out"], one["bytes_in"], one["rule"]), ("web.test", 443, 200, size, size, "web.test:443"), one)
+    refused = seen["deny", "POST", "/mcp", "json_rpc=tools/UNMISTAKABLE_METHOD"]
+    t.equal(refused["reason"], "json_rpc", refused)
+    t.contains(refused["remedy"], 'json_rpc: ["tools/UNMISTAKABLE_METHOD"]', "remedy")
+
+
 NGINX = """
 daemon off; master_process off; pid {d}/nginx.pid; error_log {d}/error.log; user root;
 events {{}}
