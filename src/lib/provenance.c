@@ -20,6 +20,7 @@
 
 #define CHECK_MS 1000	/* a number that was not seen for so long may be another process's */
 #define WORDS_KEPT 1024
+#define PARENTS_MAX 64	/* that are looked up at once; who has more may have read anything */
 
 struct provenance *provenance_create(const struct plan *p, int upper_fd)
 {
@@ -29,10 +30,14 @@ struct provenance *provenance_create(const struct plan *p, int upper_fd)
 		return NULL;
 	v->plan = p;
 	v->upper_fd = upper_fd;
-	v->processes = calloc(PROCESSES_MAX, sizeof(*v->processes));	/* what is not used is not touched */
+	v->processes = calloc(PROCESSES_MAX + 1, sizeof(*v->processes));	/* what is not used is not touched */
+	v->process_slots = calloc(PROCESS_SLOTS, sizeof(*v->process_slots));
+	v->pipes = calloc(PIPES_MAX, sizeof(*v->pipes));
+	v->pipe_slots = calloc(SLOTS, sizeof(*v->pipe_slots));
+	v->queue = calloc(PROCESSES_MAX, sizeof(*v->queue));
 	v->files = calloc(FILES_MAX, sizeof(*v->files));
 	v->slots = calloc(SLOTS, sizeof(*v->slots));
-	if (v->processes && v->files && v->slots)
+	if (v->processes && v->process_slots && v->pipes && v->pipe_slots && v->queue && v->files && v->slots)
 		return v;
 	provenance_destroy(v);
 	return NULL;
@@ -51,6 +56,10 @@ void provenance_destroy(struct provenance *v)
 	for (unsigned i = 0; i < v->host_count; i++)
 		free(v->hosts[i]);
 	free(v->processes);
+	free(v->process_slots);
+	free(v->pipes);
+	free(v->pipe_slots);
+	free(v->queue);
 	free(v->files);
 	free(v->slots);
 	free(v->names);
@@ -102,9 +111,9 @@ static bool read_status(pid_t tid, struct status *ret)
 /* The last process that had this number. */
 static uint32_t find_process(const struct provenance *v, pid_t pid)
 {
-	for (uint32_t i = v->process_count; i-- > 0;)
-		if (v->processes[i].pid == pid)
-			return i;
+	for (uint32_t i = v->process_slots[(uint32_t)pid % PROCESS_SLOTS]; i; i = v->processes[i - 1].next_slot)
+		if (v->processes[i - 1].pid == pid)
+			return i - 1;
 	return NOBODY;
 }
 
@@ -127,37 +136,129 @@ static bool read_descriptor(pid_t tid, int fd, char out[PATH_MAX])
 	return true;
 }
 
-/* The pipe that it is; 0: none. */
-static uint64_t read_pipe(pid_t tid, int fd)
+/* Hosts that a process may have read from go on to whoever reads what it writes. Sets only grow, so in all its life a pipe's readers are walked at most once for each host. */
+static void add_hosts(struct provenance *v, uint32_t at, uint64_t hosts)
+{
+	uint32_t waiting = 0;
+
+	if (!(hosts & ~v->processes[at].hosts))
+		return;
+	v->processes[at].hosts |= hosts;
+	if (at != ANYBODY)
+		v->queue[waiting++] = at;
+	while (waiting) {
+		struct process *from = &v->processes[v->queue[--waiting]];
+		struct pipe *pipe = from->out_pipe ? &v->pipes[from->out_pipe - 1] : NULL;
+
+		from->queued = false;
+		if (!pipe || !(from->hosts & ~pipe->hosts))
+			continue;
+		pipe->hosts |= from->hosts;
+		for (uint32_t i = pipe->first_reader; i; i = v->processes[i - 1].next_reader) {
+			struct process *to = &v->processes[i - 1];
+
+			if (!(pipe->hosts & ~to->hosts))
+				continue;
+			to->hosts |= pipe->hosts;
+			if (!to->queued)
+				v->queue[waiting++] = i - 1;
+			to->queued = true;
+		}
+	}
+}
+
+/* Index + 1 of the pipe that a descriptor is; 0: none. */
+static uint32_t read_pipe(struct provenance *v, pid_t tid, int fd)
 {
 	unsigned long long inode = 0;
 	char link[PATH_MAX];
+	uint32_t at;
 
-	return read_descriptor(tid, fd, link) && sscanf(link, "pipe:[%llu]", &inode) == 1 ? inode : 0;
+	if (!read_descriptor(tid, fd, link) || sscanf(link, "pipe:[%llu]", &inode) != 1)
+		return 0;
+	for (at = (uint32_t)(inode * 0x9e3779b1u) % SLOTS; v->pipe_slots[at]; at = (at + 1) % SLOTS)
+		if (v->pipes[v->pipe_slots[at] - 1].inode == inode)
+			return v->pipe_slots[at];
+	if (v->pipe_count == PIPES_MAX)
+		return PIPES_MAX;
+	v->pipes[v->pipe_count].inode = inode;
+	return v->pipe_slots[at] = ++v->pipe_count;
 }
 
-static void set_program(struct process *p, const char *exe, const char *words, size_t len)
+static void leave_pipe(struct provenance *v, struct process *p)
 {
-	char *kept;
+	if (!p->in_pipe)
+		return;
+	if (p->previous_reader)
+		v->processes[p->previous_reader - 1].next_reader = p->next_reader;
+	else
+		v->pipes[p->in_pipe - 1].first_reader = p->next_reader;
+	if (p->next_reader)
+		v->processes[p->next_reader - 1].previous_reader = p->previous_reader;
+	p->in_pipe = p->next_reader = p->previous_reader = 0;
+}
 
+/* The process has these pipes from now on. */
+static void set_pipes(struct provenance *v, uint32_t at, uint32_t in_pipe, uint32_t out_pipe)
+{
+	struct process *p = &v->processes[at];
+	uint64_t hosts = p->hosts | (in_pipe ? v->pipes[in_pipe - 1].hosts : 0);
+
+	leave_pipe(v, p);
+	if (in_pipe) {
+		struct pipe *pipe = &v->pipes[in_pipe - 1];
+
+		if (pipe->first_reader)
+			v->processes[pipe->first_reader - 1].previous_reader = at + 1;
+		p->next_reader = pipe->first_reader;
+		p->in_pipe = in_pipe;
+		pipe->first_reader = at + 1;
+	}
+	p->out_pipe = out_pipe;
+	p->hosts = 0;		/* so that all of it goes into the new pipe */
+	add_hosts(v, at, hosts);
+}
+
+/* Whether there is room for so many bytes more of what the sandbox chooses; what is refused is counted. */
+static bool take_room(struct provenance *v, size_t bytes)
+{
+	if (bytes > TEXT_MAX - v->text_bytes) {
+		v->lost++;
+		return false;
+	}
+	v->text_bytes += bytes;
+	return true;
+}
+
+static void set_program(struct provenance *v, struct process *p, const char *exe, const char *words, size_t len)
+{
 	if (len > WORDS_KEPT) {
 		len = WORDS_KEPT;
 		while (len && words[len - 1])
 			len--;
 	}
-	kept = len ? malloc(len) : NULL;
-	if (kept)
-		memcpy(kept, words, len);
+	v->text_bytes -= (p->exe ? strlen(p->exe) + 1 : 0) + p->words_len;
 	free(p->exe);
 	free(p->words);
-	p->exe = strdup(exe);
-	p->words = kept;
-	p->words_len = kept ? len : 0;
+	p->exe = p->words = NULL;
+	p->words_len = 0;
+	if (take_room(v, strlen(exe) + 1)) {
+		p->exe = strdup(exe);
+		v->text_bytes -= p->exe ? 0 : strlen(exe) + 1;
+	}
+	if (len && take_room(v, len)) {
+		p->words = malloc(len);
+		if (p->words)
+			memcpy(p->words, words, len);
+		p->words_len = p->words ? len : 0;
+		v->text_bytes -= len - p->words_len;
+	}
 }
 
 /* A program whose start was not seen: the first of each command is ward-init's doing. */
-static void read_program(struct process *p)
+static void read_program(struct provenance *v, uint32_t at)
 {
+	struct process *p = &v->processes[at];
 	char path[40], exe[512], words[WORDS_KEPT];
 	auto_fd fd = -1;
 	ssize_t n, len;
@@ -173,43 +274,50 @@ static void read_program(struct process *p)
 	exe[n] = '\0';
 	if (len == (ssize_t)sizeof(words))
 		words[len - 1] = '\0';
-	set_program(p, exe, words, len > 0 ? (size_t)len : 0);
-	p->in_pipe = read_pipe(p->pid, 0);
-	p->out_pipe = read_pipe(p->pid, 1);
+	set_program(v, p, exe, words, len > 0 ? (size_t)len : 0);
+	set_pipes(v, at, read_pipe(v, p->pid, 0), read_pipe(v, p->pid, 1));
+}
+
+static uint32_t add_row(struct provenance *v, const struct status *s)
+{
+	uint32_t at = v->process_count++, *slot = &v->process_slots[(uint32_t)s->tgid % PROCESS_SLOTS];
+
+	v->processes[at] = (struct process){ .pid = s->tgid, .inner = s->inner, .parent = find_process(v, s->parent), .next_slot = *slot };
+	*slot = at + 1;
+	return at;
 }
 
 /* A process that was not seen before: it has what its parent has. */
-static uint32_t add_process(struct provenance *v, const struct status *s)
+static uint32_t add_process(struct provenance *v, const struct status *s, unsigned depth)
 {
-	uint32_t at = v->process_count;
-	struct process *p = &v->processes[at];
 	struct status parent;
+	struct process *p;
+	uint32_t at;
 
-	if (at == PROCESSES_MAX)
-		return NOBODY;
-	*p = (struct process){ .pid = s->tgid, .inner = s->inner, .parent = find_process(v, s->parent) };
-	v->process_count++;
+	if (v->process_count == PROCESSES_MAX) {
+		v->lost++;
+		return ANYBODY;
+	}
+	at = add_row(v, s);
+	p = &v->processes[at];
 	if (read_status(s->parent, &parent))
 		p->parent_inner = parent.inner;
-	if (p->parent == NOBODY && p->parent_inner > 1) {	/* one that only forks and waits is seen first through its children */
-		uint32_t grand = add_process(v, &parent);
-
-		p = &v->processes[at];
-		p->parent = grand;
-	}
+	if (p->parent == NOBODY && p->parent_inner > 1 && depth)	/* one that only forks and waits is seen first through its children */
+		p->parent = add_process(v, &parent, depth - 1);
+	if (p->parent == ANYBODY)
+		p->parent = NOBODY;
 	if (p->parent != NOBODY) {
 		const struct process *from = &v->processes[p->parent];
 
 		p->hosts = from->hosts;
 		p->proxy = from->proxy;
-		p->in_pipe = from->in_pipe;
-		p->out_pipe = from->out_pipe;
+		set_pipes(v, at, from->in_pipe, from->out_pipe);
 		if (from->exe)
-			set_program(p, from->exe, from->words, from->words_len);
+			set_program(v, p, from->exe, from->words, from->words_len);
 	} else {
-		read_program(p);
+		read_program(v, at);
 		if (at)
-			p->hosts = all_hosts(v);	/* its parent is gone, and may have been anybody */
+			add_hosts(v, at, all_hosts(v));	/* its parent is gone, and may have been anybody */
 	}
 	return at;
 }
@@ -227,7 +335,7 @@ static uint32_t process_of(struct provenance *v, pid_t tid)
 		return NOBODY;
 	at = find_process(v, s.tgid);
 	if (at == NOBODY || v->processes[at].inner != s.inner)
-		at = add_process(v, &s);
+		at = add_process(v, &s, PARENTS_MAX);
 	*k = (struct known_thread){ .tid = tid, .process = at, .checked_ms = now };
 	return at;
 }
@@ -236,7 +344,7 @@ void provenance_began(struct provenance *v, pid_t pid)
 {
 	uint32_t at = v ? process_of(v, pid) : NOBODY;
 
-	if (at != NOBODY)
+	if (at != NOBODY && at != ANYBODY)
 		v->processes[at].stale = true;
 }
 
@@ -249,6 +357,14 @@ static uint32_t hash(const char *text)
 	for (; *text; text++)
 		h = (h ^ (unsigned char)*text) * 0x100000001b3;
 	return (uint32_t)(h ^ h >> 32);
+}
+
+bool provenance_within(const struct provenance *v, const char *path)
+{
+	for (size_t i = 0; i < v->plan->root_count; i++)
+		if (path_is_beneath(path, v->plan->roots[i].path))
+			return true;
+	return false;
 }
 
 static struct file *find_file(struct provenance *v, const char *path, bool make)
@@ -266,11 +382,10 @@ static struct file *find_file(struct provenance *v, const char *path, bool make)
 		return NULL;
 	}
 	f = &v->files[v->file_count];
-	f->path = strdup(path);
+	f->path = take_room(v, strlen(path) + 1) ? strdup(path) : NULL;
 	if (!f->path)
 		return NULL;
-	for (size_t i = 0; i < v->plan->root_count; i++)
-		f->within |= path_is_beneath(path, v->plan->roots[i].path);
+	f->within = provenance_within(v, path);
 	v->slots[at] = ++v->file_count;
 	return f;
 }
@@ -283,6 +398,7 @@ static void add_writer(struct provenance *v, const char *path, uint32_t process,
 	if (!f)
 		return;
 	f->pending = f->within;
+	f->moved |= change == ACT_DELETE || change == ACT_RENAME;
 	for (uint8_t i = 0; i < f->writer_count; i++)
 		if (f->writers[i].process == process) {
 			if (f->writers[i].change != w.change)
@@ -298,23 +414,30 @@ static void add_writer(struct provenance *v, const char *path, uint32_t process,
 	f->writers[f->writer_count++] = w;
 }
 
-/* What a process may have read, with what came through its standard input by now. */
-static uint64_t hosts_of(const struct provenance *v, const struct process *p, unsigned depth)
+/* Whether the call cannot change anything: no file has that name. Where somebody moved it, or a directory above, it may have it again by the time that the kernel looks. */
+static bool is_idle(struct provenance *v, const char *path)
 {
-	uint64_t hosts = p->hosts;
+	const struct file *f = find_file(v, path, false);
+	char above[PATH_MAX];
 
-	for (uint32_t i = 0; p->in_pipe && depth && i < v->process_count; i++)
-		if (v->processes[i].out_pipe == p->in_pipe)
-			hosts |= hosts_of(v, &v->processes[i], depth - 1);
-	return hosts;
+	if ((f && f->writer_count) || !provenance_within(v, path) || !provenance_is_missing(v, path))
+		return false;
+	snprintf(above, sizeof(above), "%s", path);
+	for (char *slash = strrchr(above, '/'); slash && slash != above; slash = strrchr(above, '/')) {
+		*slash = '\0';
+		f = find_file(v, above, false);
+		if (f && f->moved)
+			return false;
+	}
+	return true;
 }
 
-static void read_file(struct provenance *v, const char *path, struct process *p)
+static void read_file(struct provenance *v, const char *path, uint32_t at)
 {
 	const struct file *f = v->host_count ? find_file(v, path, false) : NULL;
 
 	for (uint8_t i = 0; f && i < f->writer_count; i++)
-		p->hosts |= hosts_of(v, &v->processes[f->writers[i].process], 4);
+		add_hosts(v, at, v->processes[f->writers[i].process].hosts);
 }
 
 /* A program begins. What its descriptors 0 to 2 are was often opened by the shell that started it. */
@@ -323,16 +446,17 @@ static void begin_program(struct provenance *v, uint32_t at, const struct observ
 	struct process *p = &v->processes[at];
 	char link[PATH_MAX];
 
-	set_program(p, o->path, words, len);
-	p->in_pipe = read_pipe(o->pid, 0);
-	p->out_pipe = read_pipe(o->pid, 1);
+	if (at == ANYBODY)
+		return;
+	set_program(v, p, o->path, words, len);
+	set_pipes(v, at, read_pipe(v, o->pid, 0), read_pipe(v, o->pid, 1));
 	p->stale = true;	/* what it really has become is read when it does something */
 	if (!p->in_pipe && read_descriptor(o->pid, 0, link))
-		read_file(v, link, p);
+		read_file(v, link, at);
 	for (int fd = 1; fd <= 2; fd++)
 		if (read_descriptor(o->pid, fd, link) && find_file(v, link, false))
 			add_writer(v, link, at, ACT_WRITE);
-	read_file(v, o->path, p);
+	read_file(v, o->path, at);
 }
 
 /* What was written under the old name is now to be found under the new one. */
@@ -342,6 +466,8 @@ static void rename_file(struct provenance *v, const struct observation *o, uint3
 	struct writer writers[WRITERS_MAX];
 	uint8_t count = old ? old->writer_count : 0;
 
+	if (o->act == ACT_RENAME && *o->from && is_idle(v, o->from))
+		return;
 	if (old)
 		memcpy(writers, old->writers, sizeof(writers));
 	for (uint8_t i = 0; i < count; i++)
@@ -392,22 +518,23 @@ void provenance_name(struct provenance *v, const char *host, const uint8_t *addr
 	v->names[v->name_count++] = s;
 	for (size_t i = 0; i < ARRAY_LEN(v->waiting); i++)
 		if (v->waiting[i].process < v->process_count && memcmp(v->waiting[i].address, s.address, sizeof(s.address)) == 0)
-			v->processes[v->waiting[i].process].hosts |= bit;
+			add_hosts(v, v->waiting[i].process, bit);
 }
 
 void provenance_proxied(struct provenance *v, const char *host)
 {
-	if (!v)
+	uint64_t bit = v ? host_bit(v, host) : 0;
+
+	if (!v || v->proxied & bit)
 		return;
-	v->proxied |= host_bit(v, host);
+	v->proxied |= bit;
 	for (uint32_t i = 0; i < v->process_count; i++)
 		if (v->processes[i].proxy)
-			v->processes[i].hosts |= v->proxied;
+			add_hosts(v, i, v->proxied);
 }
 
 static void connect_to(struct provenance *v, uint32_t process, const struct observation *o)
 {
-	struct process *p = &v->processes[process];
 	struct sockaddr_in6 in6 = { 0 };
 	struct sockaddr_in in = { 0 };
 	uint8_t address[16] = { 0 };
@@ -425,13 +552,13 @@ static void connect_to(struct provenance *v, uint32_t process, const struct obse
 	if (family == AF_INET ? address[0] == 127 : IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr)) {
 		if (ntohs(family == AF_INET ? in.sin_port : in6.sin6_port) == 53)
 			return;		/* the resolver tells nothing but addresses */
-		p->proxy = true;
-		p->hosts |= v->proxied;
+		v->processes[process].proxy = true;
+		add_hosts(v, process, v->proxied);
 		return;
 	}
 	for (size_t i = 0; i < v->name_count; i++)
 		if (memcmp(v->names[i].address, address, sizeof(address)) == 0) {
-			p->hosts |= UINT64_C(1) << v->names[i].host;
+			add_hosts(v, process, UINT64_C(1) << v->names[i].host);
 			return;
 		}
 	if (family == AF_INET && address[0] == 198 && (address[1] & 0xfe) == 18) {	/* it stands for a name that we are about to hear of */
@@ -440,7 +567,7 @@ static void connect_to(struct provenance *v, uint32_t process, const struct obse
 		w->process = process;
 		memcpy(w->address, address, sizeof(address));
 	} else if (inet_ntop(family, family == AF_INET ? (void *)&in.sin_addr : (void *)&in6.sin6_addr, text, sizeof(text))) {
-		p->hosts |= host_bit(v, text);
+		add_hosts(v, process, host_bit(v, text));
 	}
 }
 
@@ -451,8 +578,10 @@ void provenance_saw(struct provenance *v, const struct observation *o, const cha
 	if (at == NOBODY) {
 		return;		/* gone by now, or ward-init: it changes nothing of the host's */
 	}
-	if (v->processes[at].stale && o->act != ACT_EXEC)
-		read_program(&v->processes[at]);
+	if (at == ANYBODY)
+		add_hosts(v, at, all_hosts(v));
+	else if (v->processes[at].stale && o->act != ACT_EXEC)
+		read_program(v, at);
 	switch (o->act) {
 	case ACT_EXEC:
 		begin_program(v, at, o, words, words_len);
@@ -460,15 +589,18 @@ void provenance_saw(struct provenance *v, const struct observation *o, const cha
 	case ACT_OPEN:
 		if (o->writes)
 			add_writer(v, o->path, at, ACT_WRITE);	/* whether it was there before, nobody knows */
-		read_file(v, o->path, &v->processes[at]);
+		read_file(v, o->path, at);
 		break;
 	case ACT_RENAME:
 	case ACT_LINK:
 		rename_file(v, o, at);
 		break;
+	case ACT_DELETE:
+		if (!is_idle(v, o->path))
+			add_writer(v, o->path, at, o->act);
+		break;
 	case ACT_CREATE:
 	case ACT_WRITE:
-	case ACT_DELETE:
 	case ACT_MODE:
 		add_writer(v, o->path, at, o->act);
 		break;
@@ -480,36 +612,28 @@ void provenance_saw(struct provenance *v, const struct observation *o, const cha
 	}
 }
 
-/* What a process wrote to a pipe goes to all that have it as their input; where nobody was seen to, and it is not the output that the parent has itself, the parent collects it. */
+/* Where nobody was seen to have the pipe as input by now, and it is not the output that the parent has itself, the parent collects it. */
 static bool spread_one(struct provenance *v, const struct process *from)
 {
-	struct process *parent = from->parent == NOBODY ? NULL : &v->processes[from->parent];
-	bool more = false, found = false;
+	bool crowded = from->out_pipe == PIPES_MAX;	/* which may be any pipe */
+	uint64_t had;
 
-	for (uint32_t i = 0; i < v->process_count; i++) {
-		struct process *to = &v->processes[i];
-
-		if (to->in_pipe != from->out_pipe)
-			continue;
-		found = true;
-		more |= (to->hosts | from->hosts) != to->hosts;
-		to->hosts |= from->hosts;
-	}
-	if (found || !parent || parent->out_pipe == from->out_pipe)
-		return more;
-	more |= (parent->hosts | from->hosts) != parent->hosts;
-	parent->hosts |= from->hosts;
-	return more;
+	if (!from->out_pipe || from->parent == NOBODY || (!crowded && v->pipes[from->out_pipe - 1].first_reader))
+		return false;
+	if (!crowded && v->processes[from->parent].out_pipe == from->out_pipe)
+		return false;
+	had = v->processes[from->parent].hosts;
+	add_hosts(v, from->parent, from->hosts);
+	return v->processes[from->parent].hosts != had;
 }
 
 void provenance_spread(struct provenance *v)
 {
 	bool more = v->host_count > 0;
 
-	for (unsigned turn = 0; more && turn < 8; turn++) {	/* as many programs in one pipe */
+	for (unsigned turn = 0; more && turn < 8; turn++) {	/* children most often stand behind their parents */
 		more = false;
-		for (uint32_t i = 0; i < v->process_count; i++)
-			if (v->processes[i].out_pipe && v->processes[i].hosts)
-				more |= spread_one(v, &v->processes[i]);
+		for (uint32_t i = v->process_count; i-- > 0;)
+			more |= spread_one(v, &v->processes[i]);
 	}
 }

@@ -4,6 +4,7 @@
  */
 #include "lib/provenance_internal.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include "base/path.h"
 
 #define TELL_MS 1000
+#define TELL_FILES 1024	/* looked at in one go */
 #define SLACK_US 50000		/* the clock of files is coarser than ours */
 #define ALL_OTHERS "(and others)"
 
@@ -33,6 +35,20 @@ static int look(const struct provenance *v, const struct file *f, uint64_t seen_
 	if (under_review && S_ISCHR(st.st_mode) && st.st_rdev == 0)
 		return -1;	/* a whiteout */
 	return (uint64_t)st.st_ctim.tv_sec * 1000000 + (uint64_t)st.st_ctim.tv_nsec / 1000 + SLACK_US >= seen_us;
+}
+
+bool provenance_is_missing(const struct provenance *v, const char *path)
+{
+	const char *workspace = v->plan->workspace;
+	struct stat st;
+
+	if (v->upper_fd >= 0 && path_is_beneath(path, workspace) && path[strlen(workspace)]) {
+		if (fstatat(v->upper_fd, path + strlen(workspace) + 1, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			return S_ISCHR(st.st_mode) && st.st_rdev == 0;	/* a whiteout */
+		if (errno == ENOTDIR)
+			return true;
+	}
+	return fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
 static const char *change_name(const struct writer *w, bool gone)
@@ -119,23 +135,40 @@ static void tell_file(struct provenance *v, struct file *f, bool end, struct res
 	f->pending = !end;	/* what it has read by the end may be more */
 }
 
+/* Tells about the files from the one where it stopped; false: there are more. */
+static bool tell_files(struct provenance *v, struct result *r, bool end)
+{
+	unsigned looked = 0;
+
+	for (; v->tell_at < v->file_count; v->tell_at++) {
+		struct file *f = &v->files[v->tell_at];
+		bool fresh = false;
+
+		for (uint8_t k = 0; k < f->writer_count; k++)
+			fresh |= !f->writers[k].told;
+		if (!f->pending || (!fresh && !end))
+			continue;
+		if (!end && looked++ == TELL_FILES)
+			return false;
+		tell_file(v, f, end, r);
+	}
+	return true;
+}
+
 void provenance_tell(struct provenance *v, struct result *r, bool end)
 {
 	uint64_t now = io_now_ms();
 
 	if (!v || (!end && now - v->told_ms < TELL_MS))
 		return;
+	if (end || !v->tell_at)
+		provenance_spread(v);
+	if (end)
+		v->tell_at = 0;
+	if (!tell_files(v, r, end))
+		return;
+	v->tell_at = 0;
 	v->told_ms = now;
-	provenance_spread(v);
-	for (uint32_t i = 0; i < v->file_count; i++) {
-		struct file *f = &v->files[i];
-		bool fresh = false;
-
-		for (uint8_t k = 0; k < f->writer_count; k++)
-			fresh |= !f->writers[k].told;
-		if (f->pending && (fresh || end))
-			tell_file(v, f, end, r);
-	}
 	if (end && v->lost) {
 		struct ward_event e = event_make(EVENT_JOURNAL_GAP, ACTION_LOG, "files");
 

@@ -137,3 +137,57 @@ def test_detached(t):
     seen = who(t, ws)
     t.equal({k: programs(v) for k, v in seen.items()}, {"made": ["sh"], "other": ["sh"]})
     t.ward("rm", "full", cwd=ws)
+
+
+def test_nothing_is_gone(t):
+    """A delete or a rename of what was not there is nobody's change; of what was made or moved in the run it is one."""
+    script = """rm -f nosuch no/such; rmdir nodir; unlink nosuch; mv nosuch there; mkdir dir; rm -f dir/nosuch
+mv d e; rm e/in; rm gone; touch a; rm a; true"""
+    for review in ([], ["--review"]):
+        ws = t.workspace({"gone": "x\n", "d/in": "x\n", "d/on": "x\n"})
+        r = t.ward("run", *review, *FULL, "--", "sh", "-c", script, cwd=ws, report=True)
+        t.equal(r.rc, 0, r.err)
+        told = [e for e in journal(t, r.report["run"]) if e["kind"] == "file.change"]
+        deleted = {os.path.relpath(e["object"], ws) for e in told if e["change"] == "delete"}
+        t.check({"gone", "d"} <= deleted, deleted)
+        t.check(not deleted & {"nosuch", "no/such", "nodir", "there", "dir/nosuch"}, deleted)
+
+
+@timeout(90)
+def test_pipes_do_not_hold_up(t):
+    """Many processes on one pipe, which is input and output of all of them: the supervisor keeps its time."""
+    world = World(t)
+    ws = t.workspace({"pipes.py": """
+import os, socket, time
+r, w = os.pipe()
+f = os.open("made", os.O_CREAT | os.O_WRONLY)
+os.dup2(r, 0)
+os.dup2(w, 1)
+for i in range(400):
+    if os.spawnv(os.P_WAIT, "/usr/bin/touch", ["touch", "made"]):
+        raise SystemExit(1)
+    if i == 2:
+        try: socket.create_connection(("192.0.2.1", 80), 0.1)
+        except OSError: pass
+open("made").close()
+open("done", "w").close()
+time.sleep(60)
+"""})
+    r = world.ward("run", "-p", policy(t, ["web.test:80"]), *FULL, "--timeout", "6", "--", "/usr/bin/python3", "-B", "pipes.py", cwd=ws, timeout=40)
+    t.check(r.seconds < 12, f"took {r.seconds} seconds")
+    t.check(os.path.exists(os.path.join(ws, "done")), r.err)
+    t.equal(r.rc, 124, r.err)
+    t.check(any(e["kind"] == "file.change" and e["object"].endswith("/made") and e.get("hosts") for e in journal(t)), "nobody was told about")
+
+
+def test_long_names(t):
+    """Names that the sandbox chooses take so much memory and no more; that some are missing is on record."""
+    program = """import os
+for i in range(9000):
+    try: os.open("/tmp/" + "/".join(["%0200d" % i] * 19), os.O_WRONLY)
+    except OSError: pass
+"""
+    ws = t.workspace()
+    t.equal(t.ward("run", *FULL, "--", "/usr/bin/python3", "-Bc", program, cwd=ws).rc, 0)
+    gaps = [e for e in journal(t) if e["kind"] == "journal.gap"]
+    t.check(len(gaps) == 1 and 100 < gaps[0]["lost"] < 9000, gaps)
