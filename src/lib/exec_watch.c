@@ -5,6 +5,9 @@
  * another of its threads between our look and the kernel's: the event says "observed". The caller is hostile: every length is bounded, every pointer may be wrong, and what it is
  * called is its own choice; the event's writer escapes it.
  *
+ * The first program of each command is ward-init's doing. Its memory is closed to an ordinary user: for the command of the run the plan has the words and PATH. Of the places where
+ * ward-init looks for a program only those that are there are told. What others try in vain is: whether it is there when the kernel looks is theirs to choose.
+ *
  * A storm is bounded: LOOKS in a window are looked at, the rest is counted, and the count is an event of its own. Reading goes through /proc/PID/mem, because a confined
  * supervisor has no process_vm_readv.
  */
@@ -12,9 +15,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/io.h"
 
@@ -26,6 +32,8 @@
 #define KNOWN 64		/* processes whose inner number is remembered */
 
 struct exec_watch {
+	const struct plan *plan;
+	int first;		/* number inside of the command of the run; 0: not seen yet */
 	struct known {
 		pid_t outer;
 		int inner;
@@ -35,16 +43,21 @@ struct exec_watch {
 	uint64_t counted;	/* not looked at, and not told yet */
 	/* what was seen of the last one */
 	bool seen, cut;
-	bool readable;		/* its memory is: ward-init's is not, but what that starts is known from run.start and api.call */
+	bool planned;		/* it is the plan's, and was not read */
+	bool readable;		/* its memory is, or we know what stands in it */
 	int pid, ppid;
 	char path[PATH_SHOWN], exe[PATH_SHOWN], cwd[PATH_SHOWN];
 	size_t path_len, exe_len, cwd_len, words_len;
 	char words[WORDS_MAX];
 };
 
-struct exec_watch *exec_watch_create(void)
+struct exec_watch *exec_watch_create(const struct plan *p)
 {
-	return calloc(1, sizeof(struct exec_watch));
+	struct exec_watch *w = calloc(1, sizeof(*w));
+
+	if (w)
+		w->plan = p;
+	return w;
 }
 
 void exec_watch_destroy(struct exec_watch *w)
@@ -160,6 +173,84 @@ static size_t read_link(int proc_fd, const char *name, char out[PATH_SHOWN])
 	return n > 0 ? (size_t)n : 0;
 }
 
+/* Whether a program is there to be started, as the caller would find it; true where nobody can tell. */
+static bool is_there(int root_fd, const char *path)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	auto_fd fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	struct stat st;
+
+	if (fd < 0)
+		return errno != ENOENT && errno != ENOTDIR;
+	return fstat(fd, &st) < 0 || (S_ISREG(st.st_mode) && st.st_mode & 0111);
+}
+
+/* Where ward-init will find the command, by the rules of guest/exec.c. False: nowhere. */
+static bool find_program(struct exec_watch *w, int root_fd, const char *name)
+{
+	const char *dirs = "";
+
+	for (size_t i = 0; i < w->plan->env.len; i++)
+		if (strncmp(w->plan->env.items[i], "PATH=", 5) == 0)
+			dirs = w->plan->env.items[i] + 5;
+	snprintf(w->path, sizeof(w->path), "%s", name);
+	if (strchr(name, '/'))
+		return name[0] != '/' || is_there(root_fd, w->path);
+	for (; *dirs; dirs += *dirs == ':') {
+		size_t n = strcspn(dirs, ":");
+
+		if (n && n < sizeof(w->path) && dirs[0] == '/') {
+			snprintf(w->path, sizeof(w->path), "%.*s/%s", (int)n, dirs, name);
+			if (is_there(root_fd, w->path))
+				return true;
+		}
+		dirs += n;
+	}
+	return false;
+}
+
+/* The command of the run, as the plan has it; it is told once, however many places are tried. */
+static void take_from_plan(struct exec_watch *w, int root_fd)
+{
+	char *const *argv = w->plan->argv;
+	size_t i;
+
+	if (w->first == w->pid) {
+		w->seen = false;
+		return;
+	}
+	if (w->first || !argv || !argv[0])
+		return;
+	w->first = w->pid;
+	w->seen = find_program(w, root_fd, argv[0]);
+	w->path_len = strlen(w->path);
+	for (i = 0; argv[i] && i < ARGUMENTS_MAX && WORDS_MAX - w->words_len > strlen(argv[i]); i++) {
+		size_t n = strlen(argv[i]) + 1;
+
+		memcpy(w->words + w->words_len, argv[i], n);
+		w->words_len += n;
+	}
+	w->cut = argv[i] != NULL;
+	w->readable = w->planned = true;
+}
+
+/* A program that ward-init starts. */
+static void look_at_init(struct exec_watch *w, int proc_fd)
+{
+	static const char init[] = "/.ward/init";
+	auto_fd root_fd = -1;
+
+	if (w->ppid != 1 || w->exe_len != sizeof(init) - 1 || memcmp(w->exe, init, w->exe_len) != 0)
+		return;
+	root_fd = openat(proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (!w->readable) {
+		take_from_plan(w, root_fd);
+	} else if (w->path_len && w->path_len < PATH_SHOWN && w->path[0] == '/') {
+		w->path[w->path_len] = '\0';
+		w->seen = is_there(root_fd, w->path);
+	}
+}
+
 static bool may_look(struct exec_watch *w)
 {
 	uint64_t now = io_now_ms();
@@ -178,7 +269,7 @@ void exec_watch_look(struct exec_watch *w, int listener_fd, const struct seccomp
 	auto_fd proc_fd = -1, mem_fd = -1;
 	pid_t parent = 0;
 
-	w->seen = w->cut = false;
+	w->seen = w->cut = w->planned = false;
 	if (!may_look(w)) {
 		w->counted++;
 		return;
@@ -202,6 +293,8 @@ void exec_watch_look(struct exec_watch *w, int listener_fd, const struct seccomp
 		w->ppid = inner_of_parent(w, parent);
 		if (w->pid == 1)
 			w->seen = false;	/* ward-init itself */
+		else
+			look_at_init(w, proc_fd);
 	}
 	/* its number may be somebody else's by now: then all of this was */
 	if (ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &q->id) < 0)
@@ -239,7 +332,8 @@ void exec_watch_report(struct exec_watch *w, struct result *r)
 	if (w->readable) {
 		event_bytes(&v, FIELD_OBJECT, w->path, w->path_len);
 		event_list(&v, FIELD_ARGV, w->words, w->words_len);
-		event_flag(&v, FIELD_OBSERVED);
+		if (!w->planned)
+			event_flag(&v, FIELD_OBSERVED);
 	}
 	if (w->pid > 0)
 		event_number(&v, FIELD_PID, (uint64_t)w->pid);

@@ -4,11 +4,12 @@
 
 #include <linux/seccomp.h>
 
+#include "lib/plan.h"
 #include "lib/result.h"
 
 struct exec_watch;
 
-must_check struct exec_watch *exec_watch_create(void);
+must_check struct exec_watch *exec_watch_create(const struct plan *p);	/* borrowed */
 void exec_watch_destroy(struct exec_watch *w);
 /* Whether the call is one of those that start a program. */
 bool exec_watch_knows(int nr);

@@ -100,7 +100,7 @@ static int begin_observing(struct notify *n, unsigned wanted, struct ward_err *e
 {
 	if (!wanted)
 		return 0;
-	n->execs = wanted & OBSERVE_EXEC ? exec_watch_create() : NULL;
+	n->execs = wanted & OBSERVE_EXEC ? exec_watch_create(n->plan) : NULL;
 	n->seen = wanted & ~(unsigned)OBSERVE_EXEC ? calloc(1, sizeof(*n->seen)) : NULL;
 	n->missing = wanted & OBSERVE_LOOKS ? missing_create() : NULL;
 	if ((wanted & OBSERVE_EXEC && !n->execs) || (wanted & ~(unsigned)OBSERVE_EXEC && !n->seen) || (wanted & OBSERVE_LOOKS && !n->missing))
