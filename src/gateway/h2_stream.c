@@ -423,6 +423,7 @@ void h2_response(struct h2 *h, struct h2_stream *s, bool ends)
 	if (s->meter && status.n == 3 && status.s[0] != '1' &&
 	    !meter_answer(h->f, h->ex, s->meter, (unsigned)(status.s[0] - '0') * 100, pseudo(s->head, "content-type"), pseudo(s->head, "content-encoding"))) {
 		h2_refuse(h, s, REASON_SPENT);
+		h2_head_free(take_ptr(s->head));
 		return;
 	}
 

@@ -3,8 +3,8 @@
  * server, and what was spent. Of a rule for language models only what can be counted passes: the paths below, with a body that says
  * its model in a way that everybody reads alike. Before the last byte of a request goes the most that it may cost is held: its bytes
  * as so many tokens, and as many tokens as it lets the answer have. Afterwards counts what the answer says. Where it does not say it
- * (broken off, no usage in it) what was seen of it counts, and the time that it took, because a model also thinks unseen: but
- * not more than was held. An answer that goes beyond is broken off. Runs in front.
+ * (broken off, a stream without usage) what was seen of it counts, and the time that it took, because a model also thinks unseen: but
+ * not more than was held, which is what a whole document without usage costs. An answer that goes beyond is broken off. Runs in front.
  */
 #include "gateway/meter.h"
 
@@ -50,6 +50,17 @@ static bool ends_with(struct http_text path, const char *end)
 	return path.n >= n && memcmp(path.s + path.n - n, end, n) == 0;
 }
 
+/* Some servers take the method from a header. */
+static bool is_disguised(const struct http_request *r)
+{
+	static const char *const names[] = { "x-http-method-override", "x-http-method", "x-method-override" };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (http_field_get(&r->fields, names[i]).s)
+			return true;
+	return false;
+}
+
 static enum path_kind kind_of(const struct http_request *r, struct http_text path)
 {
 	static const char *const reading[] = { "GET", "HEAD", "OPTIONS", "DELETE" };
@@ -57,7 +68,7 @@ static enum path_kind kind_of(const struct http_request *r, struct http_text pat
 
 	for (size_t i = 0; i < ARRAY_LEN(reading); i++)
 		if (http_text_is(r->method, reading[i]))
-			return r->websocket ? PATH_OTHER : PATH_FREE;
+			return r->websocket || r->body || is_disguised(r) ? PATH_OTHER : PATH_FREE;
 	for (size_t i = 0; i < ARRAY_LEN(paths) && http_text_is(r->method, "POST"); i++)
 		if (ends_with(path, paths[i].end))
 			kind = (enum path_kind)paths[i].kind;
@@ -96,7 +107,7 @@ enum verdict_reason meter_request(struct front *f, struct exchange *ex, struct h
 	}
 	if (ex->llm)
 		kind = kind_of(r, v->path);
-	if (kind == PATH_FREE || (kind == PATH_OTHER && f->rules->unpriced == UNPRICED_FREE))
+	if (kind == PATH_FREE || (kind == PATH_OTHER && f->rules->unpriced == UNPRICED_FREE && !f->rules->n_prices))
 		return REASON_ALLOWED;
 	if (kind == PATH_OTHER)
 		return REASON_UNMETERED;
@@ -140,13 +151,21 @@ static struct price dearest(const struct rules *r)
 	return p;
 }
 
-/* False: there is no price for it. */
+/* Everybody reads the request alike. */
+static bool is_plain(const struct tokens *asked)
+{
+	return asked->whole && !asked->odd && !asked->broken;
+}
+
+/* False: there is no price for it. Only a model whose name is known can be free. */
 static bool find_price(const struct rules *r, struct meter *m)
 {
-	bool readable = m->asked.model_said && m->asked.whole && !m->asked.odd && !m->asked.broken;
-	const struct price *p = readable ? price_find(r->prices, r->n_prices, m->asked.model) : NULL;
+	bool named = m->asked.model_said && is_plain(&m->asked);
+	const struct price *p = named ? price_find(r->prices, r->n_prices, m->asked.model) : NULL;
 
 	m->price = p ? *p : dearest(r);
+	if (!p && named && r->unpriced == UNPRICED_FREE)
+		m->price = (struct price){ .max_output = 0 };
 	return p != NULL;
 }
 
@@ -155,7 +174,7 @@ static uint64_t most_cost(const struct meter *m)
 {
 	struct price p = m->price;
 	struct tokens t = { .input = m->request_bytes };
-	uint64_t output = m->asked.most ? m->asked.most : p.max_output;
+	uint64_t output = m->asked.most && is_plain(&m->asked) ? m->asked.most : most_of(m->asked.most, p.max_output);
 
 	p.input = most_of(p.input, p.cache_write);
 	output = output > TOKENS_MOST ? TOKENS_MOST : output;
@@ -189,14 +208,16 @@ enum verdict_reason meter_judge(struct front *f, struct exchange *ex, struct met
 	if (!m || m->judged || (!complete && !m->asked.whole))
 		return REASON_ALLOWED;
 	tokens_end(&m->asked);
+	if (m->asked.later) {
+		snprintf(ex->why, sizeof(ex->why), "an answer in the background does not say what it costs: ask without \"background\"");
+		return REASON_UNMETERED;
+	}
 	if (!find_price(f->rules, m)) {
-		snprintf(ex->why, sizeof(ex->why), m->asked.model_said && !m->asked.odd ? "the model %s has no price in the policy" :
+		snprintf(ex->why, sizeof(ex->why), m->asked.model_said && is_plain(&m->asked) ? "the model %s has no price in the policy" :
 			 "the request does not say its model in a way that can be read: plain JSON, each key once%.0s", m->asked.model);
 		if (f->rules->unpriced == UNPRICED_REFUSE)
 			return REASON_UNPRICED;
 		ex->why[0] = '\0';
-		if (f->rules->unpriced == UNPRICED_FREE)
-			m->price = (struct price){ .max_output = 0 };
 	}
 	amount = most_cost(m);
 	say = budget_hold(&f->budget, f->rules, m->rule, amount);
@@ -309,10 +330,12 @@ static uint64_t final_cost(const struct rules *r, struct meter *m, enum meter_wa
 		return m->held;
 	tokens_end(&m->answer);
 	p = *m->answer.model ? price_find(r->prices, r->n_prices, m->answer.model) : NULL;
-	if (p && m->price.max_output)
+	if (p)
 		m->price = *p;
 	if (how == METER_WHOLE && tokens_said(&m->answer))
 		return price_of(&m->price, &m->answer);
+	if (how == METER_WHOLE && !m->events)
+		return m->held;
 	thought = (io_now_ms() - m->began_ms) * TOKENS_A_SECOND / 1000;
 	cost = seen_cost(m, thought);
 	return cost > m->held ? most_of(m->held, seen_cost(m, 0)) : cost;

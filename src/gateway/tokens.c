@@ -5,6 +5,7 @@
 #include "gateway/tokens.h"
 
 #include <string.h>
+#include <strings.h>
 
 enum { LEVEL_OBJECT = 1, LEVEL_USAGE = 2, LEVEL_MODEL = 4 };
 enum { READ_VALUE, READ_KEY_TEXT, READ_COLON, READ_TEXT, READ_NUMBER, READ_WORD };
@@ -47,6 +48,32 @@ static void keep_most(uint64_t *where, uint64_t number)
 {
 	if (number > *where)
 		*where = number;
+}
+
+/* Keys of a request that decide about its price. Limits are numbers. */
+enum { KNOWN_NONE, KNOWN_MODEL, KNOWN_BACKGROUND, KNOWN_LIMITS };
+static const char *const known_keys[] = { "model", "background", "max_tokens", "max_completion_tokens", "max_output_tokens", "n", "best_of" };
+
+/* A key at the top of a request has ended. Servers differ in which of two counts, and in whether case matters. */
+static void end_key(struct tokens *t)
+{
+	t->known = KNOWN_NONE;
+	for (size_t i = 0; i < sizeof(known_keys) / sizeof(known_keys[0]); i++) {
+		if (t->key_len != strlen(known_keys[i]) || strncasecmp(t->key, known_keys[i], t->key_len) != 0)
+			continue;
+		t->odd |= !key_is(t, known_keys[i]) || t->seen & 1u << i;
+		t->seen |= (uint8_t)(1u << i);
+		t->known = (uint8_t)(i + 1);
+	}
+}
+
+/* A value at the top of a request begins. */
+static void begin_wish(struct tokens *t, char c)
+{
+	if (strchr(",}]", c))
+		return;
+	t->later |= t->known == KNOWN_BACKGROUND && c != 'f' && c != 'n';
+	t->odd |= t->known >= KNOWN_LIMITS && !(c >= '0' && c <= '9') && c != 'n';
 }
 
 /* A number at the top of a request: the largest that is said. One with an exponent is not the same to everybody. */
@@ -138,6 +165,8 @@ static void begin_value(struct tokens *t, char c)
 {
 	bool in_object = level(t) & LEVEL_OBJECT;
 
+	if (t->request && t->depth == 1 && t->key_len)
+		begin_wish(t, c);
 	if (!t->depth && t->whole) {	/* a second document */
 		t->odd = true;
 		t->broken |= t->request;
@@ -182,12 +211,15 @@ static void take_text(struct tokens *t, char c)
 		if (key) {
 			t->state = READ_COLON;
 			t->key_len = t->key_len ? t->key_len : 1;	/* an empty key is a key */
+			if (t->request && t->depth == 1)
+				end_key(t);
 		} else {
 			end_text(t);
 			t->state = READ_VALUE;
 		}
 		return;
 	}
+	t->odd |= t->request && t->depth == 1 && key && (uint8_t)c >= 0x80;	/* some letters are twins of others */
 	t->text_bytes += t->text_counts && !key;
 	/* one that is too long counts on, so that it matches nothing */
 	if (key) {

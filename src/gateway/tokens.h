@@ -26,6 +26,8 @@ struct tokens {
 	bool odd;			/* servers may read it in another way than this does */
 	bool whole;			/* the document has ended */
 	bool model_said;
+	bool later;			/* it is answered in the background: the answer does not say what it costs */
+	uint8_t known, seen;		/* which known key it is at, 0: another; those that were there, bits */
 	uint64_t most, choices;		/* tokens that the answer may have, 0: not said; how many answers */
 
 	/* where the reading is */

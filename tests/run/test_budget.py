@@ -190,12 +190,13 @@ say("silent", stream(model="unit-1", max_tokens=1000, metadata={"events": 500, "
 say("gone", stream("/v1/messages", model="unit-1", read=200, max_tokens=1000, metadata={"events": 100, "in": 3000, "wait_at_end": True})[0])
 ask("/go", raw="", method="GET")
 say("packed", ask(max_tokens=1000, metadata={"gzip": True, "in": 1, "out": 1})[0])
+say("mute", ask(max_tokens=1000, metadata={"usage": False})[0])
 say("error", ask(max_tokens=1000, metadata={"status": 529})[0])
 """, rule(llm=True), spend_limit=1)
-    t.equal([said[n][0] for n in ("silent", "gone", "packed", "error")], [200, 200, 200, 529], "statuses")
+    t.equal([said[n][0] for n in ("silent", "gone", "packed", "mute", "error")], [200, 200, 200, 200, 529], "statuses")
     spent = float(report["network"]["spent"]) * 1000000
-    # silent: 501 events or 2000 bytes, at 2; gone: 3000 in; packed: all that was held
-    t.check(1334 + 3000 + 2000 < spent < 12000, f"spent {spent}")
+    # silent: 501 events or 2000 bytes, at 2; gone: 3000 in; packed, mute: all that was held
+    t.check(1334 + 3000 + 2000 + 2000 < spent < 12000, f"spent {spent}")
 
 
 def test_tricks(t):
@@ -203,7 +204,9 @@ def test_tricks(t):
     world, log = llm_world(t)
     said, report = inside(t, world, r"""
 JSONS = {"unknown": '{"model": "TRICK-secret-model"}', "twice": '{"model": "unit-1", "model": "TRICK"}', "escape": '{"model": "unit-1", "mod\\u0065l": "TRICK"}',
-         "exponent": '{"model": "unit-1", "max_tokens": 1e9}', "second": '{"model": "unit-1"}{"model": "TRICK"}', "none": "{}", "form": "model=unit-1"}
+         "exponent": '{"model": "unit-1", "max_tokens": 1e9}', "second": '{"model": "unit-1"}{"model": "TRICK"}', "none": "{}", "form": "model=unit-1",
+         "null": '{"model": "unit-1", "max_tokens": 1, "max_tokens": null}', "text": '{"model": "unit-1", "max_tokens": 1, "max_completion_tokens": "100000"}',
+         "case": '{"model": "unit-1", "Model": "TRICK"}'}
 for name, text in JSONS.items():
     status, body, _ = ask(raw=text)
     say(name, status, json.loads(body)["ward"]["reason"])
@@ -212,6 +215,12 @@ say("gzip", status, json.loads(body)["ward"]["reason"])
 for name, path in {"batch": "/v1/messages/batches", "images": "/v1/images/generations", "spelled": "/v1/chat/%63ompletions", "threads": "/v1/threads/runs"}.items():
     status, body, _ = ask(path)
     say(name, status, json.loads(body)["ward"]["reason"])
+status, body, _ = ask("/v1/responses", background=True, max_tokens=10)
+say("background", status, json.loads(body)["ward"]["reason"])
+status, body, _ = ask("/v1/responses/TRICK", raw='{"model": "TRICK"}', method="GET")
+say("get", status, json.loads(body)["ward"]["reason"])
+status, body, _ = ask("/v1/responses/TRICK", raw="", method="GET", headers={"X-HTTP-Method-Override": "POST"})
+say("override", status, json.loads(body)["ward"]["reason"])
 status, body, _ = ask("/v1/realtime?model=TRICK", raw="", method="GET", headers={"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Key": "x", "Sec-WebSocket-Version": "13"})
 say("realtime", status)
 status, body, _ = ask(max_tokens=10**18, n=10**9)
@@ -224,9 +233,9 @@ s.sendall(b"POST /early/v1/chat/completions HTTP/1.1\r\nHost: %s:%d\r\nContent-L
 s.settimeout(20)
 say("early", s.recv(12).decode())
 """, rule(llm=True, websocket=True), spend_limit=1)
-    for name in ("unknown", "twice", "escape", "exponent", "second", "none", "form", "gzip"):
+    for name in ("unknown", "twice", "escape", "exponent", "second", "none", "form", "gzip", "null", "text", "case"):
         t.equal(said[name], [403, "unpriced"], name)
-    for name in ("batch", "images", "spelled", "threads"):
+    for name in ("batch", "images", "spelled", "threads", "background", "get", "override"):
         t.equal(said[name], [403, "unmetered"], name)
     t.equal(said["realtime"], [403], "a websocket")
     t.equal(said["huge"], [402, "spent"], "more than there is in all")
@@ -246,6 +255,12 @@ def test_unpriced(t):
     said, report = inside(t, world, script, rule(llm=True), unpriced="free", grants=grants, env={"MODEL_KEY": "SECRETMODELKEY0123456789"})
     t.equal(said, {"unknown": [200], "known": [200]}, "free")
     t.equal(report["network"]["spent"], "0.00102", "only what is known")
+    said, report = inside(t, world, r"""
+say("odd", ask(raw='{"model": "UNKNOWN", "Model": "dear", "max_tokens": 1}')[0])
+status, body, _ = ask("/v1/images/generations", model="UNKNOWN")
+say("other", status, json.loads(body)["ward"]["reason"])
+""", rule(llm=True), unpriced="free", spend_limit=0.001)
+    t.equal(said, {"odd": [402], "other": [403, "unmetered"]}, "only a name that was read can be free")
     t.check(all("SECRETMODELKEY0123456789" in line for line in log()[-2:]), f"the secret was put in: {log()}")
 
 

@@ -76,19 +76,33 @@ static void test_requests(void **state)
 		const char *text, *model;
 		bool odd, whole;
 		uint64_t most, choices;
+		bool later;
 	} wishes[] = {
-		{ "{\"model\":\"m1\",\"max_tokens\":7}", "m1", false, true, 7, 1 },
-		{ " { \"n\" : 3, \"max_completion_tokens\":9, \"messages\":[{\"model\":\"x\",\"max_tokens\":1}],\"model\":\"m1\"} \n", "m1", false, true, 9, 3 },
-		{ "{\"model\":\"m1\",\"max_tokens\":7,\"max_output_tokens\":8}", "m1", false, true, 8, 1 },
-		{ "{\"model\":\"m1\",\"model\":\"m1\"}", "m1", false, true, 0, 1 },
-		{ "{\"model\":\"m1\",\"model\":\"m2\"}", "m2", true, true, 0, 1 },
-		{ "{\"model\":\"m1\",\"mod\\u0065l\":\"m2\"}", "m1", true, true, 0, 1 },
-		{ "{\"model\":\"m\\u0031\"}", "m?0031", true, true, 0, 1 },
-		{ "{\"model\":\"m1\",\"max_tokens\":1e9}", "m1", true, true, 1, 1 },
-		{ "{\"model\":\"m1\"", "m1", false, false, 0, 1 },
-		{ "{\"model\":\"m1\"}{\"model\":\"m2\"}", "m1", true, true, 0, 1 },
-		{ "[{\"model\":\"m1\"}]", "", false, true, 0, 1 },
-		{ "\x1f\x8b", "", false, false, 0, 1 },
+		{ "{\"model\":\"m1\",\"max_tokens\":7}", "m1", false, true, 7, 1, false },
+		{ " { \"n\" : 3, \"max_completion_tokens\":9, \"messages\":[{\"model\":\"x\",\"max_tokens\":1}],\"model\":\"m1\"} \n", "m1", false, true, 9, 3, false },
+		{ "{\"model\":\"m1\",\"max_tokens\":7,\"max_output_tokens\":8}", "m1", false, true, 8, 1, false },
+		{ "{\"model\":\"m1\",\"model\":\"m1\"}", "m1", true, true, 0, 1, false },
+		{ "{\"model\":\"m1\",\"model\":\"m2\"}", "m2", true, true, 0, 1, false },
+		{ "{\"model\":\"m1\",\"mod\\u0065l\":\"m2\"}", "m1", true, true, 0, 1, false },
+		{ "{\"model\":\"m\\u0031\"}", "m?0031", true, true, 0, 1, false },
+		{ "{\"model\":\"m1\",\"max_tokens\":1e9}", "m1", true, true, 1, 1, false },
+		{ "{\"model\":\"m1\"", "m1", false, false, 0, 1, false },
+		{ "{\"model\":\"m1\"}{\"model\":\"m2\"}", "m1", true, true, 0, 1, false },
+		{ "[{\"model\":\"m1\"}]", "", false, true, 0, 1, false },
+		{ "\x1f\x8b", "", false, false, 0, 1, false },
+		{ "{\"model\":\"m1\",\"max_tokens\":1,\"max_tokens\":null}", "m1", true, true, 1, 1, false },
+		{ "{\"model\":\"m1\",\"max_tokens\":\"100000\"}", "m1", true, true, 0, 1, false },
+		{ "{\"model\":\"m1\",\"max_tokens\": -1}", "m1", true, true, 0, 1, false },
+		{ "{\"model\":\"m1\",\"n\":[5]}", "m1", true, true, 0, 1, false },
+		{ "{\"model\":\"m1\",\"max_tokens\":1,\"MAX_TOKENS\":9}", "m1", true, true, 1, 1, false },
+		{ "{\"model\":\"m1\",\"Model\":\"m2\"}", "m1", true, true, 0, 1, false },
+		{ "{\"model\":\"m1\",\"max_to\xe2\x84\xaa" "ens\":9}", "m1", true, true, 0, 1, false },
+		{ "{\"model\":\"m1\",\"max_tokens\" : null, \"n\" : 2 , \"x\":[\"y\",-1],\"z\":\"\xe2\x84\xaa\",\"t\":{\"Model\":\"a\"}}", "m1", false, true, 0, 2, false },
+		{ "{\"model\":\"m1\",\"background\":false,\"stream\":true}", "m1", false, true, 0, 1, false },
+		{ "{\"model\":\"m1\",\"background\" : true}", "m1", false, true, 0, 1, true },
+		{ "{\"model\":\"m1\",\"background\":\"on\"}", "m1", false, true, 0, 1, true },
+		{ "{\"model\":\"m1\",\"background\":1}", "m1", false, true, 0, 1, true },
+		{ "{\"model\":\"m1\",\"tools\":[{\"background\":true}]}", "m1", false, true, 0, 1, false },
 	};
 
 	(void)state;
@@ -102,6 +116,7 @@ static void test_requests(void **state)
 				tokens_take(&t, (const uint8_t *)wishes[i].text + at, n - at < piece ? n - at : piece);
 			tokens_end(&t);
 			if (t.odd != wishes[i].odd || t.whole != wishes[i].whole || t.most != wishes[i].most || t.choices != wishes[i].choices ||
+			    t.later != wishes[i].later ||
 			    strcmp(t.model, wishes[i].model) != 0)
 				fail_msg("case %zu in pieces of %zu: odd %d whole %d most %lu choices %lu %s", i, piece, t.odd, t.whole, t.most, t.choices, t.model);
 		}
