@@ -11,8 +11,9 @@
 
 #define COMMIT_MAX (256 * 1024)			/* bytes of one commit */
 #define COMMITS_MAX 65536
+#define PARENTS_MAX (4 * COMMITS_MAX)		/* of all commits */
 #define KEPT_MAX (8 * 1024 * 1024)		/* bytes of commits, for differences to them */
-#define INFLATED_MAX (256 * 1024 * 1024)	/* of all objects */
+#define INFLATED_MAX (256 * 1024 * 1024)	/* of all objects, and of what differences make */
 
 enum { TYPE_COMMIT = 1, TYPE_OFFSET = 6, TYPE_REFERENCE = 7 };
 enum { IN_HEAD, IN_OBJECT, IN_BASE, IN_DATA, IN_OVER };
@@ -189,7 +190,7 @@ static bool take_parents(struct git_pack *p, struct commit *c, const char *s, si
 	for (s += 6 + hex, n -= 6 + hex; n > 8 + hex - 1 && memcmp(s, "parent ", 7) == 0; s += 8 + hex, n -= 8 + hex) {
 		uint8_t id[GIT_ID_MAX] = { 0 };
 
-		if (s[7 + hex] != '\n' || !take_hex(s + 7, p->id_len, id))
+		if (s[7 + hex] != '\n' || !take_hex(s + 7, p->id_len, id) || p->parents.len >= (size_t)PARENTS_MAX * p->id_len)
 			return false;
 		buf_add(&p->parents, id, p->id_len);
 		c->n_parents++;
@@ -293,14 +294,22 @@ static void end_object(struct git_pack *p)
 {
 	const uint8_t *bytes = (const uint8_t *)buf_text(&p->content);
 	auto_buf whole = { 0 };
+	bool made;
 
 	if (p->z.total_out != p->size) {
 		p->state = IN_OVER;
 		return;
 	}
+	made = p->type != TYPE_COMMIT && p->base &&
+	       apply(p->kept.data + p->base->content, p->base->content_len, bytes, bytes + p->content.len, &whole);
+	p->inflated += whole.len;	/* also of one that failed: it was work */
+	if (p->inflated > INFLATED_MAX) {
+		p->state = IN_OVER;
+		return;
+	}
 	if (p->type == TYPE_COMMIT)
 		add_commit(p, buf_text(&p->content), p->content.len);
-	else if (p->base && apply(p->kept.data + p->base->content, p->base->content_len, bytes, bytes + p->content.len, &whole))
+	else if (made)
 		add_commit(p, buf_text(&whole), whole.len);
 	else
 		p->others = true;
@@ -481,6 +490,11 @@ bool git_pack_proves(struct git_pack *p, bool last)
 		all &= u->proven;
 	}
 	return all;
+}
+
+size_t git_pack_size(const struct git_pack *p)
+{
+	return sizeof(*p) + p->cap * sizeof(*p->commits) + p->table_size * sizeof(*p->table) + p->kept.cap + p->parents.cap + p->content.cap;
 }
 
 unsigned git_pack_unproven(const struct git_pack *p)

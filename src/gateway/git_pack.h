@@ -21,6 +21,8 @@ must_check bool git_pack_want(struct git_pack *p, const uint8_t *old, const uint
 void git_pack_take(struct git_pack *p, const uint8_t *bytes, size_t n);
 /* Whether all updates are proven by what has come. last: nothing more will be taken. */
 must_check bool git_pack_proves(struct git_pack *p, bool last);
+/* Bytes that it holds. */
+size_t git_pack_size(const struct git_pack *p);
 /* The first update that is not, by the order of git_pack_want(). */
 unsigned git_pack_unproven(const struct git_pack *p);
 

@@ -90,15 +90,27 @@ static bool has_word(const char *list, size_t n, const char *word)
 	return false;
 }
 
+/* As a word, or as a name with a value. */
+static bool has_name(const char *list, size_t n, const char *name)
+{
+	size_t k = strlen(name);
+
+	for (size_t i = 0; i + k <= n; i++)
+		if (memcmp(list + i, name, k) == 0 && (i == 0 || list[i - 1] == ' ') && (i + k == n || list[i + k] == ' ' || list[i + k] == '='))
+			return true;
+	return false;
+}
+
 static const char *take_capabilities(struct git_push *p, const char *list, size_t n)
 {
 	while (n && (list[n - 1] == '\n' || list[n - 1] == '\0'))
 		n--;
-	if (memchr(list, '\0', n))
-		return "a NUL among the capabilities";
+	for (size_t i = 0; i < n; i++)
+		if ((uint8_t)list[i] < ' ' || list[i] == 0x7f)	/* git takes any white space between them */
+			return "a control character among the capabilities";
 	p->report = has_word(list, n, "report-status") || has_word(list, n, "report-status-v2");
 	p->sideband = has_word(list, n, "side-band-64k");
-	p->options = has_word(list, n, "push-options");
+	p->options = has_name(list, n, "push-options");
 	if (memmem(list, n, "object-format=", 14) && !has_word(list, n, p->id_len == 32 ? "object-format=sha256" : "object-format=sha1"))
 		return "an unknown object format";
 	return NULL;
