@@ -53,10 +53,8 @@ static unsigned pairs_of(const struct budget *b, const struct rules *r, int32_t 
 	return n;
 }
 
-bool budget_pace(struct budget *b, const struct rules *r, int32_t rule, uint64_t now_ms, uint64_t *ret_wait_ms)
+static bool take_paces(const struct pair *pairs, unsigned n, uint64_t now_ms, uint64_t *ret_wait_ms)
 {
-	struct pair pairs[2];
-	unsigned n = pairs_of(b, r, rule, pairs);
 	struct pace paces[2];
 
 	*ret_wait_ms = 0;
@@ -70,6 +68,20 @@ bool budget_pace(struct budget *b, const struct rules *r, int32_t rule, uint64_t
 		pairs[i].purse->requests++;
 	}
 	return true;
+}
+
+bool budget_pace(struct budget *b, const struct rules *r, int32_t rule, uint64_t now_ms, uint64_t *ret_wait_ms)
+{
+	struct pair pairs[2];
+
+	return take_paces(pairs, pairs_of(b, r, rule, pairs), now_ms, ret_wait_ms);
+}
+
+bool budget_pace_rule(struct budget *b, const struct rules *r, int32_t rule, uint64_t now_ms, uint64_t *ret_wait_ms)
+{
+	struct pair pairs[2];
+
+	return take_paces(pairs + 1, pairs_of(b, r, rule, pairs) - 1, now_ms, ret_wait_ms);
 }
 
 enum budget_say budget_hold(struct budget *b, const struct rules *r, int32_t rule, uint64_t amount)

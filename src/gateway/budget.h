@@ -29,6 +29,9 @@ void budget_free(struct budget *b);
 /* Whether one more request may pass now; counts it. *ret_wait_ms: else after that. rule: an index, -1: none. */
 must_check bool budget_pace(struct budget *b, const struct rules *r, int32_t rule, uint64_t now_ms, uint64_t *ret_wait_ms);
 
+/* The same for the rule alone, of a request that the whole has counted. */
+must_check bool budget_pace_rule(struct budget *b, const struct rules *r, int32_t rule, uint64_t now_ms, uint64_t *ret_wait_ms);
+
 enum budget_say {
 	BUDGET_FINE,
 	BUDGET_BUSY,	/* what other requests hold is missing: some of it comes back */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/io.h"
 #include "gateway/inspect.h"
 
 #define SWALLOW_BYTES (64 * 1024 * 1024)
@@ -23,6 +24,19 @@ void exchange_explain(char *why, size_t size, enum verdict_reason reason, const 
 {
 	if (asked->wrong)
 		snprintf(why, size, "%s: %s", verdict_reason_text(reason), asked->wrong);
+}
+
+bool exchange_pace_look(struct front *f, struct exchange *ex, const struct look *l)
+{
+	int32_t rule = look_verdict(l)->rule;
+	uint64_t wait_ms = 0;
+
+	if (rule == look_first_rule(l))
+		return true;
+	if (budget_fit(&f->budget, f->rules) == 0 && budget_pace_rule(&f->budget, f->rules, rule, io_now_ms(), &wait_ms))
+		return true;
+	ex->retry_s = (uint32_t)((wait_ms + 999) / 1000);
+	return false;
 }
 
 bool exchange_hold(struct front *f, uint32_t *room, size_t bytes)
@@ -63,6 +77,7 @@ static bool go_on(struct front *f, struct exchange *ex)
 {
 	const struct look_verdict *v = look_verdict(ex->look);
 	struct flow *w = ex->flow;
+	bool paced = exchange_pace_look(f, ex, ex->look);
 
 	w->verdict.rule = v->rule;
 	ex->request_limit = v->request_limit;
@@ -70,8 +85,8 @@ static bool go_on(struct front *f, struct exchange *ex)
 	look_free(take_ptr(ex->look));
 	ex->state = EXCHANGE_RELAY;
 	flow_untime(f, w);
-	if (ex->up_bytes > ex->request_limit) {
-		exchange_refuse(f, ex, REASON_REQUEST_SIZE);
+	if (!paced || ex->up_bytes > ex->request_limit) {
+		exchange_refuse(f, ex, paced ? REASON_REQUEST_SIZE : REASON_REQUEST_RATE);
 		return false;
 	}
 	if (!ex->server && !server_get(f, ex, w->verdict.mode == RULE_INSPECT, TLS_ALPN_HTTP1)) {

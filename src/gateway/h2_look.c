@@ -46,6 +46,10 @@ static void go_on(struct h2 *h, struct h2_stream *s)
 	h->ex->flow->verdict.rule = v->rule;
 	s->limits[UP] = v->request_limit;
 	s->limits[DOWN] = v->response_limit;
+	if (!exchange_pace_look(h->f, h->ex, s->look)) {
+		h2_refuse(h, s, REASON_REQUEST_RATE);
+		return;
+	}
 	if (s->bytes[UP] > s->limits[UP]) {
 		h2_refuse(h, s, REASON_REQUEST_SIZE);
 		return;

@@ -184,6 +184,8 @@ must_check bool exchange_looked(struct front *f, struct exchange *ex);
 void exchange_end_look(struct front *f, struct exchange *ex);
 /* Behind "POST /path": what it asks for. why: of the refusal, where there is more to say than its reason does; size of it. */
 void exchange_note_asked(char what[EXCHANGE_WHAT], const struct asked *asked);
+/* Counts a request at the rule that its body has chosen. False: there are too many (REASON_REQUEST_RATE). */
+must_check bool exchange_pace_look(struct front *f, struct exchange *ex, const struct look *l);
 void exchange_explain(char *why, size_t size, enum verdict_reason reason, const struct asked *asked);
 /* A held body has grown to so many bytes. False: there is no room for it. */
 must_check bool exchange_hold(struct front *f, uint32_t *room, size_t bytes);

@@ -65,6 +65,11 @@ const struct look_verdict *look_verdict(const struct look *l)
 	return &l->verdict;
 }
 
+int32_t look_first_rule(const struct look *l)
+{
+	return l->looks[0].rule;
+}
+
 bool look_is_push(const struct look *l)
 {
 	return l->push && l->commanded;
@@ -72,7 +77,7 @@ bool look_is_push(const struct look *l)
 
 size_t look_size(const struct look *l)
 {
-	return l->plain.cap;
+	return l->plain.cap + (l->pack ? git_pack_size(l->pack) : 0);
 }
 
 static enum look_say refuse(struct look *l, enum verdict_reason reason)

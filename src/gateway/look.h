@@ -32,6 +32,8 @@ void look_free(struct look *l);
 /* More of the body, as it came; end: that was all. The rules in force may have changed since v was made. */
 must_check enum look_say look_take(struct look *l, const struct rules *rules, const uint8_t *bytes, size_t n, bool end);
 const struct look_verdict *look_verdict(const struct look *l);
+/* The rule at which the request was counted before its body was known. */
+int32_t look_first_rule(const struct look *l);
 /* Whether a refusal is said as git says it, behind the whole body; out: that answer, with `message` for the person who pushed. */
 bool look_is_push(const struct look *l);
 must_check bool look_report(const struct look *l, const char *message, struct buf *out);

@@ -156,6 +156,16 @@ def test_json_rpc(t):
     t.contains(denial(t, report, "POST /mcp json_rpc=tools/call:delete to web.test:443")["remedy"], 'json_rpc: ["tools/call:delete"]', "the remedy")
 
 
+def test_rate(t):
+    """A request counts at the rule that its body has chosen."""
+    world = trusted_world(t)
+    rules = [{"host": "web.test", "paths": ["/mcp"], "json_rpc": ["tools/list"]}, {"host": "web.test", "paths": ["/mcp"], "json_rpc": ["tools/call"], "request_rate": 2}]
+    row = post("/mcp", call("tools/call"))
+    got, _ = ask(t, world, rules, [(row,)] * 4 + [(post("/mcp", call("tools/list")),)])
+    t.equal([status for status, _ in got], [200, 200, 429, 429, 200], "statuses")
+    t.equal(json.loads(got[2][1])["reason"], "request_rate", "reason")
+
+
 def test_events(t):
     """Each request is an event: method, host, path without its query, status, bytes, rule, what was asked for; of what is refused why, and the line that would allow it."""
     world = trusted_world(t)

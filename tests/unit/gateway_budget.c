@@ -71,6 +71,11 @@ static void test_pace(void **state)
 	assert_int_equal(wait, 30000);
 	assert_true(budget_pace(&b, r, 0, 1000, &wait));
 	assert_int_equal(b.whole.requests, 3);	/* what is refused is not counted */
+	assert_false(budget_pace_rule(&b, r, 2, 1000, &wait));
+	assert_true(budget_pace_rule(&b, r, 2, 31000, &wait));
+	assert_true(budget_pace_rule(&b, r, -1, 31000, &wait));
+	assert_int_equal(b.whole.requests, 3);
+	assert_int_equal(b.rules[2].requests, 3);
 	budget_free(&b);
 }
 
