@@ -89,28 +89,34 @@ static int set_host(struct making *m, struct rule *rule, const char *text, struc
 	return 0;
 }
 
+static bool has_condition(const struct policy_rule *from, const char *kinds, size_t n)
+{
+	for (size_t at = 0; at < from->http_len; at += strlen(from->http + at) + 1)
+		if (memchr(kinds, from->http[at], n))
+			return true;
+	return false;
+}
+
 /* Whether it says something about bodies, which are held until they are decided about. */
 static bool decides_by_body(const struct policy_rule *from)
 {
 	static const char kinds[] = { POLICY_HTTP_GRAPHQL, POLICY_HTTP_RPC, POLICY_HTTP_GIT, POLICY_HTTP_REPOSITORY, POLICY_HTTP_REF };
 
-	for (size_t at = 0; at < from->http_len; at += strlen(from->http + at) + 1)
-		if (memchr(kinds, from->http[at], sizeof(kinds)))
-			return true;
-	return false;
+	return has_condition(from, kinds, sizeof(kinds));
 }
 
 /* What needs HTTP knowledge ends TLS, except where it is said, or the port says, that there is none. */
 static int set_inspect(struct making *m, struct rule *rule, const struct policy_rule *from, struct ward_err *e)
 {
-	bool plain = from->mode == POLICY_RULE_HTTP;
+	bool plain = from->mode == POLICY_RULE_HTTP, websocket = has_condition(from, (const char[]){ POLICY_HTTP_WEBSOCKET }, 1);
 
 	rule->llm = from->llm;
 	rule->waf = (uint8_t)from->waf;
 	if (rule->kind == RULE_BLOCK && !plain)
 		return ward_fail(e, EINVAL, "%s: mode inspect works with names only", from->host);
-	if ((from->waf || from->llm) && decides_by_body(from)) {
-		ward_fail(e, EINVAL, "%s: %s does not go together with graphql, json_rpc or git in one rule", from->host, from->waf ? "waf" : "llm");
+	if ((from->waf || from->llm || websocket) && decides_by_body(from)) {
+		ward_fail(e, EINVAL, "%s: %s does not go together with graphql, json_rpc or git in one rule", from->host,
+			  from->waf ? "waf" : from->llm ? "llm" : "websocket");
 		return ward_remedy(e, "write two rules, each with paths of its own");
 	}
 	rule->moded = true;

@@ -170,6 +170,9 @@ static void test_refused(void **state)
 	assert_true(*e.remedy);
 	assert_int_equal(compile_error("{unpriced: free, egress_allowlist: [{host: a.example, llm: true, json_rpc: [ping]}]}", &e), -EINVAL);
 	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, json_rpc: [ping]}]}", &e), 0);
+	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, json_rpc: [ping], websocket: true}]}", &e), -EINVAL);
+	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, git: [fetch], websocket: true}]}", &e), -EINVAL);
+	assert_int_equal(compile_error("{egress_allowlist: [{host: a.example, graphql: [query], websocket: false}]}", &e), 0);
 	assert_int_equal(compile_error("{egress_allowlist: [{host: 192.0.2.0/24, waf: block}]}", &e), -EINVAL);
 	assert_non_null(strstr(e.what, "egress_allowlist[0]"));
 	assert_int_equal(compile_error("{egress_allowlist: [{host: 192.0.2.1, methods: [GET]}]}", &e), -EINVAL);
