@@ -210,18 +210,47 @@ static void on_orders(struct replay *p)
 		close(fds[i]);
 }
 
+/* A copy, because the file may be one that programs inside can write: what was checked must stay as it was. NULL: *e. */
+static const uint8_t *read_all(int fd, size_t n, struct ward_err *e)
+{
+	uint8_t *bytes = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t at = 0;
+
+	if (bytes == MAP_FAILED) {
+		ward_fail_errno(e, "cannot read it");
+		return NULL;
+	}
+	while (at < n) {
+		ssize_t got = pread(fd, bytes + at, n - at, (off_t)at);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0) {
+			ward_fail(e, got ? errno : EIO, "cannot read it");
+			munmap(bytes, n);
+			return NULL;
+		}
+		at += (size_t)got;
+	}
+	if (mprotect(bytes, n, PROT_READ) == 0)	/* it is not data then, which is limited */
+		return bytes;
+	ward_fail_errno(e, "cannot read it");
+	munmap(bytes, n);
+	return NULL;
+}
+
 static int prepare(struct replay *p, struct ward_err *e)
 {
 	struct epoll_event front = { .events = EPOLLIN, .data.u64 = TAG_FRONT }, orders = { .events = EPOLLIN, .data.u64 = TAG_ORDERS };
 	struct stat st;
-	void *bytes;
+	const uint8_t *bytes;
 	int r;
 
 	if (fstat(GATE_FD_TAPE, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < TAPE_START)
 		return ward_fail(e, EINVAL, "it is empty, or no file");
-	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, GATE_FD_TAPE, 0);
-	if (bytes == MAP_FAILED)
-		return ward_fail_errno(e, "cannot read it");
+	bytes = read_all(GATE_FD_TAPE, (size_t)st.st_size, e);
+	if (!bytes)
+		return -1;
 	close(GATE_FD_TAPE);
 	r = tape_open(bytes, (uint64_t)st.st_size, &p->tape, e);
 	if (r < 0)
