@@ -147,13 +147,15 @@ static void watch(struct keys *k, struct conn *c)
 	uint32_t server = (!c->server_ended && !c->finishing && queue_len(&c->back) < CONN_PENDING_MAX ? EPOLLIN : 0) |
 			  (c->server_write && !c->finishing ? EPOLLOUT : 0);
 	struct epoll_event event = { .events = client, .data.ptr = c };
+	/* one that is not waited for must not tell of its end again and again; where only the answer is missing its end is news */
+	bool deaf = !client && (c->client_ended || c->up != UP_DONE);
 
-	if (client != c->client_events)
-		epoll_ctl(k->epoll_fd, EPOLL_CTL_MOD, c->client_fd, &event);
+	if (deaf != c->client_deaf || (!deaf && client != c->client_events))
+		epoll_ctl(k->epoll_fd, deaf ? EPOLL_CTL_DEL : c->client_deaf ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, c->client_fd, &event);
 	event.events = server;
-	/* one that is not waited for must not tell of its end again and again */
 	if (server != c->server_events)
 		epoll_ctl(k->epoll_fd, !server ? EPOLL_CTL_DEL : c->server_events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, c->server_fd, &event);
+	c->client_deaf = deaf;
 	c->client_events = client;
 	c->server_events = server;
 }

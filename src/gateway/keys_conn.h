@@ -22,6 +22,7 @@ struct conn {
 	struct conn *prev, *next, *dead_next;
 	int client_fd, server_fd;
 	uint32_t client_events, server_events;	/* as epoll knows them */
+	bool client_deaf;		/* it does not know the client at all */
 	struct tls_up *tls;
 	bool open;			/* the handshake is done */
 	bool server_write;		/* TLS waits for room */
