@@ -89,24 +89,30 @@ static void put_report(const struct review *r, const struct apply_report *report
 	buf_puts(out, "\n");
 }
 
-/* A path that no change lies at is a mistake, and nothing is done. */
+int review_check_paths(const struct review *r, const struct changes *all, const struct strv *paths, struct ward_err *e)
+{
+	for (size_t i = 0; i < paths->len; i++) {
+		size_t n = strlen(paths->items[i]);
+		bool found = n == 0;
+
+		for (size_t k = 0; k < all->len && !found; k++)
+			found = strncmp(all->items[k].path, paths->items[i], n) == 0 && (all->items[k].path[n] == '/' || !all->items[k].path[n]);
+		if (found)
+			continue;
+		ward_fail(e, ENOENT, "the review of %s holds no change of %s", r->id, paths->items[i]);
+		return ward_remedy(e, "ward diff %s lists what it holds", r->id);
+	}
+	return 0;
+}
+
+/* Nothing is done then. */
 static int check_paths(const struct review *r, const struct strv *paths, struct ward_err *e)
 {
 	struct changes all = { 0 };
 	int status = paths->len ? changes_read(r, &all, NULL, e) : 0;
 
-	for (size_t i = 0; i < paths->len && status == 0; i++) {
-		bool found = false;
-		size_t n = strlen(paths->items[i]);
-
-		for (size_t k = 0; k < all.len && !found; k++)
-			found = n == 0 || (strncmp(all.items[k].path, paths->items[i], n) == 0 &&
-					   (all.items[k].path[n] == '/' || !all.items[k].path[n]));
-		if (!found) {
-			ward_fail(e, ENOENT, "the review of %s holds no change of %s", r->id, paths->items[i]);
-			status = ward_remedy(e, "ward diff %s lists what it holds", r->id);
-		}
-	}
+	if (status == 0)
+		status = review_check_paths(r, &all, paths, e);
 	changes_clear(&all);
 	return status;
 }

@@ -19,6 +19,8 @@ struct review_asked {
 must_check int review_ask(const struct options *o, enum review_lock lock, struct review_asked *ret_asked,
 			  struct review *ret_review, struct ward_err *e);
 void review_asked_clear(struct review_asked *a);
+/* A path that no change lies at is a mistake. */
+must_check int review_check_paths(const struct review *r, const struct changes *all, const struct strv *paths, struct ward_err *e);
 /* Finishes what killed applies left; says what went wrong. */
 void review_finish_killed(void);
 

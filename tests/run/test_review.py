@@ -136,6 +136,19 @@ def test_parts(t):
     clean(t)
 
 
+def test_diff_of_what_is_not_there(t):
+    ws = t.workspace({"a": "1\n"})
+    t.equal(t.ward("run", "--review", "--", "/bin/sh", "-c", "echo 2 > a", cwd=ws).rc, 0)
+    for words in (["nosuch"], ["--patch", "nosuch"], ["--json", "nosuch"]):
+        r = t.ward("diff", *words, cwd=ws)
+        t.equal(r.rc, 125, r.out)
+        t.contains(r.out + r.err, "holds no change of nosuch")
+    for word in ("a", "."):
+        r = t.ward("diff", word, cwd=ws)
+        t.equal(r.rc, 0, r.err)
+        t.contains(r.out, "a")
+
+
 def test_dry_run_does_nothing(t):
     ws = t.workspace(FILES)
     review(t, ws, CHANGE)
