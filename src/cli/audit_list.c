@@ -114,6 +114,10 @@ struct rule {
 static int read_rule(const char *older, const char *size, const char *keep, struct rule *ret, struct ward_err *e)
 {
 	*ret = (struct rule){ 0 };
+	if (older && *older && strspn(older, "0123456789.") == strlen(older)) {	/* what goes does not come back: nothing is guessed */
+		ward_fail(e, EINVAL, "--older %.60s: the unit is missing", older);
+		return ward_remedy(e, "--older %.60sd for days; h, m and s are hours, minutes and seconds", older);
+	}
 	if (older && (units_parse_seconds(older, &ret->older_ms) < 0 || !ret->older_ms)) {
 		ward_fail(e, EINVAL, "--older %.60s: not a time", older);
 		return ward_remedy(e, "for instance 90d");

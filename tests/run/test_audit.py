@@ -287,6 +287,11 @@ def test_prune(t):
     t.contains(t.ward("audit", "prune", "--keep", "1", "--dry-run").out, "would remove")
     t.equal(count(), 4)
     t.equal(t.ward("audit", "prune").rc, 2)
+    for older in ("5", "0.5"):	# of what?
+        r = t.ward("audit", "prune", "--older", older)
+        t.equal(r.rc, 2, r.out)
+        t.contains(r.err, f"--older {older}d")
+    t.equal(count(), 4)
     t.equal(t.ward("audit", "prune", "--older", "1h").out, "")
     t.equal(json.loads(t.ward("audit", "prune", "--keep", "3", "--json").out), {"removed": 1})
     t.equal(count(), 3)
