@@ -64,6 +64,8 @@ static void gpus_text(struct buf *out)
 		buf_printf(out, "gpu: %s\n", e.why);
 		return;
 	}
+	if (!found.len)
+		buf_puts(out, "gpu               none found\n");
 	for (size_t i = 0; i < found.len; i++) {
 		const struct gpu *gpu = &found.items[i];
 

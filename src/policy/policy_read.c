@@ -70,6 +70,12 @@ static bool is_numbers_word(const struct numbers_type *t, const struct node *n)
 	return n->text && (strcmp(n->text, t->none) == 0 || (t->all && strcmp(n->text, t->all) == 0));
 }
 
+/* A word alone that is neither a number nor one of those: the command line has no brackets that would tell a list. */
+static bool is_other_word(const struct numbers_type *t, const struct node *only)
+{
+	return t->all && only && !only->next && only->text && strspn(only->text, "-0123456789") != strlen(only->text);
+}
+
 static void read_numbers(struct context *c, const struct schema_row *row, const struct node *n, struct strv *list)
 {
 	const struct numbers_type *t = numbers_type(row->type);
@@ -82,8 +88,8 @@ static void read_numbers(struct context *c, const struct schema_row *row, const 
 			strv_add(list, n->text);
 		return;
 	}
-	if (n->kind != NODE_LIST) {
-		value_error(c->r, row->row.path, n, t->expected, NULL);
+	if (n->kind != NODE_LIST || is_other_word(t, n->first)) {
+		value_error(c->r, row->row.path, n->kind == NODE_LIST ? n->first : n, t->expected, NULL);
 		return;
 	}
 	for (const struct node *child = n->first; child; child = child->next) {

@@ -92,6 +92,8 @@ def test_what_is_not_there_is_refused(t):
         r = inside(t, ws, gpus, "touch RAN", rc=125, change=change)
         t.check(why in r.err and remedy in r.err, f"{gpus} {change}: {r.err}")
     t.check(not os.path.exists(os.path.join(ws, "RAN")), "nothing was started")
+    r = t.ward("run", "--gpus", "abc", "--", "true", cwd=ws)
+    t.check(r.rc == 125 and "resources.gpus: expected none, all or a list of numbers" in r.err, r.err)
     r = t.ward("run", "--gpus", "0,x", "--", "true", cwd=ws)
     t.check(r.rc == 125 and "resources.gpus[1]: expected a whole number, from 0 to 63" in r.err, r.err)
 
@@ -104,6 +106,7 @@ def test_doctor_and_plan_show_them(t):
     t.contains(fake(t, ws, "doctor").out, "gpu 0             First H, /dev/nvidia1, 0000:01:00.0")
     plan = json.loads(fake(t, ws, "plan", "--json", "--gpus", "1").out)
     t.equal((plan["gpus"], sorted(plan["devices"])), (["1: Second H /dev/nvidia0 at 0000:02:00.0"], ["/dev/nvidia-uvm", "/dev/nvidia0", "/dev/nvidiactl"]))
+    t.contains(fake(t, ws, "doctor", change="umount /proc/driver /sys/class; rm -rf /dev/nvidia* /dev/dri").out, "gpu               none found\n")
     # by the nodes alone where the driver says nothing
     found = json.loads(fake(t, ws, "doctor", "--json", change="umount /proc/driver /sys/class").out)["gpus"]
     t.equal([g["node"] for g in found], ["/dev/nvidia0", "/dev/nvidia1"])
