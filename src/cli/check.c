@@ -15,6 +15,8 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "gateway/waf.h"
+#include "lib/plan_net.h"
+#include "lib/plan_tape.h"
 #include "policy/policy_rule.h"
 #include "policy/suffix.h"
 
@@ -74,6 +76,45 @@ static void warn_about_rules(const struct policy *p, struct findings *f)
 	}
 }
 
+/* A refusal as an error of the file, at the field that it begins with. */
+static void add_refusal(const struct policy *p, const struct ward_err *why, struct findings *f)
+{
+	auto_buf text = { 0 };
+	size_t best = 0, at = POLICY_FIELDS;
+
+	buf_printf(&text, "%s%s%s%s%s", why->what, *why->what ? ": " : "", why->why, *why->remedy ? "; " : "", why->remedy);
+	for (size_t i = 0; i < POLICY_FIELDS; i++) {
+		const char *path = policy_row((enum policy_field)i)->path;
+		size_t n = strlen(path);
+
+		if (n > best && strncmp(buf_text(&text), path, n) == 0) {
+			best = n;
+			at = i;
+		}
+	}
+	if (at < POLICY_FIELDS && p->origin[at].line)
+		strv_addf(&f->errors.lines, "%s:%u:%u: %s", f->file, p->origin[at].line, p->origin[at].column, buf_text(&text));
+	else
+		strv_addf(&f->errors.lines, "%s: %s", f->file, buf_text(&text));
+}
+
+/* What ward run refuses of the network whatever the machine. A file that says nothing about its mode may be meant for use with a profile. */
+static void look_at_network(const struct policy *p, struct findings *f)
+{
+	bool silent = p->net_mode == NET_MODE_NONE && p->origin[POLICY_F_net_mode].source == POLICY_DEFAULT;
+	auto_free struct plan_net *n = calloc(1, sizeof(*n));
+	struct ward_err why = { 0 };
+
+	if (p->net_mode == NET_MODE_NONE && p->net_egress.len)
+		strv_addf(&f->warnings, "network.mode is none: egress_allowlist has no effect; to use it: network.mode: restricted");
+	if (!n)
+		f->errors.lines.failed = true;
+	else if (plan_net_fill(p, n, &why) < 0 || ((!silent || (p->net_record && p->net_replay)) && plan_tape_check(p, n->rules, &why) < 0))
+		add_refusal(p, &why, f);
+	if (n)
+		plan_net_clear(n);
+}
+
 static int look(struct findings *f, struct ward_err *e)
 {
 	struct policy base = { 0 }, p = { 0 };
@@ -87,6 +128,7 @@ static int look(struct findings *f, struct ward_err *e)
 		r = spec_read_policy(f->file, &p, &f->errors, e);
 	if (r == 0) {
 		warn_about_rules(&p, f);
+		look_at_network(&p, f);
 		r = policy_unsupported(&p, &f->refused);
 		if (r >= 0)
 			r = policy_compare_on(&base, &p, memory_bytes, &f->wider);

@@ -18,22 +18,23 @@
 
 #define FIRST_FD 16	/* above all that the gateway's descriptors are put on */
 
-/* What a policy must have for either. */
-static int check_policy(const struct plan *p, const char *field, struct ward_err *e)
+int plan_tape_check(const struct policy *policy, const struct rules *rules, struct ward_err *e)
 {
-	const struct policy *policy = &p->spec->policy;
+	const char *field = policy->net_record ? "network.record" : "network.replay";
 
+	if (!policy->net_record && !policy->net_replay)
+		return 0;
 	if (policy->net_record && policy->net_replay)
 		return ward_fail(e, EINVAL, "network.record and network.replay: a run is recorded or answered from a recording, not both");
-	if (policy->net_mode == NET_MODE_NONE || !p->net.on) {
+	if (policy->net_mode == NET_MODE_NONE || !rules) {
 		ward_fail(e, EINVAL, "%s: network.mode is none, so there is nothing to record or replay", field);
 		return ward_remedy(e, "network.mode: restricted, with the hosts in network.egress_allowlist");
 	}
-	if (!rules_look(p->net.rules)) {
+	if (!rules_look(rules)) {
 		ward_fail(e, EINVAL, "%s: no rule of network.egress_allowlist looks into requests, and only those are recorded", field);
 		return ward_remedy(e, "write mode: inspect in the rules of the hosts that it is about");
 	}
-	if (policy->net_replay && p->net.published_count) {
+	if (policy->net_replay && policy->net_ingress.len) {
 		ward_fail(e, EINVAL, "network.replay: a run that is replayed has no network, so network.ingress publishes nothing");
 		return ward_remedy(e, "network.ingress: deny_all");
 	}
@@ -88,7 +89,13 @@ static int make_file(struct plan *p, struct plan_tape *t, struct ward_err *e)
 	if (fd < 0)
 		return ward_fail_errno(e, "network.record: cannot make %s", t->path);
 	t->fd = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD);
-	return t->fd < 0 ? ward_fail_errno(e, "network.record: cannot make %s", t->path) : 0;
+	if (t->fd < 0) {
+		ward_fail_errno(e, "network.record: cannot make %s", t->path);
+		unlinkat(dir_fd, name, 0);
+		return -e->code;
+	}
+	t->dir_fd = take_fd(&dir_fd);
+	return 0;
 }
 
 static int read_file(struct plan *p, struct plan_tape *t, struct ward_err *e)
@@ -131,13 +138,13 @@ int plan_add_tape(struct plan *p, struct ward_err *e)
 
 	if (!policy->net_record && !policy->net_replay)
 		return 0;
-	r = check_policy(p, record ? "network.record" : "network.replay", e);
+	r = plan_tape_check(policy, p->net.on ? p->net.rules : NULL, e);
 	if (r < 0)
 		return r;
 	p->tape = calloc(1, sizeof(*p->tape));
 	if (!p->tape)
 		return ward_fail(e, ENOMEM, "out of memory");
-	p->tape->fd = -1;
+	p->tape->fd = p->tape->dir_fd = -1;
 	p->tape->replay = !record;
 	p->tape->path = path_clean(record ? policy->net_record : policy->net_replay);
 	if (!p->tape->path || !p->tape->path[1])
@@ -145,10 +152,24 @@ int plan_add_tape(struct plan *p, struct ward_err *e)
 	return record ? make_file(p, p->tape, e) : read_file(p, p->tape, e);
 }
 
+/* A run that was refused behind the making of its file leaves none: an empty one would be in the way of the next. */
+static void remove_empty(const struct plan_tape *t)
+{
+	const char *name = strrchr(t->path, '/') + 1;
+	struct stat made, there;
+
+	if (fstat(t->fd, &made) == 0 && made.st_size == 0 && fstatat(t->dir_fd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && there.st_ino == made.st_ino &&
+	    there.st_dev == made.st_dev)
+		unlinkat(t->dir_fd, name, 0);
+}
+
 void plan_tape_free(struct plan_tape *t)
 {
 	if (!t)
 		return;
+	if (t->dir_fd >= 0)
+		remove_empty(t);
+	own_close_fd(&t->dir_fd);
 	own_close_fd(&t->fd);
 	free(t->path);
 	free(t);

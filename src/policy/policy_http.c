@@ -186,6 +186,8 @@ void http_check_rule(struct reader *r, const char *path, const struct node *map)
 		n = node_get(map, bodies[i]);
 		if (n && first)
 			refuse(r, path, n, "write two rules for the host, with paths", "a rule has one of graphql, json_rpc and git");
+		if (n && n->kind == NODE_LIST && !n->first)
+			refuse(r, path, n, "name what is allowed, or leave it away", "an empty list says nothing");
 		first = first ? first : n;
 	}
 	for (const struct node *c = git ? git->first : NULL; c; c = c->next)

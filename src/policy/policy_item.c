@@ -150,8 +150,7 @@ static void check_rule_host(struct reader *r, const char *path, const struct nod
 
 	if (!n || !n->text || host_parse(n->text, false, host, &port) || strcmp(mode->text, "tcp") == 0)
 		return;
-	if (strchr(host, '/') || (strcmp(mode->text, "splice") == 0 && strspn(host, "0123456789.") == strlen(host)) ||
-	    (strcmp(mode->text, "splice") == 0 && strchr(host, ':')))
+	if (strchr(host, '/') || (strcmp(mode->text, "http") != 0 && (strspn(host, "0123456789.") == strlen(host) || strchr(host, ':'))))
 		reader_error(r, (struct place){ mode->line, mode->column }, "leave mode away: addresses are tcp",
 			     "%s.mode: %s works with names only", path, mode->text);
 }

@@ -39,13 +39,37 @@ def test_all_errors_before_anything_runs(t):
 
 def test_check_warns_about_wide_rules(t):
     rules = ["*.co.uk", "*.github.io", "*.github.com", "*", "::/0", "*.m\u00fcnchen.de", "api.example.com:443", "*.com"]
-    path = os.path.join(t.workspace({"p.yaml": "network: {egress_allowlist: " + json.dumps(rules) + "}\n"}), "p.yaml")
+    path = os.path.join(t.workspace({"p.yaml": "network: {mode: restricted, egress_allowlist: " + json.dumps(rules) + "}\n"}), "p.yaml")
     r = t.ward("check", "--json", path)
     t.equal(r.rc, 0, "exit code")
     warnings = json.loads(r.out)["warnings"]
     t.equal([w.split(":")[0][-2] for w in warnings], ["0", "1", "3", "4", "7"], "rules that are warned about")
     t.contains(warnings[0], "anybody can have a name under co.uk", "warning")
     t.contains(t.ward("check", path).out, "warning: network.egress_allowlist[3]: * is every public name", "text")
+
+
+def test_check_finds_what_a_run_refuses(t):
+    ws = t.workspace()
+    cases = [("record: /a/b, replay: /a/c, egress_allowlist: [{host: a.example, mode: inspect}]", "p.yaml:1:", "not both"),
+             ("spend_limit: 5, egress_allowlist: [a.example]", "p.yaml:1:42: network.spend_limit", "no rule counts"),
+             ("egress_allowlist: [{host: a.example, llm: true}]", "p.yaml", "network.prices"),
+             ("egress_allowlist: [{host: 192.0.2.2, mode: inspect}]", "p.yaml:1:", "egress_allowlist[0].mode: inspect works with names only"),
+             ("egress_allowlist: [{host: \"2001:db8::1\", mode: inspect}]", "p.yaml:1:", "egress_allowlist[0].mode: inspect works with names only"),
+             ("egress_allowlist: [{host: 192.0.2.2, methods: [GET]}]", "p.yaml:1:", "mode inspect works with names only"),
+             ("record: /a/b, egress_allowlist: [a.example]", "p.yaml:1:37: network.record", "mode: inspect"),
+             ("egress_allowlist: [{host: a.example, git: []}]", "p.yaml:1:", "egress_allowlist[0].git: an empty list"),
+             ("egress_allowlist: [{host: a.example, graphql: []}]", "p.yaml:1:", "egress_allowlist[0].graphql: an empty list")]
+    for network, place, why in cases:
+        t.write(ws, {"p.yaml": "network: {mode: restricted, " + network + "}\n"})
+        r = t.ward("check", "p.yaml", cwd=ws)
+        t.equal(r.rc, 1, network + ": " + r.out)
+        t.contains(r.out, place, network)
+        t.contains(r.out, why, network)
+        t.equal(json.loads(t.ward("check", "--json", "p.yaml", cwd=ws).out)["valid"], False)
+        refused(t, t.ward("run", "-p", "p.yaml", "--", "/bin/true", cwd=ws))
+    t.write(ws, {"p.yaml": "network: {mode: restricted, egress_allowlist: [{host: 192.0.2.2, mode: http, ports: [80]}, {host: b.example, git: [fetch]}]}\n"})
+    r = t.ward("check", "p.yaml", cwd=ws)
+    t.equal(r.rc, 0, r.out)
 
 
 def test_found_policy_that_widens_needs_trust(t):

@@ -217,6 +217,14 @@ def test_refused(t):
     r = t.ward("check", policy(t, ["web.test", *inspect], record=os.path.join(outside, "a")), cwd=ws)
     t.equal(r.out.count("are not looked into, so they are not recorded"), 1, f"ward check ({r.out})")
     t.equal(sorted(os.listdir(outside)), ["link", "there"], "a plan makes nothing")
+    grant = {"name": "api", "source": "env:NOT_SET_ANYWHERE", "hosts": ["web.test"]}
+    t.write(ws, {"late.json": json.dumps({"network": {"mode": "restricted", "egress_allowlist": inspect, "record": os.path.join(outside, "a")},
+                                          "credentials": {"mode": "just_in_time", "grants": [grant]}})})
+    for _ in range(2):	# refused behind the making of the file, twice for the same reason
+        r = t.ward("run", "-p", "late.json", "--", "true", cwd=ws)
+        t.equal(r.rc, 125, r.err)
+        t.contains(r.err, "NOT_SET_ANYWHERE", "why it was refused")
+    t.equal(sorted(os.listdir(outside)), ["link", "there"], "a refused run leaves no file")
 
 
 @timeout(60)
