@@ -32,8 +32,12 @@ int place_open(bool make, struct ward_err *e)
 
 		if (r < 0)
 			return r;
-		if (stat(path, &st) < 0)
-			return ward_fail(e, ENOENT, "there is no journal yet");
+		if (stat(path, &st) < 0) {
+			if (errno == ENOENT)
+				return ward_fail(e, ENOENT, "there is no journal yet");
+			ward_fail_errno(e, "cannot look at the state directory %.300s", path);
+			return ward_remedy(e, "make it a directory of your own, or set WARD_STATE_DIR to another");
+		}
 	}
 	state = store_open(e);
 	if (state < 0)

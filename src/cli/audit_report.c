@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/audit_parts.h"
+#include "lib/explain.h"
 
 /* A value as text that is owned: lists joined by spaces, no NUL within. */
 static char *text_of(struct run_report *r, const struct ward_event *v, enum event_field f)
@@ -126,6 +127,21 @@ static void see_end(struct run_report *r, const struct ward_event *v)
 	r->why = text_of(r, v, FIELD_WHY);
 }
 
+/* What ward explain offers, a command or words; else what the event itself says. */
+static char *remedy_of(struct run_report *r, const struct ward_event *v)
+{
+	const struct explain_run run = { .workspace = r->workspace, .policy_file = r->policy };
+	auto_explanation x = { 0 };
+	auto_buf command = { 0 };
+
+	if (!explain_is_denial(v))
+		return text_of(r, v, FIELD_REMEDY);
+	explain_event(v, &run, &x);
+	explain_command(&x, &run, &command);
+	r->failed |= x.failed || command.failed;
+	return command.len ? buf_take(&command) : x.advice.len ? buf_take(&x.advice) : text_of(r, v, FIELD_REMEDY);
+}
+
 static void see_denial(struct run_report *r, const struct ward_event *v)
 {
 	struct report_row row = row_of(v);
@@ -133,7 +149,7 @@ static void see_denial(struct run_report *r, const struct ward_event *v)
 	row.texts[0] = text_of(r, v, FIELD_OBJECT);
 	row.texts[1] = text_of(r, v, FIELD_WHY);
 	row.texts[2] = text_of(r, v, FIELD_RULE);
-	row.texts[3] = text_of(r, v, FIELD_REMEDY);
+	row.texts[3] = remedy_of(r, v);
 	add_row(r, &r->denials, row, 4);
 	r->denied += number_of(v, FIELD_COUNT, 1);
 }

@@ -259,18 +259,18 @@ int explain_number(int audit_fd, const struct explain_source *s, const char *num
 	return find_number(audit_fd, s, number, ret, &seq, &kind, e);
 }
 
-static int show(struct options *o, int audit_fd, const struct explain_source *s)
+static int show(struct options *o, int audit_fd, const struct explain_source *s, const char *event)
 {
 	struct collected c = { .source = s, .groups = calloc(GROUPS_MAX, sizeof(*c.groups)) };
 	struct ward_err e = { 0 };
 	auto_buf out = { 0 };
 	int r = c.groups ? 0 : ward_fail(&e, ENOMEM, "out of memory");
 
-	if (r == 0 && o->word_count == 2) {
+	if (r == 0 && event) {
 		struct group *g = &c.groups[0];
 
 		g->count = 1;
-		r = find_number(audit_fd, s, o->words[1], &g->x, &g->seq, &g->kind, &e);
+		r = find_number(audit_fd, s, event, &g->x, &g->seq, &g->kind, &e);
 		explain_command(&g->x, &s->about, &g->command);
 		c.len = 1;
 	} else if (r == 0) {
@@ -286,16 +286,26 @@ static int show(struct options *o, int audit_fd, const struct explain_source *s)
 	return r < 0 ? say_error(&e, o->json, e.code == EINVAL ? EXIT_USAGE : EXIT_REFUSED) : say_out(&out, EXIT_FINE);
 }
 
+/* A number alone, as the list shows them, is an event of the last run. */
+static bool is_number(const char *word)
+{
+	const char *digits = word + (*word == '#');
+
+	return *digits && strspn(digits, "0123456789") == strlen(digits);
+}
+
 int explain_show(struct options *o)
 {
+	bool number = o->word_count == 1 && is_number(o->words[0]);
+	const char *run = o->word_count && !number ? o->words[0] : NULL, *event = number ? o->words[0] : o->word_count == 2 ? o->words[1] : NULL;
 	struct explain_source s = { 0 };
 	struct ward_err e = { 0 };
 	auto_fd audit = place_open(false, &e);
-	int code, r = audit < 0 ? audit : explain_open(audit, o->word_count ? o->words[0] : NULL, &s, &e);
+	int code, r = audit < 0 ? audit : explain_open(audit, run, &s, &e);
 
 	if (audit < 0 && e.code == ENOENT)
 		ward_remedy(&e, "ward run writes journals unless audit.journal is none; WARD_STATE_DIR says where");
-	code = r < 0 ? say_error(&e, o->json, EXIT_REFUSED) : show(o, audit, &s);
+	code = r < 0 ? say_error(&e, o->json, EXIT_REFUSED) : show(o, audit, &s, event);
 	explain_close(&s);
 	return code;
 }

@@ -326,11 +326,15 @@ static int read_new(struct work *w, struct ward_err *e)
 int check_replay(struct options *o)
 {
 	struct work w = { .o = o, .file = o->word_count ? o->words[o->word_count - 1] : "ward.yaml" };
-	struct ward_err e = { 0 }, ignored = { 0 };
-	auto_fd audit = place_open(false, &ignored);
+	struct ward_err e = { 0 }, journals = { 0 };
+	auto_fd audit = place_open(false, &journals);
 	auto_buf out = { 0 };
 	int r = read_new(&w, &e);
 
+	if (r == 0 && audit < 0 && journals.code != ENOENT) {
+		e = journals;
+		r = audit;
+	}
 	w.found = r == 0 ? calloc(GROUPS_MAX + 1, sizeof(*w.found)) : NULL;
 	if (r == 0 && !w.found)
 		r = ward_fail(&e, ENOMEM, "out of memory");

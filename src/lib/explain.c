@@ -437,6 +437,14 @@ static void put_what(struct buf *out, const struct ward_event *v)
 	}
 }
 
+/* What a kind is about, without what its fields mean. */
+static void put_kind(struct buf *out, enum event_kind kind)
+{
+	const char *help = event_kind_help(kind), *end = strstr(help, "; object:");
+
+	buf_add(out, help, end ? (size_t)(end - help) : strlen(help));
+}
+
 void explain_event(const struct ward_event *v, const struct explain_run *run, struct explanation *ret)
 {
 	const struct row *row = &rows[v->kind];
@@ -444,7 +452,10 @@ void explain_event(const struct ward_event *v, const struct explain_run *run, st
 
 	*ret = (struct explanation){ .layer = row->layer };
 	put_what(&ret->what, v);
-	put_escaped(&ret->why, why ? why : event_kind_help((enum event_kind)v->kind));
+	if (why)
+		put_escaped(&ret->why, why);
+	else
+		put_kind(&ret->why, (enum event_kind)v->kind);
 	put_escaped(&ret->rule, rule);
 	explain_how(ret, v, run);
 	if (*row->advice && (!ret->change_count || row->how == HOW_GUARD || row->how == HOW_VIEW || row->how == HOW_PLANTED || row->how == HOW_BUDGET) &&
