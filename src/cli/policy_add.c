@@ -31,7 +31,8 @@ struct target {
 	bool there;
 	struct stat st;
 	struct buf old, new;
-	struct strv done;	/* "FIELD: VALUE" for the journal */
+	bool secrets;		/* it may hold some: nobody else reads a new file */
+	struct strv done;	/* "FIELD: VALUE" for the journal, without secrets */
 };
 
 static void target_clear(struct target *t)
@@ -87,6 +88,30 @@ static int read_file(struct target *t, struct ward_err *e)
 
 /* -- the change */
 
+/* A file that is made says which form it has. */
+static void begin_file(struct target *t)
+{
+	size_t n = strlen(t->name);
+
+	if (t->there)
+		buf_add(&t->new, buf_text(&t->old), t->old.len);
+	else
+		buf_puts(&t->new, n > 5 && strcmp(t->name + n - 5, ".json") == 0 ? "{\n  \"version\": 1\n}\n" : "version: 1\n");
+}
+
+/* For the journal: of variables the name, of addresses no user information. */
+static void keep_done(struct target *t, const char *field, const char *value)
+{
+	const char *scheme = strstr(value, "://"), *user = scheme ? scheme + 3 : value, *at = strrchr(user, '@');
+
+	if (strcmp(field, "process.env") == 0)
+		strv_addf(&t->done, "%s: %.*s", field, *value == '[' ? 5 : (int)strcspn(value, "="), *value == '[' ? "[...]" : value);
+	else if (at && (scheme || strcmp(field, "network.upstream_proxy") == 0))
+		strv_addf(&t->done, "%s: %.*s***%s", field, (int)(user - value), value, at);
+	else
+		strv_addf(&t->done, "%s: %s", field, value);
+}
+
 static int add_one(struct target *t, const char *field, const char *value, struct ward_err *e)
 {
 	auto_buf next = { 0 };
@@ -95,24 +120,49 @@ static int add_one(struct target *t, const char *field, const char *value, struc
 	if (r < 0)
 		return ward_wrap(e, "%.60s", field);
 	if (r == 0)
-		strv_addf(&t->done, "%s: %s", field, value);
+		keep_done(t, field, value);
 	buf_free(&t->new);
 	t->new = next;
 	next = (struct buf){ 0 };
 	return 0;
 }
 
+static int read_policy(const char *name, const struct buf *bytes, struct policy *p, struct ward_err *e)
+{
+	struct policy_errors errors = { 0 };
+	int r = policy_defaults(p, e);
+
+	if (r == 0 && policy_read(p, name, (const uint8_t *)buf_text(bytes), bytes->len, POLICY_FILE, &errors) < 0)
+		r = ward_fail(e, EINVAL, "%.600s", errors.lines.len ? errors.lines.items[0] : "the policy cannot be read");
+	strv_free(&errors.lines);
+	return r;
+}
+
+/* Where nothing is said about the network there is none: a rule alone would open nothing. */
+static int add_mode(struct target *t, struct ward_err *e)
+{
+	struct policy p = { 0 };
+	int r = read_policy(t->name, &t->new, &p, e);
+	bool silent = r == 0 && p.net_mode == NET_MODE_NONE && p.origin[POLICY_F_net_mode].source == POLICY_DEFAULT;
+
+	policy_clear(&p);
+	return silent ? add_one(t, "network.mode", "restricted", e) : r;
+}
+
 static int add_words(struct target *t, char **words, size_t count, struct ward_err *e)
 {
+	bool rules = false;
 	int r = 0;
 
 	if (!count || count % 2) {
 		ward_fail(e, EINVAL, count ? "%.60s: its value is missing" : "there is nothing to add", count ? words[count - 1] : "");
 		return ward_remedy(e, "ward policy add FIELD VALUE; for instance ward policy add network.egress_allowlist api.example.com:443");
 	}
-	for (size_t i = 0; i < count && r == 0; i += 2)
+	for (size_t i = 0; i < count && r == 0; i += 2) {
+		rules |= strcmp(words[i], "network.egress_allowlist") == 0 || strcmp(words[i], "network.host_services") == 0;
 		r = add_one(t, words[i], words[i + 1], e);
-	return r;
+	}
+	return r == 0 && rules ? add_mode(t, e) : r;
 }
 
 /* RUN:EVENT, or EVENT of the last run here. */
@@ -139,17 +189,6 @@ static int add_event(struct target *t, const char *event, struct ward_err *e)
 
 /* -- what it means */
 
-static int read_policy(const char *name, const struct buf *bytes, struct policy *p, struct ward_err *e)
-{
-	struct policy_errors errors = { 0 };
-	int r = policy_defaults(p, e);
-
-	if (r == 0 && policy_read(p, name, (const uint8_t *)buf_text(bytes), bytes->len, POLICY_FILE, &errors) < 0)
-		r = ward_fail(e, EINVAL, "%.600s", errors.lines.len ? errors.lines.items[0] : "the policy cannot be read");
-	strv_free(&errors.lines);
-	return r;
-}
-
 static bool sounds_secret(const char *text)
 {
 	static const char *const words[] = { "secret", "token", "passw", "key", "credential", "auth", ".ssh", ".aws", ".gnupg", ".netrc", ".kube", ".docker", ".npmrc", ".pypirc", ".pgpass" };
@@ -173,11 +212,13 @@ static const char *new_secret(const struct strv *old, const struct strv *new)
 static const char *widens_secrets(const struct policy *old, const struct policy *new, char *room, size_t n)
 {
 	static const uint8_t fields[] = { POLICY_F_cred_mode, POLICY_F_cred_scanning, POLICY_F_cred_leaks, POLICY_F_cred_grants };
-	const char *env = new_secret(&old->proc_env, &new->proc_env);
+	const char *env = new_secret(&old->proc_env, &new->proc_env), *proxy = new->net_upstream_proxy;
 
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
 		if (policy_field_widens(old, new, (enum policy_field)fields[i], 0))
 			return policy_row((enum policy_field)fields[i])->path;
+	if (proxy && strchr(proxy, '@') && !(old->net_upstream_proxy && strcmp(old->net_upstream_proxy, proxy) == 0))
+		return policy_row(POLICY_F_net_upstream_proxy)->path;
 	for (size_t i = 0; i < new->fs_host_mounts.len; i++) {
 		const char *path = new->fs_host_mounts.items[i].path;
 		bool known = false;
@@ -300,7 +341,7 @@ static int write_file(const struct target *t, struct ward_err *e)
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return ward_fail_errno(e, "no random number");
 	snprintf(name, sizeof(name), ".ward-policy-%016llx", (unsigned long long)random);
-	fd = openat(t->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, t->there ? 0600 : 0644);
+	fd = openat(t->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, t->there || t->secrets ? 0600 : 0644);
 	if (fd < 0)
 		return ward_fail_errno(e, "cannot make a file beside %.300s", t->path);
 	r = fill_fresh(t, fd, e);
@@ -370,7 +411,7 @@ static int finish(const struct options *o, struct target *t, const struct strv *
 
 int policy_add(struct options *o)
 {
-	struct target t = { .dir_fd = -1 };
+	struct target t = { .dir_fd = -1, .secrets = o->secrets };
 	struct ward_err e = { 0 };
 	auto_strv wider = { 0 };
 	int r, code = EXIT_REFUSED;
@@ -388,7 +429,7 @@ int policy_add(struct options *o)
 	if (r == 0)
 		r = read_file(&t, &e);
 	if (r == 0) {
-		buf_add(&t.new, buf_text(&t.old), t.old.len);
+		begin_file(&t);
 		r = o->from_event ? add_event(&t, o->from_event, &e) : add_words(&t, o->words + 1, o->word_count - 1, &e);
 		code = r == -EINVAL ? EXIT_USAGE : EXIT_REFUSED;
 	}

@@ -111,7 +111,7 @@ def test_from_an_event(t):
     t.check(not os.path.exists(os.path.join(ws, "ward.yaml")), "a dry run wrote")
     r = json.loads(t.ward("policy", "add", "--from-event", str(event), "--yes", "--json", cwd=ws).out)
     t.equal((r["changed"], r["written"], len(r["widens"])), (True, True, 1))
-    t.equal(t.read(ws, "ward.yaml"), "process:\n  nesting: true\n")
+    t.equal(t.read(ws, "ward.yaml"), "version: 1\nprocess:\n  nesting: true\n")
     r = json.loads(t.ward("policy", "add", "--from-event", str(event), "--yes", "--json", cwd=ws).out)
     t.equal((r["changed"], r["written"]), (False, False))
     shown = t.ward("audit", "show", "--all", "--json", "--kind", "policy.change").out
@@ -166,4 +166,61 @@ def test_the_file_is_replaced_whole_or_not_at_all(t):
     t.check(os.path.islink(os.path.join(ws, "ward.yaml")), "the link was replaced")
     t.write(ws, {"p.json": '{\n  "version": 1\n}\n'})
     t.equal(t.ward("policy", "add", "-p", "p.json", "network.egress_allowlist", "a.example", "--yes", cwd=ws).rc, 0)
-    t.equal(json.loads(t.read(ws, "p.json")), {"version": 1, "network": {"egress_allowlist": ["a.example"]}})
+    t.equal(json.loads(t.read(ws, "p.json")), {"version": 1, "network": {"egress_allowlist": ["a.example"], "mode": "restricted"}})
+
+
+def test_no_secret_goes_into_the_journal(t):
+    ws = t.workspace()
+    proxy = "http://bob:UNMISTAKABLEPW@proxy.example:3128"
+    r = t.ward("policy", "add", "network.upstream_proxy", proxy, "--yes", cwd=ws)
+    t.equal(r.rc, 125, r.out)
+    t.contains(r.err, "--secrets")
+    for field, value in (("network.upstream_proxy", proxy), ("process.env", "API_KEY=UNMISTAKABLEONE"), ("process.env", "[TOKEN=UNMISTAKABLETWO]")):
+        t.equal(t.ward("policy", "add", field, value, "--yes", "--secrets", cwd=ws).rc, 0, field)
+    t.equal(os.stat(os.path.join(ws, "ward.yaml")).st_mode & 0o777, 0o600)
+    t.contains(t.read(ws, "ward.yaml"), "UNMISTAKABLETWO")
+    told = [json.loads(line)["object"] for line in t.ward("audit", "show", "--all", "--json", "--kind", "policy.change").out.splitlines()]
+    t.equal(told, ["network.upstream_proxy: http://***@proxy.example:3128", "process.env: API_KEY", "process.env: [...]"])
+    for directory, _, files in os.walk(os.path.join(t.state_dir, "audit")):
+        for name in files:
+            with open(os.path.join(directory, name), "rb") as f:
+                t.check(b"UNMISTAKABLE" not in f.read(), name)
+
+
+def test_a_rule_in_a_new_file_opens_the_network(t):
+    ws = t.workspace()
+    t.equal(t.ward("policy", "add", "network.egress_allowlist", "b.com", "--yes", cwd=ws).rc, 0)
+    t.equal(t.read(ws, "ward.yaml"), "version: 1\nnetwork:\n  egress_allowlist:\n    - b.com\n  mode: restricted\n")
+    t.equal(t.ward("policy", "add", "-p", "new.json", "network.egress_allowlist", "b.com", "--yes", cwd=ws).rc, 0)
+    t.equal(json.loads(t.read(ws, "new.json")), {"version": 1, "network": {"egress_allowlist": ["b.com"], "mode": "restricted"}})
+    t.write(ws, {"off.yaml": "network:\n  mode: none\n"})	# what was said stays
+    t.equal(t.ward("policy", "add", "-p", "off.yaml", "network.egress_allowlist", "b.com", "--yes", cwd=ws).rc, 0)
+    t.contains(t.read(ws, "off.yaml"), "mode: none\n")
+    t.contains(t.ward("check", "off.yaml", cwd=ws).out, "warning: network.mode is none: egress_allowlist has no effect")
+    t.check("no effect" not in t.ward("check", cwd=ws).out, "a rule that counts")
+
+
+def test_a_number_alone_is_an_event_of_the_last_run(t):
+    ws = t.workspace({"p.yaml": "resources: {output_limit: 1Ki}\n"})
+    t.ward("run", "-p", "p.yaml", "--", "/bin/sh", "-c", "head -c 4000 /dev/zero | tr '\\0' x", cwd=ws)
+    event = next(d["event"] for d in explained(t, ws) if d["kind"] == "limit.hit")
+    for word in (str(event), f"#{event}"):
+        found = explained(t, ws, word)
+        t.equal([(d["event"], d["kind"]) for d in found], [(event, "limit.hit")])
+    t.check(found[0]["why"].startswith("a limit was reached") and "object" not in found[0]["why"], found[0]["why"])
+    r = t.ward("explain", "99999", cwd=ws)
+    t.equal(r.rc, 125)
+    t.contains(r.err, "no event 99999")
+    page = t.ward("audit", "report", cwd=ws).out
+    t.contains(page, "remedy: <code>ward policy add")
+    t.contains(page, "resources.output_limit 2Ki")
+
+
+def test_a_state_directory_that_cannot_be_looked_at(t):
+    ws = t.workspace({"p.yaml": "version: 1\n"})
+    loop = os.path.join(t.fresh_dir("loop"), "loop")
+    os.symlink("loop", loop)
+    for words in (["explain"], ["audit", "ls"], ["audit", "send"], ["check", "--replay", "p.yaml"]):
+        r = t.ward(*words, cwd=ws, env={"WARD_STATE_DIR": loop})
+        t.equal(r.rc, 125, (words, r.out))
+        t.contains(r.err, "Too many levels of symbolic links", str(words))
