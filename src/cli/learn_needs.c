@@ -12,6 +12,7 @@
 
 #include "audit/lines.h"
 #include "lib/event.h"
+#include "lib/missing.h"
 
 #define THINGS_MAX 4096	/* of each sort */
 
@@ -64,7 +65,8 @@ static void add_event(struct learn_needs *n, const struct ward_event *v)
 
 	switch (v->kind) {
 	case EVENT_FILE_MISSING:
-		add_pair(&n->missing, &n->hosts_path, object, text_of(v, FIELD_PATH));
+		if (!missing_is_noise(object))
+			add_pair(&n->missing, &n->hosts_path, object, text_of(v, FIELD_PATH));
 		break;
 	case EVENT_SYSCALL:
 		add_pair(&n->calls, &n->call_remedies, object, text_of(v, FIELD_REMEDY));

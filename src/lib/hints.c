@@ -15,6 +15,7 @@
 
 #include "base/io.h"
 #include "lib/explain.h"
+#include "lib/missing.h"
 
 #define HINTS_MAX 10
 #define MISSING_MAX 4
@@ -65,6 +66,10 @@ static void put_hint(struct hints *h, const struct ward_event *v, struct buf *ou
 	if (h->told == 1)
 		buf_printf(out, "ward: hint: what follows as \"ward: hint\" is advice, and the program inside writes here too; on record is what `ward explain %s` shows\n", h->run);
 	put_line(out, h->told, buf_text(&first));
+	if (second.len > LINE_BYTES && x.change_count) {	/* half of a command does harm */
+		second.len = 0;
+		buf_printf(&second, "a person can allow it, with a command too long for here: ward explain %s shows it", h->run);
+	}
 	if (second.len)
 		put_line(out, h->told, buf_text(&second));
 }
@@ -119,6 +124,13 @@ static void keep_missing(struct hints *h, const struct ward_event *v)
 	buf_add(place, line, event_encode(v, line));
 }
 
+static bool is_noise(const struct ward_event *v)
+{
+	const struct event_value *object = event_get(v, FIELD_OBJECT);
+
+	return object && missing_is_noise(object->text);
+}
+
 static void hear(struct hints *h, const struct ward_event *v)
 {
 	auto_buf lines = { 0 };
@@ -126,7 +138,8 @@ static void hear(struct hints *h, const struct ward_event *v)
 	if (!explain_is_denial(v))
 		return;
 	if (v->kind == EVENT_FILE_MISSING) {
-		keep_missing(h, v);
+		if (!is_noise(v))
+			keep_missing(h, v);
 		return;
 	}
 	if (is_known(h, v))

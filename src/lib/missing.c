@@ -55,6 +55,17 @@ void missing_destroy(struct missing *m)
 	free(m);
 }
 
+bool missing_is_noise(const char *path)
+{
+	static const char *const noise[] = { "/etc/locale.alias", "/etc/locale.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/nscd.conf", "/etc/default/nss", "/etc/ld.so.preload",
+					     "/run/nscd", "/var/run/nscd", "/var/db/nscd", "/var/cache/nscd", "/usr/lib/locale", "/usr/share/locale" };
+
+	for (size_t i = 0; i < ARRAY_LEN(noise); i++)
+		if (path_is_beneath(path, noise[i]))
+			return true;
+	return false;
+}
+
 /* FNV-1a. Two paths with one hash: one of them is not looked at, which harms the record alone. */
 static uint64_t hash(const char *text)
 {

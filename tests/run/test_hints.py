@@ -46,6 +46,18 @@ def test_files_outside_the_view(t):
     t.equal(hints(r.err), [])	# the host has them neither
 
 
+def test_no_half_of_a_command(t):
+    ws = t.workspace()
+    deep = os.path.join(t.fresh_dir("deep"), *["d" * 200] * 3)
+    os.makedirs(deep)
+    t.write(deep, {"wanted": "x"})
+    r = t.ward("run", "--hints", "--", "/bin/sh", "-c", f"cat /etc/locale.alias; cat {deep}/wanted", cwd=ws)
+    t.equal(r.rc, 1)
+    text = "\n".join(hints(r.err))
+    t.check("too long for here: ward explain " in text and "ward policy add" not in text, text)
+    t.check("file /etc/locale.alias" not in text, text)
+
+
 def test_no_network(t):
     ws = t.workspace()
     script = "import socket\ns = socket.socket()\ntry: s.connect(('192.0.2.77', 8080))\nexcept OSError: pass\ntry: socket.getaddrinfo('name.example', 80)\nexcept OSError: pass\n"
