@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -215,6 +217,20 @@ static bool holds_secret(const char *dir, const char *home)
 	return false;
 }
 
+/* Whether the directory is somebody's home, or holds one. */
+static bool holds_home(const char *dir)
+{
+	FILE *users = fopen("/etc/passwd", "re");
+	struct passwd *user;
+	bool found = !users;
+
+	while (!found && (user = fgetpwent(users)))
+		found = user->pw_dir && path_is_beneath(user->pw_dir, dir);
+	if (users)
+		fclose(users);
+	return found;
+}
+
 static bool may_be_given(const char *path, bool package, const char *home, const char *workspace)
 {
 	struct stat st;
@@ -224,7 +240,7 @@ static bool may_be_given(const char *path, bool package, const char *home, const
 		return false;
 	if (S_ISREG(st.st_mode))
 		return true;
-	if (path_is_beneath(workspace, path) || is_broad(path, home) || holds_secret(path, home))
+	if (path_is_beneath(workspace, path) || is_broad(path, home) || holds_secret(path, home) || holds_home(path))
 		return false;
 	return package || is_harmless(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), LOOK_DEPTH, &entries);
 }

@@ -1,4 +1,5 @@
 /* What ward learn may show by itself: judged by names, and by what is behind them. */
+#include <pwd.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -113,9 +114,26 @@ static void test_generalise(void **state unused_arg)
 	assert_int_equal(system(path), 0);
 }
 
+/* No home of another user, wherever it lies. */
+static void test_homes(void **state unused_arg)
+{
+	FILE *users = fopen("/etc/passwd", "re");
+	struct passwd *user;
+
+	assert_non_null(users);
+	while ((user = fgetpwent(users))) {
+		char *path = NULL;
+		enum learn_verdict v = learn_generalise(user->pw_dir, "/home/nobody-has-this", "/nonexistent/work", &path);
+
+		if (v == LEARN_GIVE || v == LEARN_SETTINGS)
+			fail_msg("%s is given", path);
+	}
+	fclose(users);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_judge), cmocka_unit_test(test_generalise) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_judge), cmocka_unit_test(test_generalise), cmocka_unit_test(test_homes) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
