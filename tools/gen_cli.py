@@ -107,6 +107,7 @@ EXIT_STATUS = {
             ('128+N', 'signal N ended the command'),
             ('137', 'a limit ended it; standard error names the limit')],
     'check': [('0', 'the file is valid'), ('1', 'it has errors'), ('2', 'wrong usage'), ('125', 'it could not be read')],
+    'learn': [('0', 'the policy was seen to suffice'), ('1', 'the command did not succeed with everything that may be given'), ('2', 'wrong usage'), ('125', 'it could not be done'), ('128+N', 'signal N ended it, or the command by a key: nothing was written')],
     'doctor': [('0', 'a run under the default policy works here'), ('1', 'it would be refused'), ('2', 'wrong usage')],
     '': [('0', 'it worked'), ('2', 'wrong usage'), ('125', 'it could not be done')],
 }

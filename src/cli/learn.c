@@ -24,6 +24,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "cli/ask.h"
+#include "cli/learn_base.h"
 #include "cli/learn_round.h"
 #include "cli/learn_ways.h"
 #include "lib/learn_path.h"
@@ -44,7 +45,8 @@ struct learn {
 	bool has_base;
 	struct strv withheld;		/* "PATH: why" */
 	char *home, *workspace;		/* absolute, owned; home: NULL: unknown */
-	char base_file[64];		/* a policy that says nothing; "": none was made */
+	struct learn_base base_file;	/* a policy that says nothing, and at last the one that was learned */
+	struct learn_stop stop;
 	int expect;
 	unsigned rounds;
 	bool quiet;
@@ -108,12 +110,21 @@ static bool give_path(struct learn *l, const char *inside, const char *host, boo
 	return true;
 }
 
+/* Programs ask for the directories above what they want, too: whoever has the one needs not all of the other. */
+static bool is_above_another(const struct strv *paths, size_t which)
+{
+	for (size_t i = 0; i < paths->len; i++)
+		if (i != which && path_is_beneath(paths->items[i], paths->items[which]))
+			return true;
+	return false;
+}
+
 static bool give_files(struct learn *l, bool settings)
 {
 	bool more = false;
 
 	for (size_t i = 0; i < l->needs.missing.len; i++)
-		if (!path_is_beneath(l->needs.hosts_path.items[i], l->workspace))
+		if (!path_is_beneath(l->needs.hosts_path.items[i], l->workspace) && !is_above_another(&l->needs.missing, i))
 			more |= give_path(l, l->needs.missing.items[i], l->needs.hosts_path.items[i], settings);
 	return more;
 }
@@ -172,13 +183,35 @@ static bool give_calls(struct learn *l)
 
 /* ---- rounds ---- */
 
+/* Whether somebody wants it to end: a signal came, or the command was interrupted on its terminal. */
+static bool is_stopped(struct learn *l)
+{
+	(void)learn_stop_asked(&l->stop);
+	if (!l->stop.signal && (l->last.exit_code == 128 + SIGINT || l->last.exit_code == 128 + SIGQUIT))
+		l->stop.signal = l->last.exit_code - 128;
+	if ((l->stop.signal == SIGINT || l->stop.signal == SIGQUIT) && l->expect == 128 + l->stop.signal)
+		l->stop.signal = 0;
+	return l->stop.signal != 0;
+}
+
+static int fail_stopped(const struct learn *l, struct ward_err *e)
+{
+	return ward_fail(e, EINTR, "stopped by %s, nothing is written", strsignal(l->stop.signal));
+}
+
 static int run_round(struct learn *l, const struct learn_round *r, struct ward_err *e)
 {
+	int status = 0;
+
 	if (l->last.run_id[0])
 		learn_forget(l->last.run_id);
 	learn_needs_clear(&l->needs);
 	l->last = (struct run_outcome){ 0 };
-	if (learn_run(r, l->o, &l->last, e) < 0)
+	if (!is_stopped(l))
+		status = learn_run(r, l->o, &l->stop, &l->last, e);
+	if (is_stopped(l))
+		return fail_stopped(l, e);
+	if (status < 0)
 		return -EINVAL;
 	if (learn_read(l->last.run_id, &l->needs, e) < 0)
 		return -EINVAL;
@@ -204,7 +237,7 @@ static bool give_more(struct learn *l)
 
 static struct learn_round next_round(const struct learn *l)
 {
-	return (struct learn_round){ .policy_file = l->has_base ? l->o->merge : l->base_file, .learned = &l->learned, .open = l->o->allow_public,
+	return (struct learn_round){ .policy_file = l->has_base ? l->o->merge : l->base_file.path, .own_file = !l->has_base, .learned = &l->learned, .open = l->o->allow_public,
 				     .read_only = l->has_base && l->base.fs_mode == FS_MODE_READ_ONLY };
 }
 
@@ -229,6 +262,7 @@ static int leave_out(struct learn *l, struct ward_err *e)
 {
 	const struct learn_round r = next_round(l);
 	struct learn_policy *p = &l->learned;
+	int status;
 
 	if (p->mount_count < 2 || p->mount_count > LEAVE_OUT_MAX)
 		return 1;
@@ -237,11 +271,12 @@ static int leave_out(struct learn *l, struct ward_err *e)
 
 		p->mounts[i] = p->mounts[--p->mount_count];
 		say(l, "round %u, without %s", ++l->rounds, out.path);
-		if (run_round(l, &r, e) < 0)
-			return -EINVAL;
-		if (l->last.exit_code == l->expect) {
+		status = run_round(l, &r, e);
+		if (status < 0 || l->last.exit_code == l->expect) {
 			free(out.path);
 			free(out.at);
+			if (status < 0)
+				return status;
 			continue;
 		}
 		p->mounts[p->mount_count++] = p->mounts[i];
@@ -251,33 +286,15 @@ static int leave_out(struct learn *l, struct ward_err *e)
 	return run_round(l, &r, e) < 0 ? -EINVAL : l->last.exit_code == l->expect;
 }
 
-static int write_base(struct learn *l, const struct buf *text, struct ward_err *e)
-{
-	const char *dir = getenv("TMPDIR");
-	auto_fd fd = -1;
-
-	if (!l->base_file[0]) {
-		snprintf(l->base_file, sizeof(l->base_file), "%.40s/ward-learn-XXXXXX", dir && *dir == '/' && strlen(dir) < 40 ? dir : "/tmp");
-		fd = mkostemp(l->base_file, O_CLOEXEC);
-		if (fd < 0)
-			l->base_file[0] = '\0';
-	} else {
-		fd = open(l->base_file, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
-	}
-	if (fd < 0 || io_write_all(fd, text->data, text->len) < 0)
-		return ward_fail_errno(e, "cannot write a temporary policy file");
-	return 0;
-}
-
 /* Runs the command once more with the policy alone. 1: it suffices, 0: it does not. */
 static int verify(struct learn *l, const struct buf *text, struct ward_err *e)
 {
-	struct learn_round r = { .policy_file = l->base_file, .learned = &l->learned, .as_written = true, .read_only = !l->learned.writes };
+	struct learn_round r = { .policy_file = l->base_file.path, .own_file = true, .learned = &l->learned, .as_written = true, .read_only = !l->learned.writes };
 	size_t calls = l->needs.calls.len;
 
 	if (l->has_base)
 		r = (struct learn_round){ .policy_file = l->o->merge, .learned = &l->learned, .read_only = l->base.fs_mode == FS_MODE_READ_ONLY };
-	else if (write_base(l, text, e) < 0)
+	else if (learn_base_write(&l->base_file, text, e) < 0)
 		return -EIO;
 	say(l, "round %u, with the policy alone", ++l->rounds);
 	if (run_round(l, &r, e) < 0)
@@ -409,7 +426,7 @@ static int finish(struct learn *l, const struct buf *text, bool suffices, struct
 	return say_out(&out, code);
 }
 
-/* The policy that is added to; it counts as the user's word, as with -p. */
+/* The policy that is added to. Rounds run under it before anybody has looked at it, so one that widens the defaults must have been accepted. */
 static int read_merge(struct learn *l, struct ward_err *e)
 {
 	struct policy_errors errors = { 0 };
@@ -419,7 +436,7 @@ static int read_merge(struct learn *l, struct ward_err *e)
 		return r;
 	l->has_base = true;
 	l->ways.base = &l->base;
-	r = spec_read_policy(l->o->merge, &l->base, &errors, e);
+	r = spec_read_accepted(l->o->merge, &l->base, &errors, e);
 	if (errors.lines.len) {
 		ask_print_errors(&errors);
 		r = ward_fail(e, EINVAL, "%.300s has errors", l->o->merge);
@@ -428,30 +445,71 @@ static int read_merge(struct learn *l, struct ward_err *e)
 	return r;
 }
 
-static int begin(struct learn *l, struct ward_err *e)
+/* Where -o writes must be a place to write to, before anything runs. */
+static int check_output(const struct options *o, struct ward_err *e)
 {
-	static const char nothing[] = "version: 1\n";
-	const struct buf empty = { .data = strdup(nothing), .len = strlen(nothing) };
-	const char *home = getenv("HOME");
+	const char *name = o->output, *slash = strrchr(name, '/');
+	auto_free char *dir = slash ? strndup(name, (size_t)(slash - name) + 1) : strdup(".");
+	struct stat st;
+
+	if (!dir)
+		return ward_fail(e, ENOMEM, "out of memory");
+	if (lstat(name, &st) < 0) {
+		if (errno != ENOENT)
+			return ward_fail_errno(e, "cannot create %.300s", name);
+		if (!*name || !name[strlen(dir) * (slash != NULL)])
+			return ward_fail(e, EISDIR, "-o %.300s: that is no name of a file", name);
+		return access(dir, W_OK | X_OK) < 0 ? ward_fail_errno(e, "cannot create %.300s", name) : 0;
+	}
+	if (!S_ISREG(st.st_mode))
+		return ward_fail(e, EINVAL, "-o %.300s: that is no regular file", name);
+	if (!o->force) {
+		ward_fail(e, EEXIST, "%.300s is there already", name);
+		return ward_remedy(e, "--merge %.300s adds to it, --force replaces it", name);
+	}
+	return access(name, W_OK) < 0 ? ward_fail_errno(e, "cannot write %.300s", name) : 0;
+}
+
+/* What would fail in every round, or after all of them. */
+static int check_usage(struct learn *l, struct ward_err *e)
+{
+	struct policy tried = { 0 };
 	uint64_t expect = 0;
 	int r;
 
-	l->home = home && *home == '/' ? realpath(home, NULL) : NULL;
-	if (l->o->expect && (units_parse_uint(l->o->expect, &expect) < 0 || expect > 255)) {
-		free(empty.data);
+	if (l->o->expect && (units_parse_uint(l->o->expect, &expect) < 0 || expect > 255))
 		return ward_fail(e, EINVAL, "--expect %.40s: an exit code is 0 to 255", l->o->expect);
-	}
 	l->expect = (int)expect;
-	if (l->o->merge && l->o->output) {
-		free(empty.data);
+	if (l->o->merge && l->o->output)
 		return ward_fail(e, EINVAL, "--merge writes into that policy, -o into a new one: say one of them");
+	r = policy_defaults(&tried, e);
+	for (size_t i = 0; r == 0 && i < l->o->field_count; i++) {
+		const struct spec_option *f = &l->o->fields[i];
+
+		r = policy_set(&tried, f->field, f->value, f->append, POLICY_CLI, e);
+		if (r < 0)
+			ward_wrap(e, "%s", f->option);
 	}
-	r = l->o->merge ? read_merge(l, e) : 0;
+	policy_clear(&tried);
+	return r == 0 && l->o->output ? check_output(l->o, e) : r;
+}
+
+static int begin(struct learn *l, struct ward_err *e)
+{
+	static const char nothing[] = "version: 1\n";
+	auto_buf empty = { 0 };
+	const char *home = getenv("HOME");
+	int r = l->o->merge ? read_merge(l, e) : 0;
+
+	buf_puts(&empty, nothing);
+	l->home = home && *home == '/' ? realpath(home, NULL) : NULL;
 	if (r == 0)
 		r = workspace_resolve(l->o->workspace ? l->o->workspace : ".", &l->workspace, e);
 	if (r == 0)
-		r = write_base(l, &empty, e);
-	free(empty.data);
+		r = learn_stop_begin(&l->stop, e);
+	l->ways.stop_fd = l->stop.fd;
+	if (r == 0 && !l->has_base)
+		r = learn_base_write(&l->base_file, &empty, e);
 	if (r == 0)
 		give_command(l);
 	return r;
@@ -461,8 +519,8 @@ static void end(struct learn *l)
 {
 	if (l->last.run_id[0] && !l->o->keep_changes)
 		learn_forget(l->last.run_id);
-	if (l->base_file[0])
-		unlink(l->base_file);
+	learn_base_clear(&l->base_file);
+	learn_stop_end(&l->stop);
 	learn_policy_clear(&l->learned);
 	learn_ways_clear(&l->ways);
 	learn_needs_clear(&l->needs);
@@ -475,18 +533,28 @@ static void end(struct learn *l)
 
 int verb_learn(struct options *o)
 {
-	struct learn l = { .o = o, .ways = { .o = o }, .quiet = o->json };
+	struct learn l = { .o = o, .ways = { .o = o }, .base_file = { .fd = -1 }, .stop = { .fd = -1 }, .quiet = o->json };
 	struct ward_err e = { 0 };
 	auto_buf text = { 0 };
-	int status = begin(&l, &e), code;
+	int status = check_usage(&l, &e), code = EXIT_USAGE;
 
+	if (status == 0) {
+		status = begin(&l, &e);
+		code = EXIT_REFUSED;
+	}
 	if (status == 0)
 		status = learn_rounds(&l, &e);
 	if (status > 0)
 		status = leave_out(&l, &e);
 	if (status > 0)
 		status = settle(&l, &text, &e);
-	code = status < 0 ? say_error(&e, o->json, EXIT_REFUSED) : finish(&l, &text, status > 0, &e);
+	if (status >= 0 && is_stopped(&l))	/* while it asked */
+		status = fail_stopped(&l, &e);
+	learn_base_clear(&l.base_file);
+	learn_stop_end(&l.stop);	/* from here on nothing is left behind */
+	if (l.stop.signal)
+		code = 128 + l.stop.signal;
+	code = status < 0 ? say_error(&e, o->json, code) : finish(&l, &text, status > 0, &e);
 	end(&l);
 	return code;
 }

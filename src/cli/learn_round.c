@@ -2,20 +2,58 @@
  * One run of ward learn: the command in a sandbox whose changes are kept aside, under a policy file and what was learned so far. It is the same run_sandbox() as ward run, in a
  * process of its own, so that one round cannot disturb the next; what it came to is left in memory that both share. Its standard output goes to standard error, because the policy is
  * what ward learn prints; its standard input is empty unless it is a terminal: it would be read up by the first round.
+ *
+ * The process ends with ward learn: what ends that one is passed on, and where it is killed the kernel tells, and the round cleans up after both.
  */
 #include "cli/learn_round.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/observe.h"
 #include "lib/review.h"
+
+int learn_stop_begin(struct learn_stop *s, struct ward_err *e)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGQUIT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	*s = (struct learn_stop){ .fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK) };
+	if (s->fd < 0 || sigprocmask(SIG_BLOCK, &set, &s->old) < 0)
+		return ward_fail_errno(e, "cannot wait for signals");
+	return 0;
+}
+
+bool learn_stop_asked(struct learn_stop *s)
+{
+	struct signalfd_siginfo info;
+
+	while (read(s->fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		s->signal = (int)info.ssi_signo;
+	return s->signal != 0;
+}
+
+void learn_stop_end(struct learn_stop *s)
+{
+	if (s->fd < 0)
+		return;
+	close(s->fd);
+	s->fd = -1;
+	sigprocmask(SIG_SETMASK, &s->old, NULL);
+}
 
 static void add_field(struct options *o, const char *field, const char *value, bool append)
 {
@@ -54,15 +92,25 @@ static void add_learned(struct options *o, const struct learn_round *r)
 	add_field(o, "network.mode", r->open ? "open" : "restricted", false);
 }
 
-static _Noreturn void run_child(const struct learn_round *r, const struct options *user, struct run_outcome *outcome)
+/* ward learn was killed: what it would have removed. */
+static void clean_up(const struct learn_round *r, const struct run_outcome *outcome)
+{
+	if (outcome->run_id[0])
+		learn_forget(outcome->run_id);
+	if (r->own_file)
+		unlink(r->policy_file);
+}
+
+static _Noreturn void run_child(const struct learn_round *r, const struct options *user, const struct learn_stop *stop, pid_t parent, struct run_outcome *outcome)
 {
 	struct options o = { .verb = VERB_RUN, .policy_file = r->policy_file, .workspace = user->workspace, .cwd = user->cwd, .widen = true,
 			     .observe = OBSERVE_EXEC | OBSERVE_WRITES | OBSERVE_READS | OBSERVE_LOOKS, .words = user->words, .word_count = user->word_count,
 			     .line = user->line, .outcome = outcome };
 	auto_fd null_fd = isatty(STDIN_FILENO) ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int code;
 
-	signal(SIGINT, SIG_DFL);
-	signal(SIGQUIT, SIG_DFL);
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent || sigprocmask(SIG_SETMASK, &stop->old, NULL) < 0)
+		_exit(EXIT_REFUSED);
 	if ((null_fd >= 0 && dup2(null_fd, STDIN_FILENO) < 0) || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
 		_exit(EXIT_REFUSED);
 	for (size_t i = 0; i < user->field_count && !r->as_written; i++)
@@ -72,27 +120,47 @@ static _Noreturn void run_child(const struct learn_round *r, const struct option
 	if (!r->read_only)
 		add_field(&o, "filesystem.mode", "review", false);
 	add_field(&o, "audit.journal", "default", false);
-	exit(run_sandbox(&o, NULL));
+	code = run_sandbox(&o, NULL);
+	if (getppid() != parent)
+		clean_up(r, outcome);
+	exit(code);
 }
 
-int learn_run(const struct learn_round *r, const struct options *user, struct run_outcome *ret, struct ward_err *e)
+/* Waits for the round. What the terminal says is said to both processes; what is sent to ward learn alone is passed on. */
+static int wait_child(pid_t pid, struct learn_stop *stop)
+{
+	auto_fd pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd waits[] = { { .fd = pid_fd, .events = POLLIN }, { .fd = stop->fd, .events = POLLIN } };
+	struct signalfd_siginfo info;
+	int status = 0;
+
+	while (pid_fd >= 0 && (poll(waits, ARRAY_LEN(waits), -1) >= 0 || errno == EINTR)) {
+		if (waits[0].revents)
+			break;
+		if (read(stop->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+			continue;
+		stop->signal = (int)info.ssi_signo;
+		if (info.ssi_code <= 0 || stop->signal == SIGTERM || stop->signal == SIGHUP)
+			kill(pid, stop->signal);
+	}
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return status;
+}
+
+int learn_run(const struct learn_round *r, const struct options *user, struct learn_stop *stop, struct run_outcome *ret, struct ward_err *e)
 {
 	struct run_outcome *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	sighandler_t on_int, on_quit;
+	pid_t pid, self = getpid();
 	int status = 0;
-	pid_t pid;
 
 	if (shared == MAP_FAILED)
 		return ward_fail(e, ENOMEM, "out of memory");
-	on_int = signal(SIGINT, SIG_IGN);	/* it is for the command */
-	on_quit = signal(SIGQUIT, SIG_IGN);
 	pid = fork();
 	if (pid == 0)
-		run_child(r, user, shared);
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	signal(SIGINT, on_int);
-	signal(SIGQUIT, on_quit);
+		run_child(r, user, stop, self, shared);
+	if (pid > 0)
+		status = wait_child(pid, stop);
 	*ret = *shared;
 	munmap(shared, sizeof(*shared));
 	if (pid < 0)

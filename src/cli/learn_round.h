@@ -2,6 +2,8 @@
 #ifndef WARD_CLI_LEARN_ROUND_H
 #define WARD_CLI_LEARN_ROUND_H
 
+#include <signal.h>
+
 #include "cli/learn.h"
 #include "cli/run.h"
 
@@ -11,10 +13,23 @@ struct learn_round {
 	bool as_written;	/* nothing is: the file alone, with its changes kept aside */
 	bool read_only;		/* the file says that nothing is written */
 	bool open;		/* every public name may be reached */
+	bool own_file;		/* the policy file is learn's own: it goes with it */
 };
 
+/* INT, QUIT, TERM and HUP end ward learn, but not before the round has. */
+struct learn_stop {
+	int fd;			/* of the signals, which are blocked */
+	sigset_t old;		/* the mask before */
+	int signal;		/* that has come; 0: none */
+};
+
+must_check int learn_stop_begin(struct learn_stop *s, struct ward_err *e);
+/* Whether one has come. */
+bool learn_stop_asked(struct learn_stop *s);
+void learn_stop_end(struct learn_stop *s);
+
 /* Runs the command of the user's options; what it came to is in *ret. A command that was not started is an error. */
-must_check int learn_run(const struct learn_round *r, const struct options *user, struct run_outcome *ret, struct ward_err *e);
+must_check int learn_run(const struct learn_round *r, const struct options *user, struct learn_stop *stop, struct run_outcome *ret, struct ward_err *e);
 /* Drops the changes of a run. */
 void learn_forget(const char *run);
 

@@ -5,6 +5,7 @@
  */
 #include "cli/learn_ways.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +21,17 @@ void learn_ways_clear(struct learn_ways *w)
 	strv_free(&w->refused);
 }
 
-bool learn_ask(const char *question)
+bool learn_ask(const char *question, int stop_fd)
 {
+	struct pollfd waits[] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = stop_fd, .events = POLLIN } };
 	char answer[16];
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
 		return false;
 	fprintf(stderr, "%s [y/N] ", question);
 	fflush(stderr);
+	if (poll(waits, ARRAY_LEN(waits), -1) < 0 || waits[1].revents)
+		return false;
 	return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
@@ -120,7 +124,7 @@ static bool ask_way(struct learn_ways *w, const struct learn_way *way, const cha
 	if (question.failed || strv_has(&w->answered, question.data))
 		return false;
 	strv_add(&w->answered, question.data);
-	return learn_ask(question.data);
+	return learn_ask(question.data, w->stop_fd);
 }
 
 static bool add_rule(const struct learn_ways *w, struct strv *rules, const char *host, unsigned port, const char *mode)

@@ -7,6 +7,7 @@
 struct learn_ways {
 	const struct options *o;	/* the user's --allow rules; borrowed */
 	const struct policy *base;	/* that is added to; borrowed, NULL: none */
+	int stop_fd;			/* readable: nobody is asked any more; -1: never */
 	struct strv answered;		/* what the user was asked, so that it is asked once */
 	struct strv private_hosts;	/* that the user has said yes to */
 	struct strv refused;		/* "HOST:PORT: why", for the report */
@@ -18,7 +19,7 @@ bool learn_ways_give(struct learn_ways *w, const struct learn_needs *n, struct s
 /* The rules that the connections of a run were made by: exact hosts with their ports. A name that was only asked for keeps the rules that it was given, tried. */
 void learn_ways_used(const struct learn_ways *w, const struct learn_needs *n, const struct strv *tried, struct strv *ret_rules);
 
-/* Asks on the terminal; without one the answer is no. question is escaped already. */
-bool learn_ask(const char *question);
+/* Asks on the terminal; without one the answer is no, and so it is once stop_fd is readable. question is escaped already. */
+bool learn_ask(const char *question, int stop_fd);
 
 #endif

@@ -192,8 +192,7 @@ static int check_trust(const struct source *s, const struct policy *base, const 
 		return 0;
 	join_lines(&wider, &list);
 	text_escape(&shown, s->path);
-	ward_fail(e, EACCES, "%.200s was found, not named, and widens the defaults: %s", buf_text(&shown),
-		  buf_text(&list));
+	ward_fail(e, EACCES, "%.200s %s the defaults: %s", buf_text(&shown), s->found ? "was found, not named, and widens" : "is not accepted, and widens", buf_text(&list));
 	return ward_remedy(e, "read it, then: ward trust %s", buf_text(&shown));
 }
 
@@ -517,6 +516,22 @@ int spec_read_policy(const char *path, struct policy *p, struct policy_errors *e
 	int r = source_open(path, &file, e);
 
 	return r < 0 ? r : source_parse(&file, p, errors, e);
+}
+
+int spec_read_accepted(const char *path, struct policy *p, struct policy_errors *errors, struct ward_err *e)
+{
+	auto_source file = { 0 };
+	struct policy base = { 0 };
+	int r = source_open(path, &file, e);
+
+	if (r == 0)
+		r = source_parse(&file, p, errors, e);
+	if (r == 0)
+		r = policy_defaults(&base, e);
+	if (r == 0)
+		r = check_trust(&file, &base, p, e);
+	policy_clear(&base);
+	return r;
 }
 
 int spec_trust_content(const char *path, struct strv *wider, struct policy_errors *errors, char *ret_hex,

@@ -61,6 +61,8 @@ must_check int spec_resolve_mounts(struct policy *p, const char *base, struct wa
 /* Reads a policy file over *p. -EINVAL: see *errors; others: *e. */
 must_check int spec_read_policy(const char *path, struct policy *p, struct policy_errors *errors,
 				struct ward_err *e);
+/* The same over the defaults, which *p holds, and refuses a file that widens them unless its content was accepted. */
+must_check int spec_read_accepted(const char *path, struct policy *p, struct policy_errors *errors, struct ward_err *e);
 /* Accepts the present content of a policy file (ward trust). Writes its SHA-256 to ret_hex[65]. */
 must_check int spec_trust(const char *path, char *ret_hex, struct ward_err *e);
 /* The same, and appends to *wider what that very content widens (the file is read once). A file with errors is not

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import stat
 import sys
 
@@ -58,8 +59,10 @@ def test_keep_and_expect(t):
     t.equal(t.ward("apply", run, cwd=ws).rc, 0)
     t.equal(t.read(ws, "b"), "y\n")
     learn(t, "--", "false", cwd=ws, rc=1)
-    for args, rc in ((["--expect", "x", "--", "true"], 125), ([], 2), (["--nonsense", "--", "true"], 2)):
-        t.equal(t.ward("learn", *args, cwd=ws).rc, rc, args)
+    for args in (["--expect", "x", "--"], ["--expect", "999", "--"], [], ["--nonsense", "--"], ["-o", "/nonexist/x.yaml", "--"], ["-o", ".", "--"], ["-o", "b/", "--"], ["-o", "a", "--"], ["-o", "", "--"],
+                 ["--timeout", "abc", "--"], ["--memory", "1", "--"], ["--allow", "a b", "--"], ["--merge", "a", "-o", "c", "--"]):
+        r = t.ward("learn", *args, *(["true"] if args else []), cwd=ws)
+        t.check(r.rc == 2 and "round" not in r.err, f"{args}: {r.rc} {r.err}")
 
 
 def test_files_beside_secrets(t):
@@ -156,7 +159,7 @@ def test_json_and_output(t):
     t.check(said["suffices"] and said["exit"] == 0 and "version: 1" in said["policy"] and said["mounts"] == [], said)
     t.write(ws, {"ward.yaml": "version: 1\n"})
     r = t.ward("learn", "-o", "ward.yaml", "--", "true", cwd=ws)
-    t.check(r.rc == 125 and "--merge" in r.err, r.err)
+    t.check(r.rc == 2 and "--merge" in r.err, r.err)
     t.equal(t.read(ws, "ward.yaml"), "version: 1\n")
     t.equal(t.ward("learn", "-f", "-o", "ward.yaml", "--", "true", cwd=ws).rc, 0)
     r = t.ward("learn", "--", "echo", "hi", cwd=ws)
@@ -170,6 +173,7 @@ def test_merge(t):
     ws = t.workspace({"job.sh": f"set -e\ncat {data}/one.csv {data}/two.csv\necho x > out\n"})
     old = f"# mine\nversion: 1\nfilesystem:\n  mode: read_write   # stays\n  host_mounts:\n    - {data}/one.csv\nprocess:\n  env: [TERM]\n"
     t.write(ws, {"own.yaml": old})
+    t.equal(t.ward("trust", "own.yaml", cwd=ws).rc, 0)
     r = t.ward("learn", "--merge", "own.yaml", "--", "sh", "job.sh", cwd=ws)
     t.check(r.rc == 125 and "two.csv" in r.out and t.read(ws, "own.yaml") == old, f"nobody was asked: {r.out} {r.err}")
     r = t.ward("learn", "--merge", "own.yaml", "--yes", "--", "sh", "job.sh", cwd=ws)
@@ -178,8 +182,74 @@ def test_merge(t):
     t.check("# mine" in new and "# stays" in new and new.count("csv") == 2 and f"{data}/two.csv" in new, new)
     t.equal(t.ward("run", "-p", "own.yaml", "--", "sh", "job.sh", cwd=ws).rc, 0)
     t.write(ws, {"bad.yaml": "nonsense: 1\n"})
-    for args in (["--merge", "bad.yaml"], ["--merge", "gone.yaml"], ["--merge", "own.yaml", "-o", "x.yaml"]):
+    for args in (["--merge", "bad.yaml"], ["--merge", "gone.yaml"]):
         t.equal(t.ward("learn", *args, "--", "true", cwd=ws).rc, 125, args)
+
+
+def test_merge_of_a_policy_that_nobody_accepted(t):
+    """A hostile checkout's file: not one round runs under it; after ward trust they do."""
+    place = t.fresh_dir("place")
+    proof = os.path.join(place, "proof")
+    t.write(place, {"evil.sh": f"#!/bin/sh\ntouch {proof}\ncat > /dev/null\n"})
+    os.chmod(os.path.join(place, "evil.sh"), 0o755)
+    ws = t.workspace({"ward.yaml": f"version: 1\naudit:\n  sinks:\n    - {{type: command, to: {place}/evil.sh}}\n", "mounts.yaml": f"version: 1\nfilesystem:\n  host_mounts: [{place}]\n"})
+    for name in ("ward.yaml", "mounts.yaml"):
+        r = t.ward("learn", "--merge", name, "--yes", "--", "sh", "-c", "echo STARTED >&2", cwd=ws)
+        t.check(r.rc == 125 and f"ward trust {ws}/{name}" in r.err and "STARTED" not in r.err, r.err)
+    t.check(not os.path.exists(proof), "its command ran")
+    t.equal(t.ward("trust", "mounts.yaml", cwd=ws).rc, 0)
+    r = t.ward("learn", "--merge", "mounts.yaml", "--yes", "--", "ls", place, cwd=ws)
+    t.equal(r.rc, 0, r.err)
+
+
+def is_alive(mark):
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                words = f.read().split(b"\0")
+        except OSError:
+            continue
+        if words[0] == b"sh" and mark.encode() in words:
+            return True
+    return False
+
+
+@timeout(120)
+def test_it_ends_when_told(t):
+    """Whatever ends it: the sandbox goes with it, no policy is written, no file stays."""
+    ws = t.workspace()
+    for number, sent in enumerate((signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL)):
+        path, mark = os.path.join(t.fresh_dir("learned"), "p.yaml"), f"mark{os.getpid()}x{number}"
+        temporary = t.fresh_dir("temporary")
+        p = t.ward_start("learn", "-o", path, "--", "sh", "-c", "echo x > made; sleep 100; exit 0", mark, cwd=ws, env={"TMPDIR": temporary})
+        t.wait_until(lambda: is_alive(mark), 10)
+        with t.root():
+            os.kill(p.pid, sent)
+        r = t.finish_ward(p)
+        t.check(r.rc in ((-9, 137) if sent == signal.SIGKILL else (128 + sent,)), f"{sent}: {r.rc} {r.err}")
+        t.wait_until(lambda: not is_alive(mark), 15, f"{sent}: its sandbox goes on")
+        t.check(not os.path.exists(path) and "round 2" not in r.err, f"{sent}: {r.err}")
+        t.wait_until(lambda: not os.listdir(os.path.join(t.state_dir, "learn")) and not os.listdir(temporary), 15, f"{sent}: a file stays")
+        t.wait_until(lambda: t.ward("diff", "--list", cwd=ws).out == "there are no reviews\n", 15, f"{sent}: a review stays")
+
+
+def test_ctrl_c_on_the_terminal(t):
+    ws = t.workspace()
+    path = os.path.join(t.fresh_dir("learned"), "p.yaml")
+    r = t.ward_tty("learn", "-o", path, "--", "sh", "-c", "echo READY; sleep 100", input=b"\x03", after=b"READY", cwd=ws)
+    t.check(r.rc == 130 and "round 2" not in r.out and not os.path.exists(path), r.out)
+    _, text, _ = learn(t, "--expect", "130", "--", "sh", "-c", "kill -INT $$", cwd=ws)
+    t.contains(text, "version: 1")
+
+
+def test_no_more_than_the_directory_itself(t):
+    """A program that asks for everything above what it wants gets what it wants."""
+    data = t.fresh_dir("data")
+    t.write(data, {"opt/mods/wardthing.py": "WORD = 1\n", "opt/other/x": "y\n"})
+    ws = t.workspace({"all.py": f"import os, sys\np = '{data}/opt/mods'\nwhile p != '/':\n    os.path.exists(p); p = os.path.dirname(p)\nsys.path.insert(0, '{data}/opt/mods')\nimport wardthing\n"})
+    _, text, _ = learn(t, "--", "/usr/bin/python3", "-B", "all.py", cwd=ws)
+    t.contains(text, f'path: "{data}/opt/mods"')
+    t.check(f'"{data}/opt"' not in text and f'"{data}"' not in text and "locale.alias" not in text, text)
 
 
 @timeout(120)
