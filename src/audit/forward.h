@@ -3,6 +3,7 @@
 #define WARD_AUDIT_FORWARD_H
 
 #include <stdint.h>
+#include <string.h>
 
 enum forward_op {
 	FORWARD_END = 1,	/* to it: the journal is complete */
@@ -20,5 +21,13 @@ struct forward_message {
 	uint64_t left, dropped;
 	char to[200], why[256];
 };
+
+/* Why, without the place in front, which the reader knows already. */
+static inline const char *forward_why(const char *to, const char *why)
+{
+	size_t n = strlen(to);
+
+	return strncmp(why, to, n) == 0 && strncmp(why + n, ": ", 2) == 0 ? why + n + 2 : why;
+}
 
 #endif

@@ -44,6 +44,14 @@ static void confirm(struct sink *s, uint64_t seq)
 	(void)!pwrite(s->state_fd, text, 21, 0);	/* what fails: events are sent twice after a kill */
 }
 
+/* So many of the events that were sent are delivered. */
+static void count(struct sink *s, uint64_t events)
+{
+	s->shared->sent += events;
+	s->unsure -= events;
+	s->shared->why[0] = '\0';
+}
+
 /* Waits, at most so long, for the end of the run; true: for news of the connection, too, which have come. */
 static bool wait_ms(struct sink *s, unsigned ms, bool connection)
 {
@@ -107,7 +115,7 @@ static void rewind_journal(struct sink *s)
 	tail_close(&s->tail);
 	tail_begin(&s->tail, s->audit_fd, s->run);
 	s->position = s->last = s->shared->confirmed;
-	s->mark_seq = 0;
+	s->mark_seq = s->unsure = 0;
 }
 
 /* -- sending */
@@ -148,12 +156,14 @@ static void look_at_marks(struct sink *s)
 		s->mark_seq = s->position;
 		s->mark_bytes = s->bytes;
 		s->mark_ms = now;
+		s->mark_unsure = s->unsure;
 		return;
 	}
 	unread = ops_of(s)->unread(s);
 	if (now - s->mark_ms < CONFIRM_MS || unread < 0 || s->bytes - (uint64_t)unread < s->mark_bytes)
 		return;
 	confirm(s, s->mark_seq);
+	count(s, s->mark_unsure);
 	s->mark_seq = 0;
 }
 
@@ -183,8 +193,9 @@ static bool send_batch(struct sink *s, unsigned *backoff_ms)
 		}
 	}
 	s->shared->stuck_ms = 0;
-	s->shared->why[0] = '\0';
-	s->shared->sent += s->count;
+	s->unsure += s->count;
+	if (!ops_of(s)->stream)
+		count(s, s->unsure);
 	*backoff_ms = 0;
 	return true;
 }
@@ -196,6 +207,7 @@ static bool finish(struct sink *s, unsigned *backoff_ms)
 
 	if (s->fd < 0 || ops_of(s)->finish(s, &e) == 0) {
 		confirm(s, s->position);
+		count(s, s->unsure);
 		return true;
 	}
 	fail(s, &e, backoff_ms);

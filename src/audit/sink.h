@@ -14,7 +14,7 @@
 /* What the process of a sink tells the one that started it, in memory that both have. */
 struct sink_shared {
 	uint64_t confirmed;	/* number of the last event that is delivered */
-	uint64_t sent;		/* events that were sent, again after a break */
+	uint64_t sent;		/* events that were delivered */
 	uint64_t dropped;	/* events that the other side refused for good */
 	uint64_t stuck_ms;	/* since then (monotonic) something waits to be delivered; 0: nothing does */
 	char why[SINK_WHY];	/* the last failure; "": none since something was delivered */
@@ -43,6 +43,7 @@ struct sink {
 	uint64_t last, position;	/* number of the last event in the batch; of the last one before it */
 	/* what was sent and may not have been read: at such a time so much had been sent, up to this event */
 	uint64_t bytes, mark_bytes, mark_seq, mark_ms;
+	uint64_t unsure, mark_unsure;	/* events that were sent, and may not have been read */
 	/* the connection; owned */
 	int fd;
 	pid_t pid;

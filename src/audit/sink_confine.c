@@ -91,7 +91,7 @@ static int allow_files(int ruleset, const struct sink *s, uint64_t all)
 	int r = allow(ruleset, s->audit_fd, reads);
 
 	if (s->policy->way == SINK_FILE) {
-		auto_free char *copy = strdup(s->policy->path);
+		auto_free char *copy = strdup(s->policy->place ? s->policy->place : s->policy->path);
 
 		return r < 0 || !copy ? -ENOMEM : allow_path(ruleset, dirname(copy), all & ~(uint64_t)LANDLOCK_ACCESS_FS_EXECUTE);
 	}

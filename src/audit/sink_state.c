@@ -120,6 +120,22 @@ void sink_state_list(int audit_fd, struct strv *ret)
 	strv_sort(ret);
 }
 
+enum sink_record sink_state_journal(int audit_fd, const char *run)
+{
+	char complete[PLACE_NAME], live[PLACE_NAME];
+	struct stat st;
+
+	place_name(complete, PLACE_RUNS, run, -1);
+	place_name(live, PLACE_LIVE, run, -1);
+	for (int tries = 0; tries < 3; tries++) {	/* it is renamed when it is complete: perhaps just now */
+		if (fstatat(audit_fd, complete, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			return RECORD_COMPLETE;
+		if (fstatat(audit_fd, live, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			return RECORD_LIVE;
+	}
+	return RECORD_GONE;
+}
+
 uint64_t sink_state_left(int audit_fd, const char *run, uint64_t seq)
 {
 	auto_strv files = { 0 };

@@ -16,6 +16,9 @@ void sink_state_remove(int audit_fd, const char *name);
 void sink_state_list(int audit_fd, struct strv *ret);
 /* "RUN.N" -> "RUN". False: it is no such name. */
 bool sink_state_run(const char *name, char ret[48]);
+/* The journal of a run: removed; still open, or its run was killed and nobody has ended it yet; complete. */
+enum sink_record { RECORD_GONE, RECORD_LIVE, RECORD_COMPLETE };
+enum sink_record sink_state_journal(int audit_fd, const char *run);
 /* How many events of the run's journal come behind seq. */
 uint64_t sink_state_left(int audit_fd, const char *run, uint64_t seq);
 

@@ -214,10 +214,19 @@ char *path_join(const char *base, const char *rest)
 	return joined.failed ? NULL : path_clean(joined.data);
 }
 
+/* realpath() of musl leaves "//" in front as it is. */
+static const char *one_slash(const char *path)
+{
+	while (path[0] == '/' && path[1] == '/')
+		path++;
+	return path;
+}
+
 bool path_is_beneath(const char *path, const char *dir)
 {
-	size_t n = strlen(dir);
+	size_t n = strlen(dir = one_slash(dir));
 
+	path = one_slash(path);
 	if (n == 1)
 		return *path == '/';
 	return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');

@@ -16,7 +16,7 @@ must_check int path_open_nolink(int dir_fd, const char *path, int flags, struct 
 must_check char *path_clean(const char *path);
 /* base/rest, cleaned; rest itself if it is absolute. base must be absolute. The caller frees. */
 must_check char *path_join(const char *base, const char *rest);
-/* Whether path is dir or lies beneath it; both cleaned and absolute. A pure function. */
+/* Whether path is dir or lies beneath it; both cleaned (but for "//" in front) and absolute. A pure function. */
 bool path_is_beneath(const char *path, const char *dir);
 
 #endif

@@ -89,14 +89,16 @@ static void start(struct forwarding *f, struct feed *feed)
 /* line NULL: one that an earlier run left. */
 static int add_feed(struct forwarding *f, const char *name, const char *line, uint64_t from, struct ward_err *e)
 {
-	struct feed *feed = &f->feeds[f->count];
+	struct feed *feed = &f->feeds[f->count];	/* not touched when all are taken */
 	auto_free char *kept = NULL;
 	uint64_t seq = 0;
 	int r;
 
+	if (f->count == ARRAY_LEN(f->feeds))
+		return ward_fail(e, E2BIG, "too many sinks");
 	*feed = (struct feed){ .state_fd = -1, .wake_fd = -1, .own = line != NULL };
 	snprintf(feed->name, sizeof(feed->name), "%.60s", name);
-	if (f->count == ARRAY_LEN(f->feeds) || !sink_state_run(name, feed->run))
+	if (!sink_state_run(name, feed->run))
 		return ward_fail(e, EINVAL, "no sink: %.60s", name);
 	r = sink_state_open(f->audit_fd, name, line, from, &feed->state_fd, &seq, line ? NULL : &kept, e);
 	if (r == 0)
@@ -158,12 +160,23 @@ static void tell_ward(const struct forwarding *f, const struct feed *feed, enum 
 	(void)!send(f->socket_fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+static void lose_journal(struct feed *feed)
+{
+	snprintf(feed->shared->why, sizeof(feed->shared->why), "its journal is gone");
+	feed->shared->dropped++;	/* how many they were nobody knows any more */
+	feed->done = true;
+}
+
 /* Returns how many events are left. */
 static uint64_t settle(struct forwarding *f, struct feed *feed)
 {
-	uint64_t left = feed->done ? 0 : sink_state_left(f->audit_fd, feed->run, feed->shared->confirmed);
+	enum sink_record record = feed->done ? RECORD_COMPLETE : sink_state_journal(f->audit_fd, feed->run);
+	uint64_t left;
 
-	if (!left)
+	if (record == RECORD_GONE)
+		lose_journal(feed);	/* its process had no time to say so */
+	left = feed->done ? 0 : sink_state_left(f->audit_fd, feed->run, feed->shared->confirmed);
+	if (!left && record != RECORD_LIVE)	/* who ends the journal of a killed run adds events to it */
 		sink_state_remove(f->audit_fd, feed->name);
 	if (left || feed->shared->dropped) {
 		if (left && !feed->shared->why[0])
@@ -185,11 +198,9 @@ static void bury(struct forwarding *f, pid_t pid, int status)
 		if (feed->pid != pid)
 			continue;
 		feed->pid = 0;
-		if (code == SINK_JOURNAL_LOST) {
-			snprintf(feed->shared->why, sizeof(feed->shared->why), "its journal is gone");
-			feed->shared->dropped++;	/* how many they were nobody knows any more */
-		}
-		feed->done = code == SINK_ALL || code == SINK_JOURNAL_LOST;
+		feed->done = code == SINK_ALL;
+		if (code == SINK_JOURNAL_LOST)
+			lose_journal(feed);
 		if (!feed->done && !feed->shared->why[0])
 			snprintf(feed->shared->why, sizeof(feed->shared->why), "the process of the sink ended");
 	}
@@ -334,7 +345,7 @@ int audit_send(struct options *o, int audit_fd)
 	buf_printf(&out, o->json ? "{\"sent\":%" PRIu64 ",\"left\":%" PRIu64 "}\n" : "%" PRIu64 " events sent, %" PRIu64 " left\n", sent, left);
 	for (size_t i = 0; i < f.count && !o->json; i++)
 		if (!f.feeds[i].done)
-			buf_printf(&out, "%s: %s\n", f.feeds[i].policy.to, f.feeds[i].shared->why);
+			buf_printf(&out, "%s: %s\n", f.feeds[i].policy.to, forward_why(f.feeds[i].policy.to, f.feeds[i].shared->why));
 	clear(&f);
 	return say_out(&out, left ? EXIT_FINDINGS : EXIT_FINE);
 }

@@ -9,13 +9,18 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "audit/forward.h"
+#include "audit/sink_state.h"
+#include "base/find.h"
 #include "base/io.h"
+#include "base/path.h"
+#include "lib/plan_reach.h"
 #include "lib/program.h"
 #include "policy/policy_sink.h"
 
@@ -26,6 +31,7 @@ struct sinks {
 	struct event_sink *journal_events;
 	struct journal *journal;
 	const struct plan *plan;
+	struct strv lines;		/* the policy's, with everything where it really is */
 	char run[48];
 	uint64_t from, wait_ms;
 	int socket_fd;
@@ -63,7 +69,7 @@ static bool is_passed(const struct sinks *s, const char *entry)
 
 static int sinks_file(const struct sinks *s)
 {
-	const struct strv *sinks = &s->plan->spec->policy.audit_sinks;
+	const struct strv *sinks = &s->lines;
 	auto_fd fd = memfd_create("ward-sinks", MFD_CLOEXEC);
 	auto_buf text = { 0 };
 
@@ -163,21 +169,95 @@ struct event_sink *sinks_events(struct sinks *s)
 
 /* -- its life */
 
-/* A file that the sandbox can write is none that anybody should believe. */
-static int check_reach(const struct plan *p, const struct policy_sink *sink, struct ward_err *e)
+/* A file that ward reads: where it really is. What the sandbox could change is refused. */
+static int check_file(const struct plan *p, const char *what, char **path, size_t prefix, struct ward_err *e)
 {
-	size_t n = strlen(p->workspace);
+	auto_free char *real = *path ? realpath(*path + prefix, NULL) : NULL, *text = NULL;
+	const char *where;
 
-	if (sink->way != SINK_FILE || strncmp(sink->path, p->workspace, n) != 0 || (sink->path[n] != '/' && n > 1))
+	if (!*path)
 		return 0;
-	ward_fail(e, EINVAL, "audit.sinks: %s lies in the workspace, where the sandbox could change it", sink->path);
-	return ward_remedy(e, "name a file elsewhere");
+	if (!real)
+		return ward_fail_errno(e, "audit.sinks: %s: %s", what, *path + prefix);
+	where = plan_reach(p, real);
+	if (where) {
+		ward_fail(e, EINVAL, "audit.sinks: %s: %s lies in %s, which the sandbox can write to", what, *path + prefix, where);
+		return ward_remedy(e, "name a file elsewhere");
+	}
+	if (asprintf(&text, "%.*s%s", (int)prefix, *path, real) < 0)
+		return ward_fail(e, ENOMEM, "out of memory");
+	free(*path);
+	*path = take_ptr(text);
+	return 0;
+}
+
+/* What is not there yet lies where the nearest directory is that is. */
+static const char *reach_word(const struct plan *p, const char *word)
+{
+	auto_free char *path = path_clean(word), *real = NULL;
+
+	while (path && *path && !(real = realpath(path, NULL)))
+		*strrchr(path, '/') = '\0';
+	return real ? plan_reach(p, real) : NULL;
+}
+
+/* The program, and what of its words is a file: a script, most likely. */
+static int check_command(const struct plan *p, struct policy_sink *sink, struct ward_err *e)
+{
+	auto_strv places = { 0 };
+	int r;
+
+	plan_reach_list(p, &places);
+	r = places.failed ? ward_fail(e, ENOMEM, "out of memory") : find_program(sink->words.items[0], &places, &sink->place, e);
+	for (size_t i = 1; i < sink->words.len && r == 0; i++) {
+		const char *where = reach_word(p, sink->words.items[i]);
+
+		if (where)
+			r = ward_fail(e, EACCES, "%.200s lies in %s, which the sandbox can write to", sink->words.items[i], where);
+	}
+	return r < 0 ? ward_wrap(e, "audit.sinks: %s", sink->to) : 0;
+}
+
+/* What the sandbox can write is neither run nor read nor believed. *sink: everything where it really is. */
+static int check_reach(const struct plan *p, struct policy_sink *sink, struct ward_err *e)
+{
+	int r = check_file(p, "ca", &sink->ca, 0, e);
+
+	if (r == 0)
+		r = check_file(p, "cert", &sink->cert, 0, e);
+	if (r == 0)
+		r = check_file(p, "key", &sink->key, 0, e);
+	if (r == 0 && sink->token && strncmp(sink->token, "file:", 5) == 0)
+		r = check_file(p, "token", &sink->token, 5, e);
+	if (r == 0 && sink->way == SINK_FILE)
+		r = plan_reach_file(p, "audit.sinks", sink->path, &sink->place, e);
+	return r == 0 && sink->way == SINK_COMMAND ? check_command(p, sink, e) : r;
+}
+
+static int add_sink(struct sinks *s, const char *line, struct ward_err *e)
+{
+	struct policy_sink sink;
+	auto_buf text = { 0 };
+	int r = policy_sink_read(line, &sink, e);
+
+	if (r < 0)
+		return r;
+	if (sink.wait_ms > s->wait_ms)
+		s->wait_ms = sink.wait_ms;
+	r = check_reach(s->plan, &sink, e);
+	if (r == 0)
+		r = policy_sink_write(line, &sink, &text, e);
+	if (r == 0 && text.len > SINK_LINE_MAX - 64)
+		r = ward_fail(e, E2BIG, "audit.sinks: %.200s is too long", line);
+	if (r == 0)
+		strv_add(&s->lines, text.data);
+	policy_sink_clear(&sink);
+	return r == 0 && s->lines.failed ? ward_fail(e, ENOMEM, "out of memory") : r;
 }
 
 int sinks_create(const struct plan *p, struct journal *j, struct sinks **ret, struct ward_err *e)
 {
 	const struct strv *lines = &p->spec->policy.audit_sinks;
-	uint64_t wait_ms = 0;
 	struct sinks *s;
 	int r = 0;
 
@@ -190,36 +270,45 @@ int sinks_create(const struct plan *p, struct journal *j, struct sinks **ret, st
 	}
 	if (lines->len > SINKS_MAX)
 		return ward_fail(e, E2BIG, "audit.sinks: at most %d", SINKS_MAX);
-	for (size_t i = 0; i < lines->len && r == 0; i++) {
-		struct policy_sink sink;
-
-		r = policy_sink_read(lines->items[i], &sink, e);
-		if (r < 0)
-			return r;
-		if (sink.wait_ms > wait_ms)
-			wait_ms = sink.wait_ms;
-		r = check_reach(p, &sink, e);
-		policy_sink_clear(&sink);
-	}
-	s = r < 0 ? NULL : calloc(1, sizeof(*s));
+	s = calloc(1, sizeof(*s));
 	if (!s)
-		return r < 0 ? r : ward_fail(e, ENOMEM, "out of memory");
+		return ward_fail(e, ENOMEM, "out of memory");
 	s->sink = (struct event_sink){ .begin = begin, .take = take, .flush = flush };
 	s->journal = j;
 	s->journal_events = journal_sink(j);
 	s->plan = p;
-	s->wait_ms = wait_ms;
 	s->socket_fd = -1;
+	for (size_t i = 0; i < lines->len && r == 0; i++)
+		r = add_sink(s, lines->items[i], e);
+	if (r < 0) {
+		strv_free(&s->lines);
+		free(s);
+		return r;
+	}
 	*ret = s;
 	return 0;
+}
+
+/* A note that the short form has, too. */
+__attribute__((format(printf, 2, 3))) static void note(struct result *r, const char *format, ...)
+{
+	auto_free char *text = NULL;
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
+	va_end(args);
+	strv_add(&r->notes, text ? text : "out of memory");
+	strv_add(&r->loud, text ? text : "out of memory");
 }
 
 static void note_left(struct result *r, const struct forward_message *m)
 {
 	if (m->left)
-		strv_addf(&r->notes, "%" PRIu64 " events are not delivered to %s yet: %s; the next run or `ward audit send` sends them", m->left, m->to, m->why);
+		note(r, "%" PRIu64 " events are not delivered to %s yet: %s; the next run or `ward audit send` sends them", m->left, m->to, forward_why(m->to, m->why));
 	if (m->dropped)
-		strv_addf(&r->notes, "%" PRIu64 " events were refused by %s for good", m->dropped, m->to);
+		note(r, "%" PRIu64 " events were refused by %s for good", m->dropped, m->to);
 }
 
 /* Until it has said what is left, or does not answer. */
@@ -229,7 +318,7 @@ static void hear_end(struct sinks *s, struct result *r)
 	uint64_t until = io_now_ms() + s->wait_ms + MORE_MS;
 
 	if (send(s->socket_fd, &end, sizeof(end), MSG_NOSIGNAL) < 0) {
-		strv_add(&r->notes, "what feeds the sinks has ended; `ward audit send` sends what is left");
+		note(r, "what feeds the sinks has ended; `ward audit send` sends what is left");
 		return;
 	}
 	for (;;) {
@@ -238,7 +327,7 @@ static void hear_end(struct sinks *s, struct result *r)
 		struct forward_message m;
 
 		if (now >= until || poll(&polled, 1, (int)(until - now)) == 0) {
-			strv_add(&r->notes, "what feeds the sinks does not answer; `ward audit send` sends what is left");
+			note(r, "what feeds the sinks does not answer; `ward audit send` sends what is left");
 			kill(s->pid, SIGKILL);
 			return;
 		}
@@ -267,5 +356,6 @@ void sinks_end(struct sinks *s, struct result *r)
 			;
 	}
 	own_close_fd(&s->socket_fd);
+	strv_free(&s->lines);
 	free(s);
 }

@@ -5,9 +5,6 @@
 #include "base/buf.h"
 #include "creds/safe.h"
 
-/* Which file a command word means: absolute, or looked for in PATH; links resolved. Nothing beneath one of `seen` is taken: a
- * sandbox could have put it there. The caller frees. */
-must_check int run_find(const char *word, const struct strv *seen, char **ret_path, struct ward_err *e);
 /* What must not wait for a program: each time that there is something to be read from fd, ready is called. */
 struct run_meanwhile {
 	int fd;				/* -1: nothing more */

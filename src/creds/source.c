@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "base/find.h"
 #include "base/io.h"
 #include "base/path.h"
 #include "creds/answer.h"
@@ -226,7 +227,7 @@ static int from_cmd(const struct source_place *p, const struct policy_grant *g, 
 	(void)ret;
 	if (r < 0)
 		return ward_fail(e, -r, "not a command");
-	r = run_find(words.items[0], p->seen, &path, e);
+	r = find_program(words.items[0], p->seen, &path, e);
 	return r < 0 ? r : run_program(path, words.items, NULL, 0, PROGRAM_MS, p->meanwhile, raw, RAW_MAX, ret_n, e);
 }
 

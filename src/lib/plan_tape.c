@@ -6,13 +6,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/path.h"
 #include "gateway/tape.h"
+#include "lib/plan_reach.h"
 #include "lib/plan_root.h"
 #include "lib/plan_tape.h"
 
@@ -41,44 +41,20 @@ int plan_tape_check(const struct policy *policy, const struct rules *rules, stru
 	return 0;
 }
 
-/* The directory without links, and whether something inside could write there. */
-static int check_place(const struct plan *p, const char *path, char dir[PATH_MAX], struct ward_err *e)
-{
-	auto_free char *parent = strndup(path, (size_t)(strrchr(path, '/') - path));
-
-	if (!parent)
-		return ward_fail(e, ENOMEM, "out of memory");
-	if (!realpath(*parent ? parent : "/", dir)) {
-		ward_fail_errno(e, "network.record: the directory of %s", path);
-		return ward_remedy(e, "make the directory first");
-	}
-	for (size_t i = 0; i < p->mount_count; i++) {
-		const struct plan_mount *m = &p->mounts[i];
-
-		if (m->kind != MOUNT_BIND || !m->from_policy || !m->writable || !path_is_beneath(dir, m->source))
-			continue;
-		ward_fail(e, EINVAL, "network.record: %s lies in %s, which the sandbox can write to", path, m->source);
-		return ward_remedy(e, "record into a directory that is not the sandbox's, as ~/recordings");
-	}
-	if (!path_is_beneath(dir, p->workspace))
-		return 0;
-	ward_fail(e, EINVAL, "network.record: %s lies in the workspace", path);
-	return ward_remedy(e, "record into a directory that is not the sandbox's, as ~/recordings");
-}
-
 static int make_file(struct plan *p, struct plan_tape *t, struct ward_err *e)
 {
 	const char *name = strrchr(t->path, '/') + 1;
-	char dir[PATH_MAX];
+	auto_free char *dir = NULL;
 	auto_fd dir_fd = -1, fd = -1;
 	struct stat st;
-	int r = check_place(p, t->path, dir, e);
+	int r = plan_reach_file(p, "network.record", t->path, &dir, e);
 
 	if (r < 0)
 		return r;
-	dir_fd = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	*strrchr(dir, '/') = '\0';
+	dir_fd = open(*dir ? dir : "/", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir_fd < 0)
-		return ward_fail_errno(e, "network.record: cannot open %s", dir);
+		return ward_fail_errno(e, "network.record: cannot open the directory of %s", t->path);
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		ward_fail(e, EEXIST, "network.record: %s exists, and a recording replaces nothing", t->path);
 		return ward_remedy(e, "name another file, or remove it; to answer from it: network.replay");

@@ -79,6 +79,7 @@ void result_clear(struct result *r)
 		free(r->layer_notes[i]);
 	strv_free(&r->quarantine);
 	strv_free(&r->notes);
+	strv_free(&r->loud);
 	*r = (struct result){ 0 };
 }
 
@@ -468,6 +469,7 @@ void result_text(const struct result *r, const struct plan *p, bool verbose, boo
 		buf_printf(out, "    to bring them back: ward quarantine restore %s\n", r->run_id);
 	text_changes(r, out);
 	if (!verbose) {
+		text_notes(&r->loud, NULL, out);
 		text_layers_brief(r, out);
 		return;
 	}

@@ -34,6 +34,7 @@ struct result {
 	size_t denial_count;
 	struct strv quarantine;		/* "path: reason" */
 	struct strv notes;
+	struct strv loud;		/* those of the notes that the short form has, too */
 	struct result_changes {
 		bool reviewed;		/* the run was under review: */
 		bool counted;		/* ... and its changes could be counted */

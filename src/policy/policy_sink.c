@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "policy/policy_grant.h"
 #include "policy/policy_value.h"
 #include "policy/units.h"
@@ -79,7 +80,7 @@ bool sink_split(const char *type, const char *to, struct policy_sink *ret)
 
 void policy_sink_clear(struct policy_sink *s)
 {
-	char *const texts[] = { s->to, s->host, s->path, s->ca, s->cert, s->key, s->token };
+	char *const texts[] = { s->to, s->host, s->path, s->place, s->ca, s->cert, s->key, s->token };
 
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		free(texts[i]);
@@ -190,6 +191,7 @@ int policy_sink_read(const char *line, struct policy_sink *ret, struct ward_err 
 	ret->format = ret->way == SINK_HTTP || ret->way == SINK_HTTPS ? 4 : word_of(map, "format", formats, 4, ret->way >= SINK_UNIX ? 3 : 0);
 	ret->severity = word_of(map, "severity", severities, 5, 1);
 	ret->to = copy(map, "to", &failed);
+	ret->place = copy(map, "place", &failed);
 	ret->ca = copy(map, "ca", &failed);
 	ret->cert = copy(map, "cert", &failed);
 	ret->key = copy(map, "key", &failed);
@@ -200,4 +202,30 @@ int policy_sink_read(const char *line, struct policy_sink *ret, struct ward_err 
 		return 0;
 	policy_sink_clear(ret);
 	return ward_fail(e, ENOMEM, "out of memory");
+}
+
+int policy_sink_write(const char *line, const struct policy_sink *s, struct buf *out, struct ward_err *e)
+{
+	const char *const keys[] = { "place", "ca", "cert", "key", "token" };
+	const char *const texts[] = { s->place, s->ca, s->cert, s->key, s->token };
+	struct reader reader = { .name = "sink", .e = e };
+	auto_node map = json_read(&reader, (const uint8_t *)line, strlen(line));
+	struct json j = { .out = out };
+
+	if (!map || map->kind != NODE_MAP)
+		return ward_fail(e, EINVAL, "audit.sinks: %.200s is no sink", line);
+	json_begin_object(&j, NULL);
+	for (const struct node *n = map->first; n; n = n->next) {
+		bool found = !n->text;
+
+		for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+			found |= strcmp(n->key, keys[i]) == 0;
+		if (!found)
+			json_string(&j, n->key, n->text);	/* numbers, too: they are read from texts */
+	}
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		if (texts[i])
+			json_string(&j, keys[i], texts[i]);
+	json_end_object(&j);
+	return out->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }

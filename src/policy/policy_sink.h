@@ -16,6 +16,7 @@ struct policy_sink {
 	unsigned port;
 	char *path;			/* of a file, socket or URL */
 	struct strv words;		/* of a command */
+	char *place;			/* of a file or program: found, without links; NULL: as a policy has it */
 	unsigned format;		/* json, ocsf, cef, syslog, otlp: as enum export_format */
 	unsigned severity;		/* as enum event_severity */
 	char *ca, *cert, *key, *token;
@@ -25,6 +26,8 @@ struct policy_sink {
 
 /* Takes apart one line of canonical JSON, as struct policy holds sinks. -EINVAL with *e; *ret is empty then. */
 must_check int policy_sink_read(const char *line, struct policy_sink *ret, struct ward_err *e);
+/* The line again, with place, ca, cert, key and token as s has them. */
+must_check int policy_sink_write(const char *line, const struct policy_sink *s, struct buf *out, struct ward_err *e);
 void policy_sink_clear(struct policy_sink *s);
 
 /* "tcp://host:514", "unix:/dev/log", "https://host/path" and so on. False: it is none. Pure. */

@@ -256,6 +256,7 @@ def test_a_pruned_journal_is_told(t):
     ws = t.workspace()
     r = run(t, ws, {"type": "otlp", "to": f"http://127.0.0.1:{free_port()}", "wait_seconds": 0.3})
     t.equal((r.rc, len(left(t))), (3, 1), r.err)
+    time.sleep(1.1)	# the order of journals is that of their names, which have seconds
     t.ward("run", "--set", "audit.sinks=[]", "--", "true", cwd=ws)
     t.equal(t.ward("audit", "prune", "--keep", "1").rc, 0)
     t.equal(t.ward("audit", "send").rc, 0)
@@ -339,8 +340,83 @@ def test_command(t):
     events = [json.loads(s) for s in t.read(d, "rest").splitlines()]
     t.equal({e["seq"] for e in events}, {e["seq"] for e in journal(t)})
     r = run(t, ws, {"type": "command", "to": "/nonexistent/program", "wait_seconds": 0.3})
-    t.check(r.rc == 3 and "events are not delivered to /nonexistent/program" in r.err, r.err)
+    t.check(r.rc == 125 and "there is no program /nonexistent/program" in r.err, r.err)
+
+
+def failing(t):
+    d = t.fresh_dir("fails")
+    t.write(d, {"fails": "#!/bin/sh\ncat > /dev/null; exit 7\n"})
+    os.chmod(os.path.join(d, "fails"), 0o755)
+    return os.path.join(d, "fails")
+
+
+def test_a_command_that_fails_has_delivered_nothing(t):
+    """What it read counts when it ends well; and what is left is told once, on a terminal, too."""
+    ws = t.workspace()
+    program = failing(t)
+    r = t.ward_tty("run", "--set", sinks({"type": "command", "to": program, "wait_seconds": 1}), "--", "true", cwd=ws)
+    t.check(r.rc == 0 and re.search(rf"note: \d+ events are not delivered to {program} yet: its exit status is 7; ", r.out), r.out)
+    r = t.ward("audit", "send")
+    t.check(r.rc == 1 and re.match(r"0 events sent, [1-9]\d* left\n", r.out), r.out)
+    t.equal(r.out.splitlines()[1], f"{program}: its exit status is 7")
+    t.check(json.loads(t.ward("audit", "send", "--json").out)["sent"] == 0, "sent")
     forget(t)
+
+
+def test_no_program_of_the_sandbox_is_run(t):
+    """Neither by a relative path nor by PATH nor through a link; a command that is found has its absolute path on record, and is started in /."""
+    shared, d = t.fresh_dir("shared"), t.fresh_dir("out")
+    os.chmod(shared, 0o777)
+    os.chmod(d, 0o777)
+    evil = f"#!/bin/sh\ntouch {d}/evil\ncat >/dev/null\n"
+    ws = t.workspace({"collect.sh": evil, "bin/logger": evil})
+    t.write(shared, {"collect.sh": evil})
+    for path in (f"{ws}/collect.sh", f"{ws}/bin/logger", f"{shared}/collect.sh"):
+        os.chmod(path, 0o755)
+    os.symlink(f"{ws}/collect.sh", f"{d}/link")
+    mounts = ("--rw", shared)
+    path = {"PATH": f"{ws}/bin:bin:.:/usr/bin:/bin"}
+    for to in ("./collect.sh", "bin/logger", f"{ws}/collect.sh", f"{d}/link", f"{shared}/collect.sh", f"sh {ws}/collect.sh", f"sh {ws}/none/yet.sh"):
+        r = run(t, ws, {"type": "command", "to": to}, "true", *mounts, env=path)
+        t.check(r.rc == 125 and ("there is no program" in r.err or "the sandbox can" in r.err), (to, r))
+    t.write(d, {"good/logger": f"#!/bin/sh\npwd >> {d}/where\ncat > {d}/got; exit 7\n"})
+    os.chmod(f"{d}/good/logger", 0o755)
+    r = run(t, ws, {"type": "command", "to": "logger -t ward", "wait_seconds": 1}, "true", *mounts, env={"PATH": f"{ws}/bin:bin:{d}/good:/usr/bin:/bin"})
+    t.check(r.rc == 0 and "events are not delivered to logger -t ward" in r.err, r)
+    t.equal(set(t.read(d, "where").splitlines()), {"/"})
+    t.check(len(left(t)) == 1 and f"{d}/good/logger" in t.read(t.state_dir, "audit/sinks", left(t)[0]), "the record has no absolute path")
+    # a record of an older ward
+    record = os.path.join(t.state_dir, "audit/sinks", left(t)[0])
+    with open(record, encoding="utf-8") as f:
+        digits = f.readline()
+    with open(record, "w", encoding="utf-8") as f:
+        f.write(digits + json.dumps({"type": "command", "to": "./collect.sh", "wait_seconds": 0.3}) + "\n")
+    r = t.ward("audit", "send", cwd=ws)
+    t.check(r.rc == 1 and "./collect.sh: its program has no absolute path" in r.out, r)
+    t.check(not os.path.exists(f"{d}/evil"), "a program of the sandbox's was run")
+    forget(t)
+
+
+def test_no_file_of_the_sandbox_is_believed(t):
+    """By whatever way the path leads there."""
+    ws = t.workspace({"ca.pem": "x", "token": "x"})
+    shared, d = t.fresh_dir("shared"), t.fresh_dir("out")
+    os.chmod(shared, 0o777)
+    os.chmod(d, 0o777)
+    os.symlink(ws, f"{d}/way")
+    os.symlink(f"{ws}/ca.pem", f"{d}/ca.pem")
+    t.write(d, {"fine": "x"})
+    mounts = ("--rw", shared)
+    tls = {"type": "otlp", "to": "https://127.0.0.1:1", "wait_seconds": 0.3}
+    cases = [{"type": "file", "to": to} for to in (f"{ws}/events", f"/{ws}/events", f"{d}/way/events", f"{shared}/events", f"{d}/./way//events")]
+    cases += [dict(tls, ca=f"{ws}/ca.pem"), dict(tls, ca=f"{d}/ca.pem"), dict(tls, cert=f"{ws}/ca.pem", key=f"{d}/fine"), dict(tls, cert=f"{d}/fine", key=f"{d}/way/ca.pem"),
+              dict(tls, token=f"file:{ws}/token"), dict(tls, token=f"file:{d}/way/token")]
+    for sink in cases:
+        r = run(t, ws, sink, "true", *mounts)
+        t.check(r.rc == 125 and "which the sandbox can write to" in r.err, (sink, r))
+    os.symlink(t.fresh_dir("real"), f"{d}/other")
+    r = run(t, ws, {"type": "file", "to": f"{d}/other/events"}, "true", *mounts)
+    t.check(r.rc == 0 and left(t) == [] and t.read(d, "other/events"), r)
 
 
 def test_a_killed_run_is_delivered(t):
@@ -385,7 +461,7 @@ def test_what_is_refused(t):
     ws = t.workspace()
     cases = [({"type": "file", "to": "relative"}, "absolute path"), ({"type": "syslog", "to": "ftp://x"}, "no place"), ({"type": "otlp", "to": "http://x:99999"}, "no place"),
              ({"type": "otlp", "to": "http://collector.example/", "token": "env:A"}, "https only"), ({"type": "otlp", "to": "https://c.example", "token": "SECRETSECRET"}, "env:NAME"),
-             ({"type": "syslog", "to": "tcp://x:1", "ca": "/x"}, "is for tls"), ({"type": "file", "to": f"{ws}/events"}, "lies in the workspace")]
+             ({"type": "syslog", "to": "tcp://x:1", "ca": "/x"}, "is for tls"), ({"type": "file", "to": f"{ws}/events"}, "which the sandbox can write to")]
     for sink, why in cases:
         r = run(t, ws, sink)
         t.check(r.rc == 125 and why in r.err, (sink, r))

@@ -1,0 +1,16 @@
+/* What of the host a sandbox can write to. */
+#ifndef WARD_LIB_PLAN_REACH_H
+#define WARD_LIB_PLAN_REACH_H
+
+#include "base/buf.h"
+
+struct plan;
+
+/* The place of the sandbox's (the workspace, a writable mount) in which a path lies that has no links in it; NULL: none. Borrowed from the plan. */
+const char *plan_reach(const struct plan *p, const char *real);
+/* All such places. */
+void plan_reach_list(const struct plan *p, struct strv *ret);
+/* The path of a file that may not be there yet, its directory without links, if nothing inside can write to it; the caller frees. field is for messages. */
+must_check int plan_reach_file(const struct plan *p, const char *field, const char *path, char **ret, struct ward_err *e);
+
+#endif
