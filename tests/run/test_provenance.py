@@ -1,6 +1,7 @@
 """audit.level: full: who changed which file, and what it may have read from the network before; ward diff --who and --trailer."""
 import json
 import os
+import shutil
 
 from harness import timeout
 from harness.world import World, policy
@@ -191,3 +192,39 @@ for i in range(9000):
     t.equal(t.ward("run", *FULL, "--", "/usr/bin/python3", "-Bc", program, cwd=ws).rc, 0)
     gaps = [e for e in journal(t) if e["kind"] == "journal.gap"]
     t.check(len(gaps) == 1 and 100 < gaps[0]["lost"] < 9000, gaps)
+
+
+MANY = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+	for (int i = 0; i < 33000; i++) {
+		pid_t child = vfork();
+		char name[32];
+
+		if (child == 0) {
+			snprintf(name, sizeof(name), i == 32999 ? "late" : "f%d", i % 100);
+			_exit(open(name, O_CREAT | O_WRONLY, 0600) < 0);
+		}
+		if (child < 0 || waitpid(child, NULL, 0) != child)
+			return 1;
+	}
+	return 0;
+}
+"""
+
+
+@timeout(150)
+def test_more_processes_than_are_kept(t):
+    """What those beyond change is told all the same, without who it was; and that some are missing is on record."""
+    ws = t.workspace()
+    shutil.copy(t.compile(MANY), os.path.join(ws, "many"))
+    os.chmod(os.path.join(ws, "many"), 0o755)
+    t.equal(t.ward("run", *FULL, "--", "./many", cwd=ws, timeout=120).rc, 0)
+    events = journal(t)
+    late = [e for e in events if e["kind"] == "file.change" and e["object"].endswith("/late")]
+    t.check(len(late) == 1 and "pid" not in late[0] and "exe" not in late[0], late)
+    t.check([e for e in events if e["kind"] == "journal.gap" and e["lost"] > 0], "no gap")
