@@ -5,7 +5,7 @@
  * another of its threads between our look and the kernel's: the event says "observed". The caller is hostile: every length is bounded, every pointer may be wrong, and what it is
  * called is its own choice; the event's writer escapes it.
  *
- * The first program of each command is ward-init's doing. Its memory is closed to an ordinary user: for the command of the run the plan has the words and PATH. Of the places where
+ * The first program of each command is ward-init's doing. Its memory is closed to an ordinary user: for the command of the run the plan has the words and PATH, for others what was handed to ward-init (where two begin at one moment, neither). Of the places where
  * ward-init looks for a program only those that are there are told. What others try in vain is: whether it is there when the kernel looks is theirs to choose.
  *
  * A storm is bounded: LOOKS in a window are looked at, the rest is counted, and the count is an event of its own. Reading goes through /proc/PID/mem, because a confined
@@ -33,6 +33,13 @@
 
 struct exec_watch {
 	const struct plan *plan;
+	struct expected {
+		uint32_t tag;	/* 0: free */
+		int pid;	/* inside; 0: not known yet */
+		bool told;
+		char *text;	/* owned: words and variables, each ended by a NUL */
+		size_t words_len, len;
+	} expected[GUEST_EXECS_MAX];
 	int first;		/* number inside of the command of the run; 0: not seen yet */
 	struct known {
 		pid_t outer;
@@ -62,6 +69,8 @@ struct exec_watch *exec_watch_create(const struct plan *p)
 
 void exec_watch_destroy(struct exec_watch *w)
 {
+	for (size_t i = 0; w && i < GUEST_EXECS_MAX; i++)
+		free(w->expected[i].text);
 	free(w);
 }
 
@@ -186,13 +195,8 @@ static bool is_there(int root_fd, const char *path)
 }
 
 /* Where ward-init will find the command, by the rules of guest/exec.c. False: nowhere. */
-static bool find_program(struct exec_watch *w, int root_fd, const char *name)
+static bool find_program(struct exec_watch *w, int root_fd, const char *name, const char *dirs)
 {
-	const char *dirs = "";
-
-	for (size_t i = 0; i < w->plan->env.len; i++)
-		if (strncmp(w->plan->env.items[i], "PATH=", 5) == 0)
-			dirs = w->plan->env.items[i] + 5;
 	snprintf(w->path, sizeof(w->path), "%s", name);
 	if (strchr(name, '/'))
 		return name[0] != '/' || is_there(root_fd, w->path);
@@ -209,29 +213,114 @@ static bool find_program(struct exec_watch *w, int root_fd, const char *name)
 	return false;
 }
 
+/* The place and the words of a command that is known; each word is added by add_word(). */
+static void take_known(struct exec_watch *w, int root_fd, const char *name, const char *dirs)
+{
+	w->seen = find_program(w, root_fd, name, dirs);
+	w->path_len = strlen(w->path);
+	w->readable = w->planned = true;
+}
+
+static void add_word(struct exec_watch *w, const char *word)
+{
+	size_t n = strlen(word) + 1;
+
+	if (w->cut || n > WORDS_MAX - w->words_len) {
+		w->cut = true;
+		return;
+	}
+	memcpy(w->words + w->words_len, word, n);
+	w->words_len += n;
+}
+
+static const char *plan_path(const struct exec_watch *w)
+{
+	for (size_t i = 0; i < w->plan->env.len; i++)
+		if (strncmp(w->plan->env.items[i], "PATH=", 5) == 0)
+			return w->plan->env.items[i] + 5;
+	return "";
+}
+
 /* The command of the run, as the plan has it; it is told once, however many places are tried. */
 static void take_from_plan(struct exec_watch *w, int root_fd)
 {
 	char *const *argv = w->plan->argv;
-	size_t i;
 
-	if (w->first == w->pid) {
+	w->first = w->pid;
+	take_known(w, root_fd, argv[0], plan_path(w));
+	for (size_t i = 0; argv[i]; i++)
+		add_word(w, argv[i]);
+}
+
+/* The command that was handed to ward-init for this process; NULL: it may be any of several. */
+static struct expected *find_expected(struct exec_watch *w)
+{
+	struct expected *only = NULL;
+	unsigned open = 0;
+
+	for (size_t i = 0; i < GUEST_EXECS_MAX; i++) {
+		struct expected *x = &w->expected[i];
+
+		if (x->tag && x->pid == w->pid)
+			return x;
+		if (x->tag && !x->pid) {
+			only = x;
+			open++;
+		}
+	}
+	return open == 1 ? only : NULL;
+}
+
+static void take_expected(struct exec_watch *w, int root_fd, struct expected *x)
+{
+	const char *dirs = NULL;
+
+	if (x->told) {
 		w->seen = false;
 		return;
 	}
-	if (w->first || !argv || !argv[0])
-		return;
-	w->first = w->pid;
-	w->seen = find_program(w, root_fd, argv[0]);
-	w->path_len = strlen(w->path);
-	for (i = 0; argv[i] && i < ARGUMENTS_MAX && WORDS_MAX - w->words_len > strlen(argv[i]); i++) {
-		size_t n = strlen(argv[i]) + 1;
+	x->pid = w->pid;
+	x->told = true;
+	for (size_t at = x->words_len; at < x->len; at += strlen(x->text + at) + 1)
+		if (strncmp(x->text + at, "PATH=", 5) == 0 && !dirs)
+			dirs = x->text + at + 5;
+	take_known(w, root_fd, x->text, dirs ? dirs : plan_path(w));	/* ward-init adds what it has itself */
+	for (size_t at = 0; at < x->words_len; at += strlen(x->text + at) + 1)
+		add_word(w, x->text + at);
+}
 
-		memcpy(w->words + w->words_len, argv[i], n);
-		w->words_len += n;
+void exec_watch_expect(struct exec_watch *w, uint32_t tag, int32_t words, const char *text, size_t n)
+{
+	struct expected *x = w->expected;
+	size_t directory = strnlen(text, n) + 1, at = directory;
+
+	while (x < w->expected + GUEST_EXECS_MAX && x->tag)
+		x++;
+	if (x == w->expected + GUEST_EXECS_MAX || words < 1 || directory >= n || text[n - 1])
+		return;
+	for (; words > 0 && at < n; words--)
+		at += strlen(text + at) + 1;
+	x->text = malloc(n - directory);
+	if (!x->text)
+		return;
+	memcpy(x->text, text + directory, n - directory);
+	*x = (struct expected){ .tag = tag, .text = x->text, .words_len = at - directory, .len = n - directory };
+}
+
+void exec_watch_guest(struct exec_watch *w, const struct guest_message *m)
+{
+	for (size_t i = 0; m->tag && i < GUEST_EXECS_MAX; i++) {
+		struct expected *x = &w->expected[i];
+
+		if (x->tag != m->tag)
+			continue;
+		if (m->op == GUEST_READY && !x->pid)
+			x->pid = m->a;
+		if (m->op != GUEST_EXITED && m->op != GUEST_FAILED)
+			return;
+		free(x->text);
+		*x = (struct expected){ 0 };
 	}
-	w->cut = argv[i] != NULL;
-	w->readable = w->planned = true;
 }
 
 /* A program that ward-init starts. */
@@ -239,13 +328,19 @@ static void look_at_init(struct exec_watch *w, int proc_fd)
 {
 	static const char init[] = "/.ward/init";
 	auto_fd root_fd = -1;
+	struct expected *x;
 
 	if (w->ppid != 1 || w->exe_len != sizeof(init) - 1 || memcmp(w->exe, init, w->exe_len) != 0)
 		return;
 	root_fd = openat(proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (!w->readable) {
+	x = w->readable ? NULL : find_expected(w);
+	if (!w->readable && w->first == w->pid) {
+		w->seen = false;
+	} else if (!w->readable && !w->first && w->plan->argv && w->plan->argv[0]) {
 		take_from_plan(w, root_fd);
-	} else if (w->path_len && w->path_len < PATH_SHOWN && w->path[0] == '/') {
+	} else if (x) {
+		take_expected(w, root_fd, x);
+	} else if (w->readable && w->path_len && w->path_len < PATH_SHOWN && w->path[0] == '/') {
 		w->path[w->path_len] = '\0';
 		w->seen = is_there(root_fd, w->path);
 	}

@@ -4,6 +4,7 @@
 
 #include <linux/seccomp.h>
 
+#include "guest/protocol.h"
 #include "lib/plan.h"
 #include "lib/result.h"
 
@@ -19,6 +20,9 @@ void exec_watch_look(struct exec_watch *w, int listener_fd, const struct seccomp
 void exec_watch_report(struct exec_watch *w, struct result *r);
 /* The words of the last one; "": nothing was seen of them. */
 const char *exec_watch_words(const struct exec_watch *w, size_t *ret_len);
+/* A command was handed to ward-init (guest/protocol.h): text is what stands behind the message. And what ward-init says of it. */
+void exec_watch_expect(struct exec_watch *w, uint32_t tag, int32_t words, const char *text, size_t n);
+void exec_watch_guest(struct exec_watch *w, const struct guest_message *m);
 /* Reports how many were only counted. */
 void exec_watch_finish(struct exec_watch *w, struct result *r);
 

@@ -388,6 +388,18 @@ static void report_more(struct notify *n, struct result *r)
 	n->unreported = 0;
 }
 
+void notify_expect(struct notify *n, uint32_t tag, int32_t words, const char *text, size_t len)
+{
+	if (n && n->execs && len)
+		exec_watch_expect(n->execs, tag, words, text, len);
+}
+
+void notify_guest(struct notify *n, const struct guest_message *m)
+{
+	if (n && n->execs)
+		exec_watch_guest(n->execs, m);
+}
+
 void notify_finish(struct notify *n, struct result *r)
 {
 	if (!n)

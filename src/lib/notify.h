@@ -6,6 +6,7 @@
 #include "lib/result.h"
 
 struct notify;
+struct guest_message;
 
 /* Takes fd, the listener; borrows the plan, whose set and rung are the reasons given. */
 must_check int notify_create(int fd, const struct plan *p, struct notify **ret_notify,
@@ -18,6 +19,9 @@ int notify_fd(const struct notify *n);
 unsigned notify_handle(struct notify *n, struct result *r);
 /* Reports what was only counted. NULL is fine. */
 void notify_finish(struct notify *n, struct result *r);
+/* What is handed to ward-init, and what it says (exec_watch.h); n may be NULL. */
+void notify_expect(struct notify *n, uint32_t tag, int32_t words, const char *text, size_t len);
+void notify_guest(struct notify *n, const struct guest_message *m);
 void notify_destroy(struct notify *n);
 
 #endif

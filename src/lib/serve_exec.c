@@ -135,6 +135,8 @@ static int start(struct serve *s, struct serve_client *c, char *bytes, size_t n,
 	r = tell_init(s, bytes, n, f->inside);
 	if (r < 0)
 		return ward_fail(e, -r, "cannot hand the command to the sandbox: %s", strerror(-r));
+	if (word.op == GUEST_EXEC)
+		notify_expect(s->box->notify, word.tag, word.a, bytes + sizeof(word), n - sizeof(word));
 	c->tag = word.tag;
 	return 0;
 }
@@ -162,6 +164,7 @@ void serve_exec(struct serve *s, struct serve_client *c, char *bytes, size_t n)
 
 void serve_guest(struct serve *s, const struct guest_message *m)
 {
+	notify_guest(s->box->notify, m);
 	for (size_t i = 0; i < s->client_count; i++) {
 		struct serve_client *c = &s->clients[i];
 

@@ -370,6 +370,20 @@ def test_exec_level_by_name(t):
         t.equal([(e["object"], e["argv"], e["ppid"]) for e in events], [(found, command, 1)] if found else [], command)
 
 
+def test_exec_level_later_commands(t):
+    """So is each command of ward exec."""
+    ws = t.workspace()
+    r = t.ward("run", "-d", "--name", "later", "--set", "audit.level=exec", cwd=ws)
+    t.equal(r.rc, 0, r.err)
+    commands = [["echo", "one", "two three"], ["no-such-program"], ["/bin/echo", "four"]]
+    for command in commands:
+        t.ward("exec", "later", *command, cwd=ws)
+    t.equal(t.ward("stop", "later", cwd=ws).rc, 0)
+    events = [e for e in journal(t) if e["kind"] == "exec.start" and e["action"] == "log"]
+    t.equal([(e.get("object"), e.get("argv")) for e in events], [("/usr/bin/echo", commands[0]), ("/bin/echo", commands[2])])
+    t.ward("rm", "later", cwd=ws)
+
+
 def test_basic_level_watches_no_program(t):
     t.ward("run", "--", "/bin/sh", "-c", "/bin/true; true", cwd=t.workspace())
     t.equal(kinds(journal(t)), ["run.start", "run.end"])
