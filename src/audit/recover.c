@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "audit/index.h"
 #include "audit/journal.h"
@@ -73,6 +74,19 @@ static int recover_file(int audit_fd, int fd, const char *run, struct ward_err *
 	return r < 0 ? ward_fail(e, -r, "the journal of the killed run %s cannot be moved: %s", run, strerror(-r)) : 1;
 }
 
+/* The writer's lock. Readers hold a shared one for a moment to see whether the writer lives: they are waited for. */
+static bool take_over(int fd)
+{
+	for (int i = 0; i < 50; i++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return true;
+		if (errno != EWOULDBLOCK || flock(fd, LOCK_SH | LOCK_NB) < 0)
+			return false;
+		usleep(2000);
+	}
+	return false;
+}
+
 static int recover_one(int audit_fd, int live_fd, const char *name, struct ward_err *e)
 {
 	auto_fd fd = openat(live_fd, name, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -84,7 +98,7 @@ static int recover_one(int audit_fd, int live_fd, const char *name, struct ward_
 		return 0;
 	memcpy(run, name, n - 6);
 	run[n - 6] = '\0';
-	if (!place_is_id(run) || flock(fd, LOCK_EX | LOCK_NB) < 0)
+	if (!place_is_id(run) || !take_over(fd))
 		return 0;	/* its writer lives */
 	if (fstatat(live_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;	/* it has ended just now */
