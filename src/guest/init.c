@@ -304,6 +304,7 @@ static _Noreturn void run_init(char **argv, size_t argc, char **envp, bool rung)
 static _Noreturn void run_guardian(char **argv, char **envp)
 {
 	struct pollfd dead = { 4, POLLIN, 0 };
+	const long supervisor = raw_call(SYS_getppid);
 	char byte;
 	long n;
 
@@ -318,6 +319,9 @@ static _Noreturn void run_guardian(char **argv, char **envp)
 	raw_call(SYS_poll, &dead, 1, 1000);
 	raw_call(SYS_pidfd_send_signal, 4, SIGKILL, 0, 0);
 	raw_call(SYS_poll, &dead, 1, 300);	/* what is frozen does not die: `ward recover` knows its cgroup */
+	/* the supervisor's descriptors close one by one, and some take long: its locks may be held still */
+	for (int i = 0; i < 400 && raw_call(SYS_getppid) == supervisor; i++)
+		raw_call(SYS_poll, 0, 0, 5);
 	raw_call(SYS_execveat, 5, "", argv, envp, AT_EMPTY_PATH);
 	guest_exit(125);
 }

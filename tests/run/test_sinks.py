@@ -426,6 +426,8 @@ def test_a_killed_run_is_delivered(t):
     box = t.popen([t.ward_path, "run", "--set", sinks(sink), "--", "/bin/sh", "-c", "unshare -U true; touch up; sleep 30"], cwd=ws)
     t.wait_until(lambda: os.path.exists(os.path.join(ws, "up")), 20, "the run does not go")
     t.wait_until(lambda: server.requests, 10, "nothing came while the run went on")
+    t.wait_until(lambda: any("ward-guardian" in (t.read(f"/proc/{pid}/cmdline") or "") for pid in (t.read(f"/proc/{box.pid}/task/{box.pid}/children") or "").split()), 10,
+                 "there is no guardian")	# it comes a moment later; before, the next run ends the journal
     box.send_signal(signal.SIGKILL)
     box.wait()
     t.wait_until(lambda: os.path.isdir(os.path.join(t.state_dir, "audit/runs")) and os.listdir(os.path.join(t.state_dir, "audit/runs")), 20, "nobody ended the journal")
