@@ -34,7 +34,7 @@ struct conn {
 	char head[4096], block[BLOCK];
 };
 
-static const char *host, *port, *proxy;
+static char *host, *port, *proxy;
 static int count;
 static SSL_CTX *context;
 static struct conn conns[THREADS];

@@ -144,6 +144,7 @@ static bool give_way(struct learn_ways *w, const struct learn_way *way, struct s
 	static const char *const opaque[] = { "not_tls", "tls_old", "no_sni", "wrong_sni", "ech", "not_http", "http_bad", "wrong_host", "http_tunnel" };
 	const char *by_port = way->port == 443 ? "tls" : way->port == 80 ? "http" : "tcp";
 	int said = user_said(w, way->host);
+	bool tls;
 
 	if (strcmp(way->reason, "private") == 0) {
 		if (strv_has(&w->private_hosts, way->host) || !ask_way(w, way, ", which is at a private address"))
@@ -162,7 +163,8 @@ static bool give_way(struct learn_ways *w, const struct learn_way *way, struct s
 	}
 	if (way->port)
 		return add_rule(w, rules, way->host, way->port, by_port);
-	return add_rule(w, rules, way->host, 443, "tls") | add_rule(w, rules, way->host, 80, "http");	/* another port is refused, and then known */
+	tls = add_rule(w, rules, way->host, 443, "tls");
+	return add_rule(w, rules, way->host, 80, "http") || tls;	/* another port is refused, and then known */
 }
 
 static void note_refused(struct learn_ways *w, const struct learn_way *way)
