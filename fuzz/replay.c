@@ -15,8 +15,8 @@ static const struct plan_mount mounts[] = {
 	{ .kind = MOUNT_LINK, .source = "loop", .target = "/loop" },
 	{ .kind = MOUNT_TMPFS, .target = "/tmp", .writable = true, .noexec = true },
 	{ .kind = MOUNT_FILE, .source = "x", .target = "/etc/passwd" },
-	{ .kind = MOUNT_BIND, .source = "/work", .target = "/work", .writable = true },
-	{ .kind = MOUNT_BIND, .source = "/work/ro", .target = "/work/ro" },
+	{ .kind = MOUNT_BIND, .source = "/srv", .target = "/srv", .writable = true },
+	{ .kind = MOUNT_BIND, .source = "/srv/ro", .target = "/srv/ro" },
 };
 
 static void check_text(const struct buf *text)
@@ -59,7 +59,7 @@ static void check_path(const struct view *w, const char *path)
 {
 	enum view_access access = view_find(w, path, NULL);
 
-	if (strncmp(path, "/work/ro/", 9) == 0 && !strstr(path, ".."))
+	if (strncmp(path, "/srv/ro/", 8) == 0 && !strstr(path, ".."))
 		assert(access != VIEW_WRITE);
 	if (*path != '/')
 		assert(access == VIEW_ABSENT);
@@ -71,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	const uint8_t *nul = n < 32768 ? memchr(data, '\0', n) : NULL;
 	const struct view view = { .mounts = mounts, .mount_count = ARRAY_LEN(mounts) };
 	uint64_t limits[LIMITS];
-	struct replay r = { .view = &view, .limits = limits, .workspace = "/work" };
+	struct replay r = { .view = &view, .limits = limits, .workspace = "/srv" };
 	struct policy_errors errors = { 0 };
 	struct ward_err e = { 0 };
 	struct rules *rules = NULL;

@@ -10,7 +10,7 @@
 #include "lib/plan.h"
 #include "policy/policy_edit.h"
 
-static const struct explain_run run = { .workspace = "/work", .policy_file = "/work/ward.yaml" };
+static const struct explain_run run = { .workspace = "/srv", .policy_file = "/srv/ward.yaml" };
 
 /* A kind without a row is a denial that nobody explains. */
 static void test_every_kind(void **state)
@@ -108,9 +108,9 @@ static const struct row rows[] = {
 	  .command = "ward policy add filesystem.host_mounts '{path: \"/root/x\", at: \"/home/agent/x\"}'" },
 	{ EVENT_FILE_MISSING, "/opt/data", "not there", NULL, .command = "ward policy add filesystem.host_mounts /opt/data" },
 	{ EVENT_FILE_GUARD, ".git/config", "protected", "words", .command = "ward policy add filesystem.protect '!.git/config'", .advice = "--review" },
-	{ EVENT_FILE_QUARANTINE, "/work/sub/.envrc", "direnv", NULL, .command = "ward policy add filesystem.protect '!sub/.envrc'" },
-	{ EVENT_FILE_QUARANTINE, "/work/x", "set-uid", NULL, .advice = "ward quarantine" },
-	{ EVENT_FILE_QUARANTINE, "/work/*.x", "direnv", NULL, .advice = "ward quarantine" },
+	{ EVENT_FILE_QUARANTINE, "/srv/sub/.envrc", "direnv", NULL, .command = "ward policy add filesystem.protect '!sub/.envrc'" },
+	{ EVENT_FILE_QUARANTINE, "/srv/x", "set-uid", NULL, .advice = "ward quarantine" },
+	{ EVENT_FILE_QUARANTINE, "/srv/*.x", "direnv", NULL, .advice = "ward quarantine" },
 	{ EVENT_CREDENTIAL_USE, "openai", "it was used as often as max_uses allows", .grant = "openai", .host = "a.example", .advice = "max_uses of the grant openai" },
 	{ EVENT_CREDENTIAL_USE, "openai", "it has expired and could not be renewed", .grant = "openai", .advice = "ttl_seconds" },
 	{ EVENT_CREDENTIAL_LEAK, "openai", "found in a header", .grant = "openai", .host = "evil.example", .advice = "hosts of the grant openai" },
@@ -161,7 +161,7 @@ static void test_rows(void **state)
 /* Another policy file is named, and one that gives no network gets one. */
 static void test_the_run(void **state)
 {
-	const struct explain_run other = { .workspace = "/work", .policy_file = "/etc/my policy.yaml", .network_off = true };
+	const struct explain_run other = { .workspace = "/srv", .policy_file = "/etc/my policy.yaml", .network_off = true };
 	struct ward_event v = event_make(EVENT_DNS, ACTION_DENY, "a.example");
 	auto_buf command = { 0 };
 	struct explanation x;

@@ -21,7 +21,7 @@ static void test_judge(void **state unused_arg)
 		enum learn_verdict want;
 	} rows[] = {
 		{ "/home/me/.ssh", LEARN_SECRET }, { "/home/me/.ssh/known_hosts", LEARN_SECRET }, { "/home/me/.ssh2", LEARN_SETTINGS }, { "/home/me/.aws/config", LEARN_SECRET },
-		{ "/home/me/work/.env", LEARN_SECRET }, { "/srv/app/.env.local", LEARN_SECRET }, { "/srv/app/tls.key", LEARN_SECRET }, { "/srv/app/id_rsa.pub", LEARN_SECRET },
+		{ "/home/me/code/.env", LEARN_SECRET }, { "/srv/app/.env.local", LEARN_SECRET }, { "/srv/app/tls.key", LEARN_SECRET }, { "/srv/app/id_rsa.pub", LEARN_SECRET },
 		{ "/srv/credentials/x", LEARN_SECRET }, { "/home/me/.config/gh/hosts.yml", LEARN_SECRET }, { "/home/me/.config/ghc", LEARN_SETTINGS },
 		{ "/home/me/.zsh_history", LEARN_SECRET }, { "/home/me/.claude.json", LEARN_SECRET }, { "/home/other/data", LEARN_SECRET }, { "/root/x", LEARN_SECRET },
 		{ "/etc/shadow", LEARN_SECRET }, { "/run/docker.sock", LEARN_SECRET }, { "/proc/1/environ", LEARN_SECRET }, { "/sys/kernel", LEARN_SECRET }, { "/var/lib/ward/x", LEARN_SECRET },
@@ -62,7 +62,7 @@ static void expect(const char *dir, const char *name, enum learn_verdict want, c
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	snprintf(wanted, sizeof(wanted), "%s/%s", dir, given ? given : "");
 	snprintf(home, sizeof(home), "%s/home", dir);
-	snprintf(workspace, sizeof(workspace), "%s/home/work/ws", dir);
+	snprintf(workspace, sizeof(workspace), "%s/home/code/ws", dir);
 	if (learn_generalise(path, home, workspace, &got) != want)
 		fail_msg("%s: another verdict (%s)", name, got ? got : "none");
 	if (given)
@@ -74,7 +74,7 @@ static void expect(const char *dir, const char *name, enum learn_verdict want, c
 
 static void test_generalise(void **state unused_arg)
 {
-	static const char *const dirs[] = { "home", "home/.ssh", "home/work", "home/work/ws", "home/data", "home/data/deep", "home/mixed", "home/mixed/deep", "venv", "venv/lib", "app", "app/node_modules",
+	static const char *const dirs[] = { "home", "home/.ssh", "home/code", "home/code/ws", "home/data", "home/data/deep", "home/mixed", "home/mixed/deep", "venv", "venv/lib", "app", "app/node_modules",
 					    "app/node_modules/left" };
 	char dir[] = "/tmp/ward-unit-XXXXXX", path[512], target[512];
 
@@ -102,7 +102,7 @@ static void test_generalise(void **state unused_arg)
 	expect(dir, "home/data/deep", LEARN_GIVE, "home/data/deep");
 	expect(dir, "home/mixed/y.csv", LEARN_GIVE, "home/mixed/y.csv");
 	expect(dir, "home/mixed", LEARN_BROAD, NULL);		/* a secret lies in it */
-	expect(dir, "home/work", LEARN_BROAD, NULL);		/* the workspace does */
+	expect(dir, "home/code", LEARN_BROAD, NULL);		/* the workspace does */
 	expect(dir, "home", LEARN_BROAD, NULL);
 	expect(dir, "home/data/link", LEARN_SECRET, NULL);	/* by whatever name */
 	expect(dir, "home/data/link/id_rsa", LEARN_SECRET, NULL);
@@ -123,7 +123,7 @@ static void test_homes(void **state unused_arg)
 	assert_non_null(users);
 	while ((user = fgetpwent(users))) {
 		char *path = NULL;
-		enum learn_verdict v = learn_generalise(user->pw_dir, "/home/nobody-has-this", "/nonexistent/work", &path);
+		enum learn_verdict v = learn_generalise(user->pw_dir, "/home/nobody-has-this", "/nonexistent/ws", &path);
 
 		if (v == LEARN_GIVE || v == LEARN_SETTINGS)
 			fail_msg("%s is given", path);
