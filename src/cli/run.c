@@ -279,7 +279,7 @@ static void report_refusal(const struct options *o, const struct ward_err *why)
 static const struct engine *likely_engine(const struct options *o)
 {
 	for (size_t i = 0; i < o->field_count; i++)
-		if ((strcmp(o->fields[i].field, "isolation") == 0 && strcmp(o->fields[i].value, "native") != 0) ||
+		if ((strcmp(o->fields[i].field, "isolation") == 0 && strcmp(o->fields[i].value, "oci") == 0) ||
 		    (strcmp(o->fields[i].field, "image") == 0 && strcmp(o->fields[i].value, "host") != 0))
 			return &engine_oci;
 	return &engine_native;

@@ -1,6 +1,6 @@
 /*
  * The engines: one row for each name that a policy can have in `isolation`, with how strong it is. In: a policy, or a plan. Out: the engine. The first of the policy's list that this build has, whose probe passes and that is at
- * least as strong as require.isolation, is taken; where there is none, the refusal says of each why. A plan has been decided already: engine_choose() only finds.
+ * least as strong as require.isolation, is taken; where there is none, the refusal says of each why. Some are walls inside a native sandbox (lib/wall.h): their engine is native. A plan has been decided already: engine_choose() only finds.
  */
 #include "engine/engines.h"
 
@@ -10,17 +10,19 @@
 #include "engine/landlock/rung.h"
 #include "engine/native/native.h"
 #include "engine/oci/oci.h"
+#include "lib/wall.h"
 
 static const struct {
 	const char *name;
 	unsigned strength;		/* as require.isolation counts */
 	const struct engine *engine;	/* NULL: not in this build */
+	const struct wall *wall;	/* that stands inside it, NULL: none */
 } engines[] = {
-	{ "native", REQUIRE_NAMESPACES, &engine_native },
-	{ "oci", REQUIRE_NAMESPACES, &engine_oci },
-	{ "gvisor", REQUIRE_GVISOR, NULL },
-	{ "vm", REQUIRE_VM, NULL },
-	{ "wasm", REQUIRE_NAMESPACES, NULL },
+	{ "native", REQUIRE_NAMESPACES, &engine_native, NULL },
+	{ "oci", REQUIRE_NAMESPACES, &engine_oci, NULL },
+	{ "gvisor", REQUIRE_GVISOR, NULL, NULL },
+	{ "vm", REQUIRE_VM, NULL, NULL },
+	{ "wasm", REQUIRE_NAMESPACES, NULL, NULL },
 };
 
 _Static_assert(ARRAY_LEN(engines) <= ENGINES_MAX, "ENGINES_MAX is too small");
@@ -30,7 +32,7 @@ const struct engine *engine_choose(const struct plan *p)
 	if (p->rung == RUNG_LANDLOCK)
 		return &engine_landlock;
 	for (size_t i = 0; i < ARRAY_LEN(engines); i++)
-		if (engines[i].engine && strcmp(engines[i].name, p->engine) == 0)
+		if (engines[i].engine && !engines[i].wall && strcmp(engines[i].name, p->engine) == 0)
 			return engines[i].engine;
 	return NULL;
 }
@@ -39,11 +41,13 @@ static int probe(size_t i, struct ward_err *e)
 {
 	if (!engines[i].engine)
 		return ward_fail(e, ENOTSUP, "%s is not yet supported by this build", engines[i].name);
+	if (engines[i].wall)
+		return engines[i].wall->probe(e);
 	return engines[i].engine->probe ? engines[i].engine->probe(e) : 0;
 }
 
 /* Whether the engine of that name will do. */
-static int try_engine(const char *name, const struct policy *policy, const char **ret_name, struct ward_err *e)
+static int try_engine(const char *name, struct spec *s, struct ward_err *e)
 {
 	for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
 		int r;
@@ -51,11 +55,13 @@ static int try_engine(const char *name, const struct policy *policy, const char 
 		if (strcmp(engines[i].name, name) != 0)
 			continue;
 		r = probe(i, e);
-		if (r == 0 && engines[i].strength < policy->req_isolation)
+		if (r == 0 && engines[i].strength < s->policy.req_isolation)
 			r = ward_fail(e, ENOTSUP, "%s is weaker than require.isolation", name);
-		if (r == 0)
-			*ret_name = engines[i].name;
-		return r;
+		if (r < 0)
+			return r;
+		s->engine = engines[i].engine->name;
+		s->wall = engines[i].wall;
+		return s->wall && s->wall->want ? s->wall->want(s, e) : 0;
 	}
 	return ward_fail(e, EINVAL, "there is no engine %s", name);
 }
@@ -69,9 +75,9 @@ int engine_pick(struct spec *s, struct ward_err *e)
 	for (size_t i = 0; i < wanted->len; i++) {
 		struct ward_err why = { 0 };
 
-		if (try_engine(wanted->items[i], &s->policy, &s->engine, &why) == 0) {
+		if (try_engine(wanted->items[i], s, &why) == 0) {
 			if (all.len)
-				strv_addf(&s->notes, "isolation: %s, because %s", s->engine, buf_text(&all));
+				strv_addf(&s->notes, "isolation: %s, because %s", wanted->items[i], buf_text(&all));
 			return 0;
 		}
 		buf_printf(&all, "%s%s", i ? "; " : "", why.why);

@@ -21,6 +21,7 @@
 #include "lib/idmap.h"
 #include "lib/provenance.h"
 #include "lib/serve.h"
+#include "lib/wall.h"
 
 /* From the first moment on: a signal while the sandbox is being built is passed on when it is there. */
 static void block_signals(struct box_early *early)
@@ -244,7 +245,8 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 	change_engine(early, engine);
 	b.run = early->run;	/* it is ours from here on */
 	memcpy(r->run_id, p->run_id, sizeof(r->run_id));
-	r->engine = engine->name;
+	r->engine = p->spec->wall ? p->spec->wall->name : engine->name;
+	r->wall = p->spec->wall ? p->spec->wall->help : NULL;
 	b.started_ms = io_now_ms();
 	if (p->limits[LIMIT_TIMEOUT].value != POLICY_NONE)
 		b.deadline_ms = b.started_ms + p->limits[LIMIT_TIMEOUT].value;

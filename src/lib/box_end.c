@@ -62,7 +62,7 @@ static void report_failed_exec(struct result *r, const char *name, bool there)
 static void explain_failed_exec(struct box *b)
 {
 	struct result *r = b->result;
-	const char *name = b->plan->argv[0];
+	const char *name = plan_started(b->plan)[0];
 
 	r->exit_code = b->failed_code;
 	ward_fail(&r->error, b->failed_errno, "%s", strerror(b->failed_errno));

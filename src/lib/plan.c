@@ -29,6 +29,7 @@
 #include "lib/rung.h"
 #include "lib/secrets.h"
 #include "lib/store.h"
+#include "lib/wall.h"
 
 static int do_nothing(void *unused)
 {
@@ -194,8 +195,8 @@ static int fill_net(struct plan *p, struct ward_err *e)
 static int fill_plan(struct plan *p, struct ward_err *e)
 {
 	static int (*const steps[])(struct plan *, struct ward_err *) = {
-		plan_add_policy_mounts, plan_add_programs, plan_choose_ids, plan_place_image, plan_add_gpus, plan_add_volumes, limits_assign, plan_add_private,
-		plan_order_mounts, plan_make_points, plan_choose_command, check_cwd, add_guards, plan_add_git, fill_net, plan_make_env, plan_add_tape, plan_add_creds,
+		plan_add_policy_mounts, plan_add_programs, wall_add_mounts, plan_choose_ids, plan_place_image, plan_add_gpus, plan_add_volumes, limits_assign, plan_add_private,
+		plan_order_mounts, plan_make_points, plan_choose_command, check_cwd, add_guards, plan_add_git, fill_net, plan_make_env, plan_add_tape, plan_add_creds, wall_fill_words,
 	};
 	int r = 0;
 
@@ -244,6 +245,16 @@ int plan_compile(const struct spec *s, const struct plan_system *system, struct 
 	return 0;
 }
 
+const char *plan_isolation(const struct plan *p)
+{
+	return p->spec->wall ? p->spec->wall->name : p->engine;
+}
+
+char *const *plan_started(const struct plan *p)
+{
+	return p->started ? p->started : p->argv;
+}
+
 void plan_release(struct plan *p)
 {
 	for (size_t i = 0; i < p->lock_count; i++)
@@ -277,6 +288,10 @@ void plan_free(struct plan *p)
 	free(p->roots);
 	free(p->cwd);
 	free(p->workspace);
+	strv_free(&p->wall_run);
+	strv_free(&p->wall_exec);
+	strv_free(&p->wall_copy);
+	free(p->started);
 	strv_free(&p->env);
 	strv_free(&p->strings);
 	strv_free(&p->notes);

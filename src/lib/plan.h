@@ -141,6 +141,10 @@ struct plan {
 	struct secrets *secrets;	/* that fetches and renews them; owned; NULL: there are no grants, or nothing starts */
 	struct image image;		/* root NULL: the host's own directories */
 	char *const *argv;		/* the command: the spec's, or the image's own; NULL: none */
+	struct strv wall_run;		/* with a wall: its words in front of the command's */
+	struct strv wall_exec;		/* ... in front of those of one more command */
+	struct strv wall_copy;		/* ... in front of those of a copy; empty: ward-init copies by itself */
+	char **started;			/* with a wall: all that ward-init starts, NULL-terminated; NULL: argv. The words are not its own */
 	struct plan_tape *tape;		/* a recording; owned; NULL: none */
 	struct certs *certs;		/* with inspect rules: filled by their gateway before the sandbox is built; NULL: none */
 	struct strv env;		/* NAME=VALUE, complete */
@@ -168,6 +172,11 @@ void plan_release(struct plan *p);
 void plan_free(struct plan *p);
 /* The plan as text or JSON, with the stages of its engine ("name" and "help" pairs, NULL-terminated). */
 void plan_print(const struct plan *p, const char *const *stages, bool json, struct buf *out);
+
+/* What the policy's isolation came to: the wall's name, or the engine's. */
+const char *plan_isolation(const struct plan *p);
+/* The words that ward-init starts. */
+char *const *plan_started(const struct plan *p);
 
 const char *limit_name(enum limit l);
 const char *limit_option(enum limit l);		/* that moves it */

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "lib/wall.h"
 #include "policy/units.h"
 
 static const char *rung_name(enum rung r)
@@ -204,18 +205,36 @@ static void json_network(struct json *j, const struct plan *p)
 	json_end_array(j);
 }
 
+/* What a wall does when the engine's own stages are through. */
+static const char *const *wall_stages(const struct plan *p)
+{
+	return p->spec->wall ? p->spec->wall->stages : NULL;
+}
+
+static void json_stages(struct json *j, const char *const *stages)
+{
+	for (; stages && stages[0]; stages += 2) {
+		json_begin_object(j, NULL);
+		json_string(j, "name", stages[0]);
+		json_string(j, "does", stages[1]);
+		json_end_object(j);
+	}
+}
+
 static void print_json(const struct plan *p, const char *const *stages, struct buf *out)
 {
 	struct json j = { .out = out };
 
 	json_begin_object(&j, NULL);
-	json_string(&j, "engine", p->engine);
+	json_string(&j, "engine", plan_isolation(p));
+	json_string(&j, "wall", p->spec->wall ? p->spec->wall->help : NULL);
 	json_string(&j, "rung", rung_name(p->rung));
 	json_string(&j, "workspace", p->workspace);
 	json_string(&j, "cwd", p->cwd);
 	json_string(&j, "profile", p->spec->profile);
 	json_string(&j, "policy_file", p->spec->policy_file);
 	json_strings(&j, "command", p->argv);
+	json_strings(&j, "started", p->started);
 	json_string(&j, "image", p->image.root);
 	json_string(&j, "image_digest", p->image.root && p->image.digest[0] ? p->image.digest : NULL);
 	json_ids(&j, &p->ids);
@@ -231,12 +250,8 @@ static void print_json(const struct plan *p, const char *const *stages, struct b
 	json_env(&j, p);
 	json_policy(&j, &p->spec->policy);
 	json_begin_array(&j, "stages");
-	for (; stages && stages[0]; stages += 2) {
-		json_begin_object(&j, NULL);
-		json_string(&j, "name", stages[0]);
-		json_string(&j, "does", stages[1]);
-		json_end_object(&j);
-	}
+	json_stages(&j, stages);
+	json_stages(&j, wall_stages(p));
 	json_end_array(&j);
 	json_strings(&j, "notes", p->notes.items);
 	json_end_object(&j);
@@ -252,7 +267,9 @@ static void text_line(struct buf *out, const char *name, const char *value)
 
 static void text_head(const struct plan *p, struct buf *out)
 {
-	text_line(out, "engine", p->engine);
+	text_line(out, "engine", plan_isolation(p));
+	if (p->spec->wall)
+		text_line(out, "wall", p->spec->wall->help);
 	text_line(out, "rung", rung_name(p->rung));
 	text_line(out, "workspace", p->workspace);
 	text_line(out, "directory", p->cwd);
@@ -398,8 +415,18 @@ static void text_gpus(const struct plan *p, struct buf *out)
 		buf_printf(out, "  rw  device %s\n", p->gpus->devices[i].path);
 }
 
+/* Returns the number that the next one has. */
+static size_t text_stages(const char *const *stages, size_t i, struct buf *out)
+{
+	for (; stages && stages[0]; stages += 2, i++)
+		buf_printf(out, "  %2zu. %-14s %s\n", i, stages[0], stages[1]);
+	return i;
+}
+
 static void print_text(const struct plan *p, const char *const *stages, struct buf *out)
 {
+	size_t count;
+
 	text_head(p, out);
 	text_limits(p, out);
 	text_network(p, out);
@@ -407,8 +434,8 @@ static void print_text(const struct plan *p, const char *const *stages, struct b
 	text_mounts(p, out);
 	text_roots(p, out);
 	buf_puts(out, "\nstages\n");
-	for (size_t i = 1; stages && stages[0]; stages += 2, i++)
-		buf_printf(out, "  %2zu. %-14s %s\n", i, stages[0], stages[1]);
+	count = text_stages(stages, 1, out);
+	text_stages(wall_stages(p), count, out);
 	if (p->notes.len)
 		buf_puts(out, "\nnotes\n");
 	for (size_t i = 0; i < p->notes.len; i++) {

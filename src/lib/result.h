@@ -24,6 +24,7 @@ struct result_network {
 struct result {
 	char run_id[24];
 	const char *engine;
+	const char *wall;		/* what stands inside it, NULL: nothing */
 	int exit_code;			/* what ward exits with */
 	int exit_signal;		/* of the command, 0: none */
 	uint64_t duration_ms;

@@ -12,6 +12,7 @@
 
 #include "lib/box_internal.h"
 #include "lib/serve_internal.h"
+#include "lib/wall.h"
 
 struct exec_fds {
 	int inside[3], outside[3];
@@ -83,6 +84,28 @@ static int tell_init(struct serve *s, void *bytes, size_t n, const int fds[3])
 	return sendmsg(s->box->run.control_fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n ? 0 : -errno;
 }
 
+/* Behind a wall it is the wall's client that ward-init starts. */
+static int hand_over(struct serve *s, char *bytes, size_t n, const int fds[3])
+{
+	const struct plan *p = s->box->plan;
+	struct guest_message word;
+	auto_buf packet = { 0 };
+	int r = wall_packet(&p->wall_exec, &p->wall_copy, bytes, n, &packet);
+
+	if (r > 0) {
+		bytes = packet.data;
+		n = packet.len;
+	}
+	if (r >= 0)
+		r = tell_init(s, bytes, n, fds);
+	if (r < 0)
+		return r;
+	memcpy(&word, bytes, sizeof(word));
+	if (word.op == GUEST_EXEC)
+		notify_expect(s->box->notify, word.tag, word.a, bytes + sizeof(word), n - sizeof(word));
+	return 0;
+}
+
 static size_t running(const struct serve *s)
 {
 	size_t count = 0;
@@ -132,11 +155,9 @@ static int start(struct serve *s, struct serve_client *c, char *bytes, size_t n,
 	}
 	if (r < 0)
 		return r;
-	r = tell_init(s, bytes, n, f->inside);
+	r = hand_over(s, bytes, n, f->inside);
 	if (r < 0)
 		return ward_fail(e, -r, "cannot hand the command to the sandbox: %s", strerror(-r));
-	if (word.op == GUEST_EXEC)
-		notify_expect(s->box->notify, word.tag, word.a, bytes + sizeof(word), n - sizeof(word));
 	c->tag = word.tag;
 	return 0;
 }

@@ -5,6 +5,8 @@
 #include "base/progress.h"
 #include "policy/policy.h"
 
+struct wall;
+
 /* One "field, value" that an option of the command line sets. */
 struct spec_option {
 	const char *field;	/* policy path, "filesystem.host_mounts" */
@@ -46,6 +48,7 @@ struct spec {
 	unsigned observe;	/* the request's */
 	bool image_command;	/* the request's */
 	const char *engine;	/* chosen by the policy's isolation, static; NULL: native */
+	const struct wall *wall;	/* that stands inside the native sandbox: lib/wall.h; NULL: none */
 	bool cwd_given;		/* -C */
 };
 

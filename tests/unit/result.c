@@ -43,7 +43,7 @@ static void test_json(unused_arg void **state)
 	strv_add(&p.notes, "one");
 	strv_add(&p.notes, "two");
 	result_json(&r, &p, &out);
-	check_has(&out, "{\"run\":\"run-1\",\"engine\":\"native\",\"exit\":{\"code\":137,\"signal\":9},"
+	check_has(&out, "{\"run\":\"run-1\",\"engine\":\"native\",\"wall\":null,\"exit\":{\"code\":137,\"signal\":9},"
 			"\"duration_ms\":1500,\"memory_peak_bytes\":67108864,\"cpu_ms\":20,\"limits\":{");
 	check_has(&out, "\"memory\":{\"value\":67108864,\"unit\":\"bytes\",\"held_by\":\"cgroup1\",\"hit\":true}");
 	check_has(&out, "\"pids\":{\"value\":null,\"unit\":\"processes\",\"held_by\":\"none\",\"hit\":false}");

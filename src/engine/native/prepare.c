@@ -92,16 +92,17 @@ static int prepare_filter(struct native_child *c, const struct plan *p, struct w
 
 static int prepare_argv(struct native_memory *m, const struct plan *p, struct ward_err *e)
 {
+	char *const *words = plan_started(p);
 	size_t argc = 0;
 
-	while (p->argv[argc])
+	while (words[argc])
 		argc++;
 	m->argv = calloc(argc + 2, sizeof(*m->argv));
 	strv_add(&m->texts, "ward-init");
 	if (!m->argv || m->texts.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
 	m->argv[0] = m->texts.items[m->texts.len - 1];
-	memcpy(m->argv + 1, p->argv, argc * sizeof(*m->argv));
+	memcpy(m->argv + 1, words, argc * sizeof(*m->argv));
 	m->child.argv = m->argv;
 	m->child.envp = p->env.items;
 	return 0;

@@ -1,0 +1,72 @@
+/*
+ * Walls inside a native sandbox, as planner and supervisor see them. In: the wall that the policy's `isolation` picked. Out: mounts and words in the plan; packets for ward-init in which a command of `ward exec` stands behind the words of
+ * the wall's own client. Runs in the supervisor. What a wall is made of is the business of src/engine.
+ */
+#include "lib/wall.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "guest/protocol.h"
+
+int wall_add_mounts(struct plan *p, struct ward_err *e)
+{
+	const struct wall *w = p->spec->wall;
+
+	return w && w->mounts ? w->mounts(p, e) : 0;
+}
+
+/* What ward-init starts: the wall's words, then the command's. */
+static int join_words(struct plan *p, struct ward_err *e)
+{
+	size_t own = 0;
+
+	while (p->argv[own])
+		own++;
+	p->started = calloc(p->wall_run.len + own + 1, sizeof(*p->started));
+	if (!p->started || p->wall_run.failed || p->wall_exec.failed || p->wall_copy.failed)
+		return ward_fail(e, ENOMEM, "out of memory");
+	memcpy(p->started, p->wall_run.items, p->wall_run.len * sizeof(*p->started));
+	memcpy(p->started + p->wall_run.len, p->argv, own * sizeof(*p->started));
+	return 0;
+}
+
+int wall_fill_words(struct plan *p, struct ward_err *e)
+{
+	const struct wall *w = p->spec->wall;
+	int r;
+
+	if (!w)
+		return 0;
+	r = w->words(p, e);
+	return r < 0 || !p->argv ? r : join_words(p, e);
+}
+
+int wall_packet(const struct strv *exec, const struct strv *copy, const char *bytes, size_t n, struct buf *out)
+{
+	const struct strv *words;
+	struct guest_message m;
+	const char *end;
+	size_t head;
+
+	if (n < sizeof(m))
+		return -EINVAL;
+	memcpy(&m, bytes, sizeof(m));
+	words = m.op == GUEST_COPY ? copy : exec;
+	if (!words->len)
+		return 0;
+	end = memchr(bytes + sizeof(m), '\0', n - sizeof(m));
+	if (!end)
+		return -EINVAL;
+	head = (size_t)(end + 1 - bytes);
+	m.op = GUEST_EXEC;
+	m.a += (int32_t)words->len;
+	buf_add(out, &m, sizeof(m));
+	buf_add(out, bytes + sizeof(m), head - sizeof(m));
+	for (size_t i = 0; i < words->len; i++)
+		buf_add(out, words->items[i], strlen(words->items[i]) + 1);
+	buf_add(out, bytes + head, n - head);
+	if (out->failed)
+		return -ENOMEM;
+	return out->len > GUEST_PACKET_MAX ? -E2BIG : 1;
+}

@@ -1,0 +1,30 @@
+/* A wall that stands inside a native sandbox. The plan is native's; what ward-init starts in it is the wall's runner, which starts the command behind the wall. The runner's environment, directory and
+ * 0-2 are the command's, signals to its group are for the command, and its exit status is the command's. */
+#ifndef WARD_LIB_WALL_H
+#define WARD_LIB_WALL_H
+
+#include "lib/plan.h"
+
+struct wall {
+	const char *name;	/* as `isolation` has it */
+	const char *help;	/* what it is, for plan and result */
+	/* Whether it can be used here; else why not, and the remedy. */
+	int (*probe)(struct ward_err *e);
+	/* It was picked: refuses what it cannot do, sets what it needs in s->policy. NULL: nothing. */
+	int (*want)(struct spec *s, struct ward_err *e);
+	/* A step of the planner: adds binds and files of its own beneath /.ward (lib/plan_root.h). NULL: none. */
+	int (*mounts)(struct plan *p, struct ward_err *e);
+	/* The plan is complete: fills p->wall_run, p->wall_exec, p->wall_copy. */
+	int (*words)(struct plan *p, struct ward_err *e);
+	const char *const *stages;	/* "name", "help" pairs, NULL-terminated: what happens behind the native ones; NULL: nothing to say */
+};
+
+/* Steps of plan_compile(): nothing to do without a wall. */
+must_check int wall_add_mounts(struct plan *p, struct ward_err *e);
+must_check int wall_fill_words(struct plan *p, struct ward_err *e);
+
+/* A packet of GUEST_EXEC or GUEST_COPY (struct guest_message, directory, words, variables) as ward-init shall have it: with the wall's words in front of the others, in *out. 1: *out has it; 0: it stays as it is, there is no wall,
+ * or ward-init copies by itself. -E2BIG: it would be longer than a packet can be; -EINVAL: it is no such packet. A pure function. */
+must_check int wall_packet(const struct strv *exec, const struct strv *copy, const char *bytes, size_t n, struct buf *out);
+
+#endif
