@@ -127,6 +127,7 @@ static int read_result(struct keeper *k, int fd, uint8_t **ret, size_t *ret_n)
 		safe_give(&k->safe, all);
 		return -ENOMEM;
 	}
+	safe_shrink(&k->safe, all, n);	/* else giving it back would touch pages that nobody needs */
 	*ret = all;
 	*ret_n = n;
 	return 0;

@@ -113,8 +113,8 @@ static void become_keys(struct keeper *k, int secrets_fd, int link_fd, int trust
 {
 	static char *const argv[] = { (char *)(uintptr_t)"ward-keys", NULL };
 	static char *const none[] = { NULL };
-	int beside = openat(k->program_dir_fd, "ward-keys", O_PATH | O_CLOEXEC);
-	int program = fcntl(beside >= 0 ? beside : openat(k->program_dir_fd, "../gateway/ward-keys", O_PATH | O_CLOEXEC), F_DUPFD_CLOEXEC, 20);
+	int beside = openat(k->program_dir_fd, "ward-gateway-tls", O_PATH | O_CLOEXEC);
+	int program = fcntl(beside >= 0 ? beside : openat(k->program_dir_fd, "../gateway/ward-gateway-tls", O_PATH | O_CLOEXEC), F_DUPFD_CLOEXEC, 20);
 	int fds[KEYS_FDS_END] = { -1, -1, -1, fcntl(secrets_fd, F_DUPFD_CLOEXEC, 20), fcntl(link_fd, F_DUPFD_CLOEXEC, 20),
 				  fcntl(trust_fd, F_DUPFD_CLOEXEC, 20) };
 	sigset_t set;

@@ -13,6 +13,10 @@
 
 #define GRANULE 64
 #define LEAST (64 * 1024)
+#define PAGE_BYTES 4096ul
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24		/* since Linux 5.18; where it is not known the pages stay */
+#endif
 
 /* A page is locked when it is first written: most never are. A sanitizer's mlock() does nothing, so the call itself is made. */
 static bool lock(void *area, size_t n)
@@ -75,6 +79,25 @@ void *safe_take(struct safe *s, size_t n)
 	return NULL;
 }
 
+void safe_shrink(struct safe *s, void *p, size_t n)
+{
+	size_t first = (size_t)((unsigned char *)p - s->area) / GRANULE, last = first + n / GRANULE, i = last;
+
+	while (s->used[i] == 1)
+		i++;
+	memset(s->used + last, 0, i + 1 - last);
+	s->used[last] = 2;
+}
+
+/* Pages of which nothing is used any more are the kernel's again. */
+static void release(const struct safe *s, size_t first, size_t last)
+{
+	size_t from = (first * GRANULE + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1), to = (last * GRANULE) & ~(PAGE_BYTES - 1);
+
+	if (from < to)
+		(void)!madvise(s->area + from, to - from, MADV_DONTNEED_LOCKED);
+}
+
 void safe_give(struct safe *s, void *p)
 {
 	size_t first = p ? (size_t)((unsigned char *)p - s->area) / GRANULE : 0, i = first;
@@ -85,4 +108,5 @@ void safe_give(struct safe *s, void *p)
 		i++;
 	explicit_bzero(p, (i + 1 - first) * GRANULE);
 	memset(s->used + first, 0, i + 1 - first);
+	release(s, first, i + 1);
 }

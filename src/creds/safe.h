@@ -16,6 +16,8 @@ must_check int safe_open(struct safe *s, size_t at_most, struct ward_err *e);
 void safe_close(struct safe *s);
 /* NULL: there is no room. Zeroed. */
 must_check void *safe_take(struct safe *s, size_t n);
+/* Gives back what lies behind the first n bytes of a piece, and was never written. */
+void safe_shrink(struct safe *s, void *p, size_t n);
 /* Zeroes it and gives it back. NULL is fine. */
 void safe_give(struct safe *s, void *p);
 

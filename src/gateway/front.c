@@ -213,8 +213,11 @@ static void rest(struct front *f, int events)
 	if (events != 0) {
 		f->fat = f->inspect != NULL;
 		f->busy_ms = f->fat ? io_now_ms() : 0;
+		if (f->fat && ++f->rounds == SETTLED_ROUNDS)	/* greetings are over: what is busy needs a part of what has begun */
+			slim_now();
 	} else if (f->fat && io_now_ms() - f->busy_ms >= IDLE_MS) {
 		f->fat = false;
+		f->rounds = 0;
 		slim_now();
 	}
 }

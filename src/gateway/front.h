@@ -108,6 +108,7 @@ struct front {
 	bool paused;			/* nothing is accepted */
 	bool finish;
 	bool dial_full;			/* it has no room for requests */
+	unsigned rounds;		/* of being busy, since then */
 	bool fat;			/* it was busy since it gave memory back, */
 	uint64_t busy_ms;		/* and was so last then */
 	struct flow **flows;		/* by number; id is number | serial << 16 */

@@ -41,6 +41,7 @@ struct keys {
 	unsigned conn_count;
 	bool begun, ready;			/* front is heard; the first grants are there */
 	bool fat;				/* it was busy since it gave memory back */
+	unsigned rounds;			/* of being busy, since then */
 	bool ending;
 };
 

@@ -26,5 +26,7 @@ struct inspect_ops;
 int front_main(const struct inspect_ops *inspect);
 /* dial: resolves and connects. */
 int dial_main(void);
+/* keys: holds the secrets. NULL: this program has no such role. */
+extern int (*const keys_here)(void);
 
 #endif

@@ -26,7 +26,7 @@
 #endif
 #define PAGE_BYTES 4096ul
 #define STACK_DEEP (512ul << 10)
-#define RANGES_MAX 8
+#define RANGES_MAX 32
 
 struct ranges {
 	struct {
@@ -49,7 +49,7 @@ static int add_program(struct dl_phdr_info *info, size_t size, void *data)
 		r->items[r->count].from = at & ~(PAGE_BYTES - 1);
 		r->items[r->count++].to = (at + h->p_memsz + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
 	}
-	return 1;	/* the program itself is the first */
+	return 0;	/* its libraries follow */
 }
 
 static __attribute__((noinline)) long drop_and_poll(const struct ranges *r, struct pollfd *polled, nfds_t count,

@@ -10,4 +10,7 @@ int slim_poll(struct pollfd *polled, nfds_t count, int timeout_ms);
 /* The same at once, but for the stack: for a process that has begun and will need little of what that took. */
 void slim_now(void);
 
+/* After so many rounds of its loop a process that is busy has begun. */
+#define SETTLED_ROUNDS 500
+
 #endif

@@ -197,6 +197,20 @@ static void test_safe(void **state)
 		assert_int_equal(c[i], 0);
 	assert_null(safe_take(&s, 64 * 1024));
 	assert_null(safe_take(&s, SIZE_MAX));
+	/* what was taken too large: its rest is free, and pages that come back are empty */
+	a = safe_take(&s, 48 * 1024);
+	assert_non_null(a);
+	memset(a, 'y', 20 * 1024);
+	safe_shrink(&s, a, 20 * 1024);
+	b = safe_take(&s, 24 * 1024);
+	assert_true(b && b >= a + 20 * 1024);
+	memset(b, 'z', 24 * 1024);
+	safe_give(&s, a);
+	c = safe_take(&s, 20 * 1024);
+	assert_ptr_equal(c, a);
+	for (size_t i = 0; i < 20 * 1024; i++)
+		assert_int_equal(c[i], 0);
+	assert_int_equal(b[0], 'z');
 	safe_close(&s);
 }
 
