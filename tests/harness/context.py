@@ -16,7 +16,7 @@ import tempfile
 import termios
 import time
 
-from . import leaks, users
+from . import engines, leaks, users
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SHOWN = 4000	# bytes of output in a transcript
@@ -183,7 +183,7 @@ class Test:
 
     def ward_argv(self, *args, wrap=()):
         """The command line of ward; wrap is a prefix that root runs (unshare and the like)."""
-        argv = [self.ward_path, *map(os.fspath, args)]
+        argv = [self.ward_path, *engines.with_engine([os.fspath(a) for a in args])]
         return [*wrap, *users.setpriv(self.person), *argv] if wrap else argv
 
     def ward(self, *args, input=None, env=None, cwd=None, timeout=30, report=False, wrap=(), stdin=None, pass_fds=(),
@@ -299,18 +299,19 @@ class Test:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, 0)
 
-    def compile(self, source, flags=("-static", "-O1")):
+    def compile(self, source, flags=("-static", "-O1"), compiler="cc"):
         """Compiles C, once for all tests; returns the program."""
         import hashlib
-        key = hashlib.sha256((source + " ".join(flags)).encode()).hexdigest()[:16]
+        key = hashlib.sha256((source + compiler + " ".join(flags)).encode()).hexdigest()[:16]
         path = os.path.join(self.cache, key)
         if not os.path.exists(path):
             with users.as_root() if users.IS_ROOT else contextlib.nullcontext():
                 with tempfile.TemporaryDirectory(dir=self.cache) as work:
                     with open(os.path.join(work, "a.c"), "w") as f:
                         f.write(source)
-                    made = subprocess.run(["cc", "-D_GNU_SOURCE", "-w", *flags, "-o", f"{work}/a", f"{work}/a.c"],
-                                          capture_output=True, text=True)
+                    made = subprocess.run([compiler, "-D_GNU_SOURCE", "-w", *flags, "-o", f"{work}/a", f"{work}/a.c"],
+                                          capture_output=True, text=True,	# a compiler that is a script drops an effective id alone
+                                          preexec_fn=(lambda: os.setresuid(0, 0, 0)) if users.IS_ROOT else None)
                     if made.returncode != 0:
                         raise Failed(f"the attack does not compile:\n{made.stderr}")
                     os.chmod(f"{work}/a", 0o755)

@@ -20,7 +20,7 @@ import time
 import traceback
 from xml.sax.saxutils import escape as xml_text, quoteattr as xml_attribute
 
-from . import context, host, leaks, users
+from . import context, engines, host, leaks, users
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MOST_REPEATED = 20	# more than that is no accident
@@ -33,7 +33,7 @@ class Case:
     def __init__(self, name, function, as_user):
         self.name, self.function, self.as_user = name, function, as_user
         self.serial = getattr(function, "serial", False)
-        self.timeout = getattr(function, "timeout", DEFAULT_TIMEOUT_S)
+        self.timeout = getattr(function, "timeout", DEFAULT_TIMEOUT_S) * engines.patience()
         self.needs = getattr(function, "needs", ())
 
     @property
@@ -280,6 +280,7 @@ def arguments():
     parser.add_argument("--as", dest="who", choices=("root", "user", "both"), default="both")
     parser.add_argument("-j", dest="width", type=int, default=min(4, os.cpu_count() or 1), metavar="N")
     parser.add_argument("--again", action="store_true", help="what fails runs once more, alone; escapes do not")
+    parser.add_argument("--engine", choices=sorted(engines.OPTIONS), help="every `ward run` of the tests under this engine")
     parser.add_argument("--junit", metavar="FILE")
     parser.add_argument("--controls", action="store_true", help="of each attack only the run without the sandbox")
     parser.add_argument("--slow", action="store_true", help="also what takes long: databases, Java, npm, debuggers")
@@ -307,6 +308,8 @@ def main():
         who = ("user",)
     if args.controls:
         os.environ["WARD_TEST_CONTROLS"] = "1"
+    if args.engine:
+        os.environ["WARD_TEST_ENGINE"] = args.engine
     cases = discover(args.only, who, args.slow)
     if args.list:
         print("\n".join(c.title for c in cases))

@@ -1,0 +1,62 @@
+"""The engines that a policy can name, as the tests use them: what each is asked for with, and whether this machine has it."""
+import json
+import os
+import shutil
+import subprocess
+
+from . import users
+
+# what `ward run` is told in front of everything else
+OPTIONS = {
+    "native": (),
+    "oci": ("--isolation", "oci"),
+    "gvisor": ("--isolation", "gvisor"),
+    "vm": ("--isolation", "vm", "--set", "vm.accel=tcg"),
+    "wasm": ("--isolation", "wasm"),
+}
+
+# how much longer things take behind it
+SLOWER = {"native": 1, "oci": 2, "gvisor": 4, "vm": 8, "wasm": 2}
+
+
+def asked():
+    """The engine that all tests shall run under (run-tests --engine); None: the usual one."""
+    return os.environ.get("WARD_TEST_ENGINE")
+
+
+def patience():
+    """Factor for every time limit."""
+    return SLOWER[asked()] if asked() else 1
+
+
+def with_engine(args):
+    """The words of a command line of ward, with the engine that was asked for."""
+    engine = asked()
+    if not engine or not args or args[0] != "run" or "--isolation" in args:
+        return args
+    return [args[0], *OPTIONS[engine], *args[1:]]
+
+
+def prepare(t, engine, options):
+    """What an engine needs once for a test; may add to the options."""
+
+
+def linux_tool(t, source):
+    """A C program that needs nothing of the root that it runs in, names of the network included: those need musl."""
+    return t.compile(source, compiler="musl-gcc" if shutil.which("musl-gcc") else "cc")
+
+
+def wasm_tool(t, source):
+    """A C program as a WASI module, made once for all tests."""
+    clang = next((p for p in ("/usr/bin/clang-14", "/usr/bin/clang") if os.path.exists(p)), None)
+    if not clang or not os.path.isdir("/usr/include/wasm32-wasi"):
+        t.skip("clang and wasi-libc are not here")
+    return t.compile(source, flags=("--target=wasm32-wasi", "-O2"), compiler=clang)
+
+
+def why_not(t, engine):
+    """Why this machine cannot use it, as `ward doctor` says; None: it can."""
+    r = subprocess.run([t.ward_path, "doctor", "--json"], env=t.environment(), capture_output=True, check=False,
+                       preexec_fn=lambda: users.drop(t.person))
+    rows = {row["name"]: row for row in json.loads(r.stdout)["engines"]}
+    return None if rows[engine]["usable"] else rows[engine]["why"]
