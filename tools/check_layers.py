@@ -19,6 +19,7 @@ MAY = {
     **{part: {'base', 'policy', 'lib'} for part in PARTS},
     'creds': {'base', 'policy', 'lib'},
     'gateway': {'base', 'policy', 'lib', 'creds'},
+    'vm': {'base', 'policy', 'lib', 'guest'},  # ward-vm and the guest's init, which shares ward-init's code
     'daemon': {'base', 'policy', 'lib'} | PARTS,
     'api': {'base', 'policy', 'lib'},
     'cli': {'base', 'policy', 'lib', 'api'} | PARTS,

@@ -1,0 +1,97 @@
+/* ward-vm-init: pid 1 of the vm engine's guest. It boots the system, then does what ward-vm tells it over virtio-serial. */
+#ifndef WARD_VM_GUEST_AGENT_H
+#define WARD_VM_GUEST_AGENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "vm/wire.h"
+
+#define AGENT_TREES 16
+
+/* One command, or one copy, of a channel. */
+struct job {
+	bool active;		/* false: the channel is free, or its words are still coming */
+	bool exited, terminal;
+	pid_t pid;
+	int status;
+	int told_fd;		/* where the leader of a terminal's session says that its command was stopped */
+	int in_fd;		/* where its standard input's bytes go; -1: closed */
+	int out_fds[VM_STREAMS];	/* what it writes: [0] its terminal, [1], [2] */
+	char *words;
+	size_t words_len;
+	uint8_t *pending;	/* bytes for in_fd that it has not taken yet: VM_WINDOW_BYTES */
+	size_t pending_at, pending_len;
+	uint32_t owed;		/* bytes of standard input that the host may be given credit for */
+	bool in_eof;		/* the host has no more */
+	bool tell_broken;	/* nobody reads standard input: to be told */
+	uint32_t credit[VM_STREAMS];
+};
+
+struct tree_place {
+	char *path;
+	int manifest_fd;	/* memfd: what was put there */
+};
+
+struct agent {
+	int port_fd, signal_fd;
+	int cgroup_fd;		/* where commands live; -1: this kernel has none */
+	int null_fd;
+	struct vm_setup_frame setup;
+	struct job jobs[VM_CHANNELS];
+	struct tree_place trees[AGENT_TREES];
+	unsigned next;		/* which channel is served next */
+	bool quiescing, childless;
+	int error_code;		/* 0: nothing to tell */
+	unsigned error_channel;
+	uint8_t in[VM_FRAME_MAX];
+	size_t in_len;
+	uint8_t out[VM_FRAME_MAX];
+	size_t out_at, out_len;
+};
+
+/* ---- boot.c: everything until READY ---- */
+
+/* Modules, root, devices, network; *a is ready to serve. Does not return where that fails: there is nobody to go on. */
+void boot_all(struct agent *a);
+/* Says why the guest cannot go on, on the console, and turns it off. */
+_Noreturn void boot_die(const char *what);
+/* ---- net.c ---- */
+
+/* Sets loopback up, and eth0 where words ("ADDRESS/PREFIX,GATEWAY,DNS") are given. Returns 0 or -errno. */
+int net_set_up(const char *words);
+/* ---- time.c ---- */
+
+/* The clock, and the kernel's random numbers, of this guest and no other's that was cloned from the same memory. */
+void time_set(const struct vm_time *t);
+/* ---- limits.c ---- */
+
+/* A cgroup for commands, seen from nowhere. Sets a->cgroup_fd. */
+void limits_open(struct agent *a);
+/* What VM_SETUP says of it. */
+void limits_apply(struct agent *a);
+/* In the child: into the cgroup, limits, ids, no capability; returns false where that fails. */
+bool limits_enter(const struct agent *a);
+/* ---- job.c ---- */
+
+/* Starts what VM_START says with the words that came before. */
+void job_start(struct agent *a, unsigned channel, const struct vm_start *s);
+/* Frees all that a channel had. */
+void job_clear(struct job *j);
+/* Tells the host why; a job that never began ends with this code. */
+void job_fail(struct agent *a, unsigned channel, int code);
+/* ---- streams.c ---- */
+
+/* Takes a frame of the host's. */
+void streams_take(struct agent *a, const struct vm_frame *f);
+/* Makes the next frame in a->out; false when there is nothing to say. */
+bool streams_next(struct agent *a);
+/* Writes what waits for a job's standard input. */
+void streams_feed(struct job *j);
+/* ---- tree_in.c, tree_out.c: in a child; return an exit code ---- */
+
+int tree_in_main(const struct agent *a, const char *path, int manifest_fd);
+int tree_out_main(const char *path, int manifest_fd);
+
+#endif

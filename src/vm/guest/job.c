@@ -1,0 +1,244 @@
+/*
+ * One command, or one copy, of the guest: what VM_START begins. In: the words that VM_WORDS brought. Out: a child with pipes or a
+ * terminal as its 0-2, whose other ends streams.c moves bytes through. A command gets the user's ids and limits before
+ * it is executed; what ward-init does for a command in a native sandbox (src/guest) is done here by the same code: session,
+ * search along PATH, copies of `ward cp`. Trees are made and read with the guest root's rights: they are of the user's anyhow.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "guest/guest.h"
+#include "guest/session.h"
+#include "vm/guest/agent.h"
+
+#define EXIT_NOT_STARTED 125
+
+/* Of the freestanding code that is shared with ward-init. */
+_Noreturn void guest_exit(int code)
+{
+	_exit(code);
+}
+
+void job_clear(struct job *j)
+{
+	free(j->words);
+	free(j->pending);
+	if (j->in_fd >= 0)
+		close(j->in_fd);
+	for (int i = 0; i < VM_STREAMS; i++)
+		if (j->out_fds[i] >= 0)
+			close(j->out_fds[i]);
+	if (j->told_fd >= 0)
+		close(j->told_fd);
+	*j = (struct job){ .in_fd = -1, .told_fd = -1, .out_fds = { -1, -1, -1 } };
+}
+
+void job_fail(struct agent *a, unsigned channel, int code)
+{
+	struct job *j = &a->jobs[channel];
+
+	a->error_code = code;
+	a->error_channel = channel;
+	j->active = j->exited = true;
+	j->status = EXIT_NOT_STARTED << 8;
+}
+
+/* ---- descriptors ---- */
+
+struct ends {
+	int inner[VM_STREAMS];	/* the child's 0-2 */
+	int told[2];		/* where the session's leader says that its command was stopped */
+};
+
+static int make_pipe(int *ret_read, int *ret_write, bool ours_is_read)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	fcntl(ours_is_read ? fds[0] : fds[1], F_SETFL, O_NONBLOCK);
+	*ret_read = fds[0];
+	*ret_write = fds[1];
+	return 0;
+}
+
+static int make_terminal(struct agent *a, struct job *j, const struct vm_start *s, struct ends *ends)
+{
+	struct winsize size = { .ws_row = s->rows, .ws_col = s->columns };
+	int unlock = 0, slave;
+
+	j->out_fds[0] = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	if (j->out_fds[0] < 0)
+		return -errno;
+	slave = ioctl(j->out_fds[0], TIOCSPTLCK, &unlock) < 0 ? -1 : ioctl(j->out_fds[0], TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (slave < 0)
+		return -errno;
+	ioctl(slave, TIOCSWINSZ, &size);
+	if (fchown(slave, a->setup.uid, a->setup.gid) < 0 || pipe2(ends->told, O_CLOEXEC | O_NONBLOCK) < 0) {
+		close(slave);
+		return -errno;
+	}
+	j->told_fd = ends->told[0];
+	for (int i = 0; i < VM_STREAMS; i++)
+		if (s->terminals & 1u << i)
+			ends->inner[i] = fcntl(slave, F_DUPFD_CLOEXEC, 10);
+	if (s->terminals & 1)
+		j->in_fd = fcntl(j->out_fds[0], F_DUPFD_CLOEXEC, 10);
+	close(slave);
+	j->terminal = true;
+	return 0;
+}
+
+static int make_ends(struct agent *a, struct job *j, const struct vm_start *s, struct ends *ends)
+{
+	int r = s->terminals & 7 ? make_terminal(a, j, s, ends) : 0;
+
+	if (r == 0 && !(s->terminals & 1))
+		r = make_pipe(&ends->inner[0], &j->in_fd, false);
+	for (int i = 1; i < VM_STREAMS && r == 0; i++)
+		if (!(s->terminals & 1u << i))
+			r = make_pipe(&j->out_fds[i], &ends->inner[i], true);
+	return r;
+}
+
+/* ---- the child ---- */
+
+/* 0-2, and 3 for the session's leader; no other descriptor survives an exec. */
+static bool take_ends(const struct ends *ends)
+{
+	int told = ends->told[1] < 0 ? -1 : fcntl(ends->told[1], F_DUPFD_CLOEXEC, 10), inner[VM_STREAMS];
+
+	for (int i = 0; i < VM_STREAMS; i++) {	/* out of the way of each other first */
+		inner[i] = fcntl(ends->inner[i], F_DUPFD_CLOEXEC, 10);
+		if (inner[i] < 0)
+			return false;
+	}
+	for (int i = 0; i < VM_STREAMS; i++)
+		if (dup2(inner[i], i) < 0)
+			return false;
+	return told < 0 || dup3(told, GUEST_CONTROL_FD, O_CLOEXEC) >= 0;
+}
+
+static _Noreturn void refuse(const char *what, int code, int error)
+{
+	dprintf(2, "ward: %s: %s\n", what, strerror(error));
+	_exit(code);
+}
+
+static void let_signals_through(void)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static _Noreturn void run_command(const struct agent *a, const char *words, const struct vm_start *s)
+{
+	struct guest_start start = { .argc = s->argc, .envc = s->envc, .cwd = words, .strings = words + strlen(words) + 1, .from_packet = true };
+	char *none = NULL;
+	long error;
+
+	guest_session(0);
+	if (!limits_enter(a))
+		refuse("limits and ids of the command", EXIT_NOT_STARTED, errno);
+	if (start.cwd[0] && chdir(start.cwd) < 0)
+		refuse(start.cwd, EXIT_NOT_STARTED, errno);
+	let_signals_through();
+	error = guest_exec(&start, &none);
+	refuse(start.strings, error == ENOENT ? 127 : 126, (int)error);
+}
+
+static _Noreturn void run_copy(const struct agent *a, const char *words, uint32_t argc)
+{
+	const char *what = words + strlen(words) + 1, *path = argc > 1 ? what + strlen(what) + 1 : "", *name = argc > 2 ? path + strlen(path) + 1 : "";
+
+	setsid();
+	if (!limits_enter(a) || (words[0] && chdir(words) < 0))
+		_exit(EXIT_NOT_STARTED);
+	let_signals_through();
+	_exit(guest_copy(what, path, name));
+}
+
+static _Noreturn void run_child(const struct agent *a, const char *words, const struct vm_start *s, const struct ends *ends, int manifest_fd)
+{
+	const char *first = words + strlen(words) + 1;
+
+	if (!take_ends(ends))
+		_exit(EXIT_NOT_STARTED);
+	if (s->kind == VM_RUN)
+		run_command(a, words, s);
+	if (s->kind == VM_COPY)
+		run_copy(a, words, s->argc);
+	let_signals_through();
+	_exit(s->kind == VM_TREE_IN ? tree_in_main(a, first, manifest_fd) : tree_out_main(first, manifest_fd));
+}
+
+/* ---- the start ---- */
+
+/* What is remembered of the tree at path. A new one where it is not known yet. */
+static int find_manifest(struct agent *a, const char *path, bool make)
+{
+	struct tree_place *free_place = NULL;
+
+	for (size_t i = 0; i < AGENT_TREES; i++) {
+		struct tree_place *t = &a->trees[i];
+
+		if (t->path && strcmp(t->path, path) == 0)
+			return t->manifest_fd;
+		if (!t->path && !free_place)
+			free_place = t;
+	}
+	if (!make || !free_place) {
+		errno = make ? ENOSPC : ENOENT;
+		return -1;
+	}
+	free_place->manifest_fd = memfd_create("tree", MFD_CLOEXEC);
+	free_place->path = free_place->manifest_fd < 0 ? NULL : strdup(path);
+	return free_place->manifest_fd;
+}
+
+void job_start(struct agent *a, unsigned channel, const struct vm_start *s)
+{
+	struct job *j = &a->jobs[channel];
+	struct ends ends = { .inner = { -1, -1, -1 }, .told = { -1, -1 } };
+	bool tree = s->kind == VM_TREE_IN || s->kind == VM_TREE_OUT;
+	int manifest = -1, r = 0;
+
+	if (j->active || !j->words || s->kind < VM_RUN || s->kind >= VM_KINDS || !wire_check_words(j->words, j->words_len, s->argc, s->envc))
+		r = -EINVAL;
+	if (r == 0 && tree) {
+		manifest = find_manifest(a, j->words + strlen(j->words) + 1, s->kind == VM_TREE_IN);
+		r = manifest < 0 ? -errno : 0;
+	}
+	if (r == 0)
+		r = make_ends(a, j, s, &ends);
+	if (r == 0) {
+		j->pid = fork();
+		if (j->pid == 0)
+			run_child(a, j->words, s, &ends, manifest);
+		r = j->pid < 0 ? -errno : 0;
+		a->childless = false;
+	}
+	for (int i = 0; i < VM_STREAMS; i++) {
+		if (ends.inner[i] >= 0)
+			close(ends.inner[i]);
+		j->credit[i] = VM_WINDOW_BYTES;
+	}
+	if (ends.told[1] >= 0)
+		close(ends.told[1]);
+	free(j->words);
+	j->words = NULL;
+	j->words_len = 0;
+	j->active = true;
+	if (r < 0)
+		job_fail(a, channel, -r);
+}

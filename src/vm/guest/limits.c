@@ -1,0 +1,104 @@
+/*
+ * What commands in the guest may use and who they are: one cgroup for all of them, on a mount of cgroup2 that has no place in the
+ * tree; resource limits; the user that VM_SETUP names; no capability, and none to be had. The wall is the machine: this is so
+ * that a command meets the same limits as behind any other wall, and that pid 1 outlives them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/securebits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "vm/guest/agent.h"
+
+#define SPARE_BYTES (16u << 20)	/* of memory, for the kernel and pid 1 */
+#define CMD_CREATE 6		/* FSCONFIG_CMD_CREATE */
+
+static int write_at(int dir_fd, const char *name, const char *text)
+{
+	int fd = openat(dir_fd, name, O_WRONLY | O_CLOEXEC), r = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		r = -errno;
+	close(fd);
+	return r;
+}
+
+void limits_open(struct agent *a)
+{
+	int fs = (int)syscall(SYS_fsopen, "cgroup2", 1), root = -1;
+
+	a->cgroup_fd = -1;
+	if (fs >= 0 && syscall(SYS_fsconfig, fs, CMD_CREATE, NULL, NULL, 0) == 0)
+		root = (int)syscall(SYS_fsmount, fs, 1, 0);
+	if (fs >= 0)
+		close(fs);
+	if (root < 0)
+		return;
+	write_at(root, "cgroup.subtree_control", "+pids");
+	write_at(root, "cgroup.subtree_control", "+memory");
+	if (mkdirat(root, "commands", 0755) == 0 || errno == EEXIST)
+		a->cgroup_fd = openat(root, "commands", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	close(root);
+}
+
+void limits_apply(struct agent *a)
+{
+	uint64_t memory = a->setup.memory_bytes, all;
+	struct sysinfo info = { 0 };
+	char text[32];
+
+	sysinfo(&info);
+	all = (uint64_t)info.totalram * info.mem_unit;
+	if (all > 2 * SPARE_BYTES && (!memory || memory > all - SPARE_BYTES))
+		memory = all - SPARE_BYTES;
+	a->setup.hostname[sizeof(a->setup.hostname) - 1] = '\0';
+	if (a->setup.hostname[0])
+		sethostname(a->setup.hostname, strlen(a->setup.hostname));
+	if (a->cgroup_fd < 0)
+		return;
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)memory);
+	write_at(a->cgroup_fd, "memory.max", text);
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)a->setup.pids);
+	write_at(a->cgroup_fd, "pids.max", a->setup.pids ? text : "max");
+}
+
+static bool drop_rights(const struct agent *a)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { 0 };
+	gid_t gid = a->setup.gid;
+	uid_t uid = a->setup.uid;
+
+	for (int cap = 0; cap < 64; cap++)
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+			break;
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	if (prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED, 0, 0, 0) < 0)
+		return false;
+	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+		return false;
+	return syscall(SYS_capset, &head, none) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+}
+
+bool limits_enter(const struct agent *a)
+{
+	struct rlimit files = { a->setup.files, a->setup.files };
+
+	if (a->cgroup_fd >= 0 && write_at(a->cgroup_fd, "cgroup.procs", "0") < 0)
+		return false;
+	if (a->setup.files && setrlimit(RLIMIT_NOFILE, &files) < 0)
+		return false;
+	return drop_rights(a);
+}

@@ -1,0 +1,145 @@
+/*
+ * pid 1 of the vm engine's guest: boots (boot.c), says READY, and then one loop: the port, ended children, what commands write.
+ * Runs as the guest's root; commands are what job.c makes of them. Everything the host has to know goes over the port; the console
+ * is for what goes wrong before. It waits in poll() and does nothing unasked, so a snapshot of it can be cloned.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "vm/guest/agent.h"
+
+#define NAP_US 5000
+#define FDS_MAX (2 + VM_CHANNELS * (VM_STREAMS + 2))
+
+/* Orphans are reaped with the rest. */
+static void reap(struct agent *a)
+{
+	struct signalfd_siginfo info[8];
+	int status;
+	pid_t pid;
+
+	while (read(a->signal_fd, info, sizeof(info)) > 0)
+		;
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		for (unsigned i = 1; i < VM_CHANNELS; i++)
+			if (a->jobs[i].active && a->jobs[i].pid == pid && !a->jobs[i].exited) {
+				a->jobs[i].exited = true;
+				a->jobs[i].status = status;
+			}
+	a->childless = pid < 0 && errno == ECHILD;
+	if (a->quiescing && !a->childless)
+		kill(-1, SIGKILL);	/* who was born meanwhile */
+}
+
+static void read_port(struct agent *a)
+{
+	struct vm_frame f;
+	size_t at = 0;
+	ssize_t n;
+	long used;
+
+	while ((n = read(a->port_fd, a->in + a->in_len, sizeof(a->in) - a->in_len)) > 0) {
+		a->in_len += (size_t)n;
+		for (at = 0; (used = wire_parse(a->in + at, a->in_len - at, false, &f)) > 0; at += (size_t)used)
+			streams_take(a, &f);
+		if (used < 0)
+			boot_die("the host sent what is no frame");
+		memmove(a->in, a->in + at, a->in_len - at);
+		a->in_len -= at;
+	}
+}
+
+/* Sends until the port is full or there is nothing more to say. True: there is more. */
+static bool write_port(struct agent *a)
+{
+	for (;;) {
+		ssize_t n;
+
+		if (!a->out_len && !streams_next(a))
+			return false;
+		n = write(a->port_fd, a->out + a->out_at, a->out_len);
+		if (n <= 0)
+			return true;
+		a->out_at += (size_t)n;
+		a->out_len -= (size_t)n;
+	}
+}
+
+static nfds_t add(struct pollfd *fds, nfds_t n, int fd, short events)
+{
+	if (fd >= 0)
+		fds[n++] = (struct pollfd){ .fd = fd, .events = events };
+	return n;
+}
+
+static nfds_t gather(struct agent *a, struct pollfd *fds, bool more)
+{
+	nfds_t n = add(fds, 0, a->port_fd, (short)(POLLIN | (more ? POLLOUT : 0)));
+
+	n = add(fds, n, a->signal_fd, POLLIN);
+	for (unsigned i = 1; i < VM_CHANNELS; i++) {
+		struct job *j = &a->jobs[i];
+
+		if (!j->active)
+			continue;
+		if (j->pending_len)
+			n = add(fds, n, j->in_fd, POLLOUT);
+		for (unsigned s = 0; s < VM_STREAMS && !more; s++)
+			if (j->credit[s])
+				n = add(fds, n, j->out_fds[s], POLLIN);
+		if (!more)
+			n = add(fds, n, j->told_fd, POLLIN);
+	}
+	return n;
+}
+
+/* A leader of a session is gone, and with it who tells of stops. */
+static void look_at_told(struct agent *a, const struct pollfd *fds, nfds_t n)
+{
+	for (unsigned i = 1; i < VM_CHANNELS; i++)
+		for (nfds_t k = 2; k < n; k++)
+			if (a->jobs[i].told_fd >= 0 && fds[k].fd == a->jobs[i].told_fd && fds[k].revents == POLLHUP) {
+				close(a->jobs[i].told_fd);
+				a->jobs[i].told_fd = -1;
+			}
+}
+
+static _Noreturn void serve(struct agent *a)
+{
+	static struct pollfd fds[FDS_MAX];
+
+	for (;;) {
+		bool more = write_port(a);
+		nfds_t n = gather(a, fds, more);
+
+		poll(fds, n, -1);
+		if (fds[0].revents & POLLHUP && !(fds[0].revents & POLLIN))
+			usleep(NAP_US);	/* the host has not connected: poll() does not wait for that */
+		if (fds[0].revents & POLLIN)
+			read_port(a);
+		if (fds[1].revents)
+			reap(a);
+		for (unsigned i = 1; i < VM_CHANNELS; i++)
+			if (a->jobs[i].pending_len)
+				streams_feed(&a->jobs[i]);
+		look_at_told(a, fds, n);
+	}
+}
+
+int main(void)
+{
+	static struct agent a;
+	struct vm_ready ready = { .version = VM_VERSION };
+
+	for (unsigned i = 0; i < VM_CHANNELS; i++)
+		a.jobs[i] = (struct job){ .in_fd = -1, .told_fd = -1, .out_fds = { -1, -1, -1 } };
+	a.childless = true;
+	boot_all(&a);
+	a.out_len = wire_put(a.out, VM_READY, 0, 0, &ready, sizeof(ready));
+	serve(&a);
+}
