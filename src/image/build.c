@@ -1,25 +1,22 @@
 /*
- * ward image build: an image from a recipe. In: a file of YAML (recipe.c). Out: an image in the store. The base's tree is copied into the store's work directory, the recipe's files are put into it, and each
- * command runs in a sandbox of its own (`ward run`): the new tree is its root and the one thing that it may write, the recipe's directory is read-only, there is no network. What
+ * ward image build: an image from a recipe. In: a file of YAML (recipe.c). Out: an image in the store. The base's tree is copied into the store's work directory, the recipe's files are put into it, packages are
+ * installed (packages.c), and each command runs in a sandbox of its own (step.c), without a network. What
  * came of that is then imported like any stranger's directory: by the confined worker, without set-id bits and devices.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "base/io.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "image/image.h"
 #include "image/recipe.h"
+#include "image/step.h"
 #include "image/store.h"
 #include "lib/store.h"
 
 #define RECIPE_BYTES_MAX (1024 * 1024)
-#define WORKSPACE "workspace"	/* beside the new root: empty */
 
 struct build {
 	const struct image_options *o;
@@ -30,20 +27,8 @@ struct build {
 	int dir_fd, root_fd;	/* -1: not yet */
 };
 
-/* What a command may write: every directory of the root but those that a sandbox has of its own. */
-static const char *const own_dirs[] = { "proc", "dev", "sys", "tmp", "home", ".ward" };
 /* Directories that commands expect. */
 static const char *const made_dirs[] = { "bin", "etc", "opt", "srv", "usr", "var", "root" };
-
-static bool is_own(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_LEN(own_dirs); i++)
-		if (strcmp(own_dirs[i], name) == 0)
-			return true;
-	return name[0] == '.';
-}
-
-/* -- the tree */
 
 static int read_recipe(struct build *b, const char *path, struct ward_err *e)
 {
@@ -126,7 +111,7 @@ static int open_root(struct build *b, struct ward_err *e)
 	b->root_fd = b->root ? open(b->root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
 	if (b->root_fd < 0)
 		return ward_fail_errno(e, "cannot open the new root");
-	if (mkdirat(b->work.fd, WORKSPACE, 0755) < 0)
+	if (mkdirat(b->work.fd, STEP_WORKSPACE, 0755) < 0)
 		return ward_fail_errno(e, "cannot make a workspace");
 	for (size_t i = 0; i < ARRAY_LEN(made_dirs); i++)
 		if (mkdirat(b->root_fd, made_dirs[i], 0755) < 0 && errno != EEXIST)
@@ -156,89 +141,23 @@ static int add_files(struct build *b, struct ward_err *e)
 	return r;
 }
 
-/* -- commands */
-
-static int add_writable(const struct build *b, struct strv *argv, struct ward_err *e)
+/* The packages first: what a command uses may come with them. */
+static int run_steps(const struct build *b, struct ward_err *e)
 {
-	int copy = openat(b->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	auto_dir dir = copy < 0 ? NULL : fdopendir(copy);
-	struct dirent *entry;
+	struct step step = { .root = b->root, .root_fd = b->root_fd, .env = &b->recipe.wish.env };
+	int r = b->recipe.packages.len ? packages_install(&step, &b->recipe.packages, e) : 0;
 
-	if (!dir)
-		return ward_fail_errno(e, "cannot read the new root");
-	while ((entry = readdir(dir))) {
-		struct stat st;
+	step.dir = b->dir;
+	for (size_t i = 0; i < b->recipe.run.len && r == 0; i++) {
+		auto_strv words = { 0 };
 
-		if (is_own(entry->d_name) || fstatat(copy, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
-			continue;
-		strv_add(argv, "--rw");
-		strv_addf(argv, "%s/%s:/%s", b->root, entry->d_name, entry->d_name);
+		strv_add(&words, "/bin/sh");
+		strv_add(&words, "-ec");
+		strv_add(&words, b->recipe.run.items[i]);
+		r = step_run(&step, NULL, &words, e);
+		if (r > 0)
+			r = ward_fail(e, EINVAL, "run: exit status %d of: %.300s", r, b->recipe.run.items[i]);
 	}
-	return 0;
-}
-
-static void become_ward(char **argv)
-{
-	static const char *const places[] = { "ward", "../../bin/ward", "../cli/ward" };
-	char self[PATH_MAX], path[PATH_MAX + 32];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (n <= 0)
-		return;
-	self[n] = '\0';
-	*(strrchr(self, '/') + 1) = '\0';
-	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-		snprintf(path, sizeof(path), "%s%s", self, places[i]);
-		execv(path, argv);
-	}
-}
-
-static int run_ward(char **argv, struct ward_err *e)
-{
-	int status = 0;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		dup2(STDERR_FILENO, STDOUT_FILENO);	/* what the build prints is the image */
-		become_ward(argv);
-		_exit(125);
-	}
-	if (pid < 0)
-		return ward_fail_errno(e, "cannot start ward");
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (WIFEXITED(status))
-		return WEXITSTATUS(status);
-	return ward_fail(e, EIO, "ward was ended by signal %d", WTERMSIG(status));
-}
-
-static int run_step(const struct build *b, const char *step, struct ward_err *e)
-{
-	static const char *const head[] = { "ward", "run", "--image" };
-	static const char *const tail[] = { "--set", "filesystem.mode=read_only", "--", "/bin/sh", "-ec" };
-	auto_strv argv = { 0 };
-	int r;
-
-	for (size_t i = 0; i < ARRAY_LEN(head); i++)
-		strv_add(&argv, head[i]);
-	strv_add(&argv, b->root);
-	strv_addf(&argv, "--workspace=%s/../" WORKSPACE, b->root);	/* no policy file of anybody's lies there */
-	strv_addf(&argv, "--ro=%s", b->dir);
-	strv_addf(&argv, "--chdir=%s", b->dir);
-	for (size_t i = 0; i < b->recipe.wish.env.len; i++) {
-		strv_add(&argv, "--env");
-		strv_add(&argv, b->recipe.wish.env.items[i]);
-	}
-	r = add_writable(b, &argv, e);
-	for (size_t i = 0; i < ARRAY_LEN(tail); i++)
-		strv_add(&argv, tail[i]);
-	strv_add(&argv, step);
-	if (r == 0 && argv.failed)
-		r = ward_fail(e, ENOMEM, "out of memory");
-	if (r == 0)
-		r = run_ward(argv.items, e);
-	if (r > 0)
-		return ward_fail(e, EINVAL, "run: exit status %d of: %.300s", r, step);
 	return r;
 }
 
@@ -250,8 +169,8 @@ static int build(struct build *b, struct imported *ret, struct ward_err *e)
 		r = open_root(b, e);
 	if (r == 0)
 		r = add_files(b, e);
-	for (size_t i = 0; i < b->recipe.run.len && r == 0; i++)
-		r = run_step(b, b->recipe.run.items[i], e);
+	if (r == 0)
+		r = run_steps(b, e);
 	if (r == 0)
 		r = import_tree(b->o, b->root_fd, &b->recipe.wish, b->dir, ret, e);
 	return r;

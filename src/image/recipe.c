@@ -4,6 +4,7 @@
  *
  *	from: base
  *	files: [{from: app, to: /opt/app}]
+ *	packages: [git, python3-minimal]	of Debian's kind, from the base image's own sources
  *	run: ["cp /opt/app/tool /usr/bin/tool"]
  *	env: [GREETING=hello]
  *	entrypoint: [/usr/bin/tool]		and cmd, workdir, user
@@ -107,6 +108,25 @@ static void check_env(struct reader *r, const struct node *n, const struct strv 
 			reader_error(r, place_of(n), NULL, "env: expected NAME=VALUE");
 }
 
+/* NAME or NAME=VERSION in Debian's words: nothing that a package manager could take for an option, a file or a removal ("name-"). */
+static bool is_package(const char *text)
+{
+	static const char name[] = "abcdefghijklmnopqrstuvwxyz0123456789", more[] = "abcdefghijklmnopqrstuvwxyz0123456789+.-",
+			  version[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.:~-";
+	size_t n = strspn(text, more);
+
+	if (n < 2 || n > 200 || !strchr(name, text[0]) || text[n - 1] == '-' || (text[n - 1] == '+' && text[n - 2] != '+'))
+		return false;
+	return !text[n] || (text[n] == '=' && text[n + 1] && !text[n + 1 + strspn(text + n + 1, version)]);
+}
+
+static void check_packages(struct reader *r, const struct node *n, const struct strv *packages)
+{
+	for (size_t i = 0; i < packages->len; i++)
+		if (!is_package(packages->items[i]))
+			reader_error(r, place_of(n), NULL, "packages: %.60s is no name of a package (NAME or NAME=VERSION)", packages->items[i]);
+}
+
 static void read_key(struct reader *r, const struct node *n, struct recipe *out)
 {
 	const struct {
@@ -116,6 +136,11 @@ static void read_key(struct reader *r, const struct node *n, struct recipe *out)
 	} rows[] = { { "from", &out->from, NULL }, { "workdir", &out->wish.workdir, NULL }, { "user", &out->wish.user, NULL }, { "run", NULL, &out->run },
 		     { "env", NULL, &out->wish.env }, { "entrypoint", NULL, &out->wish.entrypoint }, { "cmd", NULL, &out->wish.cmd } };
 
+	if (strcmp(n->key, "packages") == 0) {
+		read_list(r, n, n->key, &out->packages);
+		check_packages(r, n, &out->packages);
+		return;
+	}
 	if (strcmp(n->key, "files") == 0) {
 		read_files(r, n, out);
 		return;
@@ -131,7 +156,7 @@ static void read_key(struct reader *r, const struct node *n, struct recipe *out)
 			check_env(r, n, &out->wish.env);
 		return;
 	}
-	reader_error(r, (struct place){ n->key_line, n->key_column }, "known are from, files, run, env, entrypoint, cmd, workdir and user",
+	reader_error(r, (struct place){ n->key_line, n->key_column }, "known are from, files, packages, run, env, entrypoint, cmd, workdir and user",
 		     "unknown key %.60s", n->key);
 }
 
@@ -163,6 +188,7 @@ void recipe_clear(struct recipe *r)
 	}
 	free(r->files);
 	free(r->from);
+	strv_free(&r->packages);
 	strv_free(&r->run);
 	image_wish_clear(&r->wish);
 	*r = (struct recipe){ 0 };

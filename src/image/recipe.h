@@ -14,6 +14,7 @@ struct recipe {
 	char *from;			/* the base image; "scratch": nothing */
 	struct recipe_file *files;
 	size_t file_count;
+	struct strv packages;		/* names, perhaps with =VERSION; checked */
 	struct strv run;		/* each for /bin/sh -c, in this order */
 	struct image_wish wish;
 };

@@ -1,0 +1,112 @@
+/*
+ * One command on the way to an image. In: a tree, words. Out: an exit status. The command runs in a sandbox of its own (`ward run`): the new tree is its root and the one thing that it may write; the recipe's directory, if it is given, is
+ * read-only. Runs in ward-image with the user's rights; everything that holds for a run holds for it.
+ */
+#include "image/step.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/io.h"
+
+/* What a command may write: every directory of the root but those that a sandbox has of its own. */
+static const char *const own_dirs[] = { "proc", "dev", "sys", "tmp", "home", ".ward" };
+static bool is_own(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(own_dirs); i++)
+		if (strcmp(own_dirs[i], name) == 0)
+			return true;
+	return name[0] == '.';
+}
+
+static int add_writable(const struct step *s, struct strv *argv, struct ward_err *e)
+{
+	int copy = openat(s->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_dir dir = copy < 0 ? NULL : fdopendir(copy);
+	struct dirent *entry;
+
+	if (!dir)
+		return ward_fail_errno(e, "cannot read the new root");
+	while ((entry = readdir(dir))) {
+		struct stat st;
+
+		if (is_own(entry->d_name) || fstatat(copy, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+			continue;
+		strv_add(argv, "--rw");
+		strv_addf(argv, "%s/%s:/%s", s->root, entry->d_name, entry->d_name);
+	}
+	return 0;
+}
+
+static void become_ward(char **argv)
+{
+	static const char *const places[] = { "ward", "../../bin/ward", "../cli/ward" };
+	char self[PATH_MAX], path[PATH_MAX + 32];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n <= 0)
+		return;
+	self[n] = '\0';
+	*(strrchr(self, '/') + 1) = '\0';
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		snprintf(path, sizeof(path), "%s%s", self, places[i]);
+		execv(path, argv);
+	}
+}
+
+static int run_ward(char **argv, struct ward_err *e)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		dup2(STDERR_FILENO, STDOUT_FILENO);	/* what the build prints is the image */
+		become_ward(argv);
+		_exit(125);
+	}
+	if (pid < 0)
+		return ward_fail_errno(e, "cannot start ward");
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	return ward_fail(e, EIO, "ward was ended by signal %d", WTERMSIG(status));
+}
+
+static void add_all(struct strv *argv, const struct strv *more)
+{
+	for (size_t i = 0; more && i < more->len; i++)
+		strv_add(argv, more->items[i]);
+}
+
+int step_run(const struct step *s, const struct strv *options, const struct strv *words, struct ward_err *e)
+{
+	auto_strv argv = { 0 };
+	int r;
+
+	strv_add(&argv, "ward");
+	strv_add(&argv, "run");
+	strv_addf(&argv, "--image=%s", s->root);
+	strv_addf(&argv, "--workspace=%s/../" STEP_WORKSPACE, s->root);	/* no policy file of anybody's lies there */
+	if (s->dir) {
+		strv_addf(&argv, "--ro=%s", s->dir);
+		strv_addf(&argv, "--chdir=%s", s->dir);
+	}
+	for (size_t i = 0; i < s->env->len; i++) {
+		strv_add(&argv, "--env");
+		strv_add(&argv, s->env->items[i]);
+	}
+	r = add_writable(s, &argv, e);
+	strv_add(&argv, "--set");
+	strv_add(&argv, "filesystem.mode=read_only");
+	add_all(&argv, options);
+	strv_add(&argv, "--");
+	add_all(&argv, words);
+	if (r == 0 && argv.failed)
+		r = ward_fail(e, ENOMEM, "out of memory");
+	return r < 0 ? r : run_ward(argv.items, e);
+}

@@ -1,0 +1,24 @@
+/* One command on the way to an image. */
+#ifndef WARD_IMAGE_STEP_H
+#define WARD_IMAGE_STEP_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define STEP_WORKSPACE "workspace"	/* beside the new root: empty */
+
+struct step {
+	const char *root;	/* of the new tree, absolute */
+	int root_fd;
+	const char *dir;	/* read-only, where it starts, absolute; NULL: none, it starts in an empty one */
+	const struct strv *env;	/* NAME=VALUE */
+};
+
+/* Runs words in a sandbox (`ward run`) that has the new tree as its root and may write it, and nothing else. options: more of ward's options, NULL: none, and then there is no network. What it prints goes to standard error.
+ * Returns its exit status. */
+must_check int step_run(const struct step *s, const struct strv *options, const struct strv *words, struct ward_err *e);
+
+/* Installs packages with the new tree's own package manager. */
+must_check int packages_install(const struct step *s, const struct strv *names, struct ward_err *e);
+
+#endif
