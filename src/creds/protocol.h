@@ -7,7 +7,8 @@
  *   ward-secrets <-> ward-keys    SOCK_STREAM, struct keys_frame and what stands behind it: secrets, and back how often they were
  *                                 used and where they were found.
  *   front <-> ward-keys           SOCK_SEQPACKET, struct keys_open with two descriptors: a socket that is connected to the server,
- *                                 and one end of a stream over which front says requests and hears answers, HTTP/1.1 in the clear.
+ *                                 and one end of a stream over which front says requests and hears answers, HTTP/1.1 or HTTP/2 in
+ *                                 the clear, whichever the server chose of what is offered.
  */
 #ifndef WARD_CREDS_PROTOCOL_H
 #define WARD_CREDS_PROTOCOL_H
@@ -115,7 +116,13 @@ struct keys_open {
 	uint16_t port;
 	uint16_t host_len;
 	char host[256];		/* a canonical name */
+	uint32_t offer;		/* enum tls_alpn */
 };
-#define KEYS_OPEN_MAGIC 0x776b6f31
+#define KEYS_OPEN_MAGIC 0x776b6f32
+
+/* The first byte that front hears on the stream; behind the last one stands why, and nothing follows. */
+#define KEYS_SPEAKS_HTTP1 "1"
+#define KEYS_SPEAKS_HTTP2 "2"
+#define KEYS_SPEAKS_NOTHING "!"
 
 #endif

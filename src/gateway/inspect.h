@@ -64,6 +64,7 @@ struct server {
 	uint8_t state;			/* enum server_state */
 	uint8_t offer, alpn;		/* enum tls_alpn */
 	bool tls, used;			/* used: it has answered before */
+	bool keys;			/* it is ward-keys' */
 	struct exchange *user;		/* NULL: in the pool */
 	struct server *next, *prev;
 };

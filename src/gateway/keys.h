@@ -11,6 +11,7 @@
 #include "gateway/unzip.h"
 
 #define KEYS_COMPOSE (HTTP1_HEAD_MAX + 4 * SECRET_MOST)	/* a head with its secret */
+#define KEYS_LEAK_FIELD "x-ward-leak"
 #define KEYS_LEAK_LINE "X-Ward-Leak: yes\r\n"	/* in an answer to front: something was found in its request */
 #define KEYS_CONNS_MAX 1000
 
@@ -34,6 +35,8 @@ struct keys {
 	struct scan *scan;			/* NULL: none yet, nothing passes */
 	uint8_t *db, *text_bytes;		/* of the scanner; in the safe */
 	struct scan_text *texts;
+	bool odd_texts;				/* one has a byte that may be a flag of gRPC's */
+	size_t collected;			/* bytes of bodies that are held */
 	uint8_t *compose;			/* KEYS_COMPOSE bytes of the safe: where heads are put together */
 	struct buf said;			/* for ward-secrets, not yet sent */
 	uint32_t lost;				/* events that there was no room for, not told yet */
@@ -54,6 +57,8 @@ void store_event(struct keys *k, const struct keys_event *event);
 /* The grant for a request, NULL: none; *ret_why is set where there is one that may not be used now. Counts nothing. */
 struct key_grant *store_find(struct keys *k, const char *host, const struct inject_line *line, uint64_t now, const char **ret_why,
 			     const char **ret_name);
+/* Why a grant may not be used now; NULL: it may. */
+const char *store_why_not(const struct key_grant *g, uint64_t now);
 void store_used(struct keys *k, struct key_grant *g, const char *host);
 /* One more text was found: told once a request. */
 void store_found(struct keys *k, enum keys_event_kind kind, const struct scan_for *f, const char *host, const char *where);

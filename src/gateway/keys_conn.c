@@ -1,7 +1,8 @@
 /*
  * A connection of ward-keys: front on one side, in the clear, a server on the other, over TLS that is verified here. In: requests that front
- * has decided about and written anew. Out: the same with a secret where a grant says so, and answers without it. One request at a
- * time; whatever is wrong ends the connection, and front's end of it.
+ * has decided about and written anew. Out: the same with a secret where a grant says so, and answers without it. What is spoken is what
+ * the server chose of what front offers: HTTP/1.1, one request at a time, or HTTP/2 (keys_h2.c). Whatever is wrong ends the
+ * connection, and front's end of it.
  */
 #include "gateway/keys_conn.h"
 
@@ -11,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "base/io.h"
+#include "gateway/keys_h2.h"
 
 #define IDLE_MS (300 * 1000)
 #define ROUNDS_MAX 64
@@ -41,9 +43,9 @@ void conn_refuse(struct conn *c, unsigned status, const char *why)
 		conn_kill(c);
 		return;
 	}
-	buf_printf(&body, "{\"error\":{\"type\":\"ward\",\"message\":\"ward: %s\"}}\n", why);
+	ask_words(&body, why);
 	buf_printf(&c->back.bytes, "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%sConnection: close\r\n\r\n%s", status, reason,
-		   body.len, c->leaked ? KEYS_LEAK_LINE : "", buf_text(&body));
+		   body.len, c->ask.leaked ? KEYS_LEAK_LINE : "", buf_text(&body));
 	c->finishing = true;
 	c->up = UP_DONE;
 }
@@ -98,28 +100,40 @@ static bool write_client(struct conn *c)
 	return true;
 }
 
-static bool handshake(struct conn *c)
+/* What the server speaks is front's first byte (creds/protocol.h), and spoken from here on. */
+static void greet(struct keys *k, struct conn *c)
 {
-	char why[200];
+	bool two = tls_up_alpn(c->tls) == TLS_ALPN_HTTP2;
+
+	c->open = true;
+	buf_puts(&c->back.bytes, two ? KEYS_SPEAKS_HTTP2 : KEYS_SPEAKS_HTTP1);
+	if (two)
+		c->h2 = keys_h2_new(k, c);
+	if (two && !c->h2)
+		conn_kill(c);
+}
+
+static void refuse_greeting(struct conn *c)
+{
+	const char *why = tls_up_why(c->tls);
+
+	buf_printf(&c->back.bytes, KEYS_SPEAKS_NOTHING "%.190s", *why ? why : "the server ended the connection");
+	c->finishing = true;
+}
+
+static bool handshake(struct keys *k, struct conn *c)
+{
 	enum tls_say say;
 
 	if (c->open || c->finishing)
 		return false;
 	say = tls_up_handshake(c->tls);
 	c->server_write = say == TLS_WRITE;
-	if (say == TLS_DONE) {
-		c->open = true;
-		return true;
-	}
-	if (say != TLS_READ && say != TLS_WRITE) {
-		snprintf(why, sizeof(why), "%.190s", tls_up_why(c->tls));
-		for (char *w = why; *w; w++)
-			if (*w == '"' || *w == '\\')
-				*w = '\'';
-		conn_refuse(c, 502, *why ? why : "the server ended the connection");
-		return true;
-	}
-	return false;
+	if (say == TLS_DONE)
+		greet(k, c);
+	else if (say != TLS_READ && say != TLS_WRITE)
+		refuse_greeting(c);
+	return c->open || c->finishing;
 }
 
 static bool write_server(struct conn *c)
@@ -131,8 +145,12 @@ static bool write_server(struct conn *c)
 		return false;
 	say = tls_up_write(c->tls, c->out.bytes.data + c->out.at, queue_len(&c->out), &n);
 	c->server_write = say == TLS_WRITE;
+	if (c->h2)	/* heads are among it */
+		explicit_bzero(c->out.bytes.data + c->out.at, n);
 	if (say == TLS_DONE)
 		queue_drop(&c->out, n);
+	else if (c->h2 && say != TLS_READ && say != TLS_WRITE)
+		c->server_ended = true;
 	else if (say != TLS_READ && say != TLS_WRITE)
 		conn_refuse(c, 502, "the server ended the connection");
 	return say == TLS_DONE;
@@ -186,11 +204,11 @@ void conn_free_dead(struct keys *k)
 
 		k->dead = c->dead_next;
 		tls_up_free(c->tls);
-		unzip_free(c->unzip);
+		keys_h2_free(k, c->h2);
+		ask_clear(k, &c->ask);
 		buf_free(&c->in.bytes);
 		buf_free(&c->out.bytes);
 		buf_free(&c->back.bytes);
-		buf_free(&c->base);
 		buf_free(&c->up_data);
 		buf_free(&c->down_head);
 		buf_free(&c->down_data);
@@ -200,13 +218,15 @@ void conn_free_dead(struct keys *k)
 
 static bool has_failed(const struct conn *c)
 {
-	return c->in.bytes.failed || c->out.bytes.failed || c->back.bytes.failed || c->base.failed || c->up_data.failed || c->down_head.failed ||
+	return c->in.bytes.failed || c->out.bytes.failed || c->back.bytes.failed || c->ask.base.failed || c->up_data.failed || c->down_head.failed ||
 	       c->down_data.failed;
 }
 
 /* Nothing is left to be said, and nobody will say more. */
 static bool is_over(const struct conn *c)
 {
+	if (c->h2)
+		return c->client_ended || (!queue_len(&c->back) && keys_h2_is_done(c->h2));
 	if (c->client_ended && !queue_len(&c->out) && !(queue_len(&c->in) && c->up != UP_DONE))
 		return true;	/* front is gone: nobody waits for an answer */
 	if (queue_len(&c->back))
@@ -224,11 +244,11 @@ void conn_ready(struct keys *k, struct conn *c)
 	if (c->dead)
 		return;
 	for (int i = 0; moved && i < ROUNDS_MAX && !c->dead; i++) {
-		moved = handshake(c);
+		moved = handshake(k, c);
 		moved |= read_client(c);
-		moved |= up_step(k, c);
+		moved |= c->h2 ? keys_h2_step(k, c) : up_step(k, c);
 		moved |= write_server(c);
-		moved |= down_step(k, c);
+		moved |= !c->h2 && down_step(k, c);
 		moved |= write_client(c);
 		if (moved)
 			c->moved_ms = io_now_ms();
@@ -246,7 +266,7 @@ void conn_open(struct keys *k, const struct keys_open *open, int server_fd, int 
 	struct conn *c = k->conn_count < KEYS_CONNS_MAX ? calloc(1, sizeof(*c)) : NULL;
 	struct epoll_event event = { .events = EPOLLIN };
 
-	if (!c || open->host_len > HOSTNAME_MAX || host_read(open->host, open->host_len, &c->host) != HOST_FINE || c->host.kind != HOST_NAME) {
+	if (!c || open->host_len > HOSTNAME_MAX || open->offer < TLS_ALPN_HTTP1 || open->offer > TLS_ALPN_BOTH || host_read(open->host, open->host_len, &c->host) != HOST_FINE || c->host.kind != HOST_NAME) {
 		free(c);
 		close(server_fd);
 		close(client_fd);
@@ -259,7 +279,7 @@ void conn_open(struct keys *k, const struct keys_open *open, int server_fd, int 
 	answer_init(&c->answer);
 	c->client_events = c->server_events = EPOLLIN;
 	event.data.ptr = c;
-	c->tls = tls_up_new(k->trust, server_fd, &c->host, c->port, TLS_ALPN_HTTP1);
+	c->tls = tls_up_new(k->trust, server_fd, &c->host, c->port, (enum tls_alpn)open->offer);
 	c->next = k->conns;
 	if (k->conns)
 		k->conns->prev = c;
@@ -279,7 +299,7 @@ void conn_expire(struct keys *k, uint64_t now)
 
 	for (struct conn *c = k->conns; c; c = next) {
 		next = c->next;
-		if (now >= c->moved_ms + IDLE_MS) {
+		if (!c->h2 && now >= c->moved_ms + IDLE_MS) {	/* streams may be silent for as long as front has them open */
 			c->dead = true;
 			end(k, c);
 		}

@@ -1,14 +1,11 @@
-/* One connection of ward-keys; shared by its own files: keys_conn.c (life), keys_up.c (requests), keys_down.c (answers). */
+/* One connection of ward-keys; shared by its own files: keys_conn.c (life), keys_up.c (requests), keys_down.c (answers); keys_h2*.c in HTTP/2. */
 #ifndef WARD_GATEWAY_KEYS_CONN_H
 #define WARD_GATEWAY_KEYS_CONN_H
 
-#include "gateway/keys.h"
+#include "gateway/keys_ask.h"
 
 #define CONN_PIECE 16384
 #define CONN_PENDING_MAX (128 * 1024)	/* bytes that wait to be written; then nothing more is read */
-#define CONN_COLLECT_MAX (4 * 1024 * 1024)	/* of a body that has to be signed */
-
-#define CONN_WHOLE_MAX (64 * 1024)	/* a body that is all looked through before a byte of its request leaves */
 
 enum up_state { UP_HEAD, UP_COLLECT, UP_SEND, UP_BODY, UP_DONE, UP_TUNNEL };
 
@@ -17,6 +14,8 @@ struct queue {
 	struct buf bytes;
 	size_t at;
 };
+
+struct keys_h2;
 
 struct conn {
 	struct conn *prev, *next, *dead_next;
@@ -32,23 +31,17 @@ struct conn {
 	uint64_t moved_ms;
 	struct host host;
 	uint16_t port;
+	struct keys_h2 *h2;		/* owned; NULL: HTTP/1.1 is spoken */
 
 	/* the request */
 	enum up_state up;
 	struct queue in;		/* of front, not yet looked at */
 	size_t scanned;
-	struct http_head head;
-	struct key_grant *grant;	/* NULL: none is put in */
-	struct sigv4_request sign;
-	struct buf base;		/* its head, without a secret */
+	struct ask ask;
 	size_t head_sent;
 	struct http_body up_body;
 	bool up_chunked, up_ended;
 	struct buf up_data;		/* of its body: held back, or collected */
-	struct unzip *unzip;
-	struct scan_for up_found;
-	bool up_told;			/* that something was found */
-	bool leaked;			/* the same, for front: its recording must not have the request */
 	struct queue out;		/* for the server, without a secret */
 
 	/* the answer */

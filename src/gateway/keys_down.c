@@ -38,7 +38,7 @@ static void clean_head(struct keys *k, struct conn *c)
 
 	c->down_found = (struct scan_for){ .secrets = true, .replace = true };
 	(void)scan_run(k->scan, (uint8_t *)c->down_head.data, c->down_head.len, true, &c->down_found);
-	line = c->down_head.len && c->leaked ? memchr(c->down_head.data, '\n', c->down_head.len) : NULL;
+	line = c->down_head.len && c->ask.leaked ? memchr(c->down_head.data, '\n', c->down_head.len) : NULL;
 	first = line ? (size_t)(line + 1 - c->down_head.data) : 0;
 	buf_add(&c->back.bytes, c->down_head.data, first);
 	if (first)
@@ -51,7 +51,7 @@ static void clean_head(struct keys *k, struct conn *c)
 static void begin_answer(struct keys *k, struct conn *c)
 {
 	const struct http_answer *a = &c->answer;
-	bool none = c->head.head || a->status == 204 || a->status == 304;
+	bool none = c->ask.head.head || a->status == 204 || a->status == 304;
 
 	if (!c->asked || a->bad || (a->coded && !a->chunked)) {
 		conn_refuse(c, 502, "the server's answer cannot be understood");
@@ -66,7 +66,7 @@ static void begin_answer(struct keys *k, struct conn *c)
 		conn_refuse(c, 502, "the server compresses its answer unasked, so it cannot be looked through for the secret");
 		return;
 	}
-	if (a->status == 101 && !c->head.websocket) {
+	if (a->status == 101 && !c->ask.head.websocket) {
 		conn_refuse(c, 502, "the server changes the protocol unasked");
 		return;
 	}

@@ -11,6 +11,7 @@
 
 #include "base/io.h"
 #include "creds/forms.h"
+#include "gateway/grpc.h"
 
 #define SAID_MAX (64 * 1024)
 
@@ -171,6 +172,7 @@ static void drop_scanner(struct keys *k)
 	k->db = k->text_bytes = NULL;
 	free(k->texts);
 	k->texts = NULL;
+	k->odd_texts = false;
 }
 
 /* The texts themselves, for what a piece of a stream may end with: behind the database stand (id, length, bytes). */
@@ -192,6 +194,8 @@ static bool take_texts(struct keys *k, const uint8_t *bytes, size_t n, size_t *r
 		if (!t->len || t->len > n - at)
 			return false;
 		t->bytes = k->text_bytes + at;
+		for (uint32_t i = 0; i < t->len; i++)
+			k->odd_texts |= t->bytes[i] <= GRPC_FLAG_MAX;
 		at += t->len;
 	}
 	*ret_count = count;
@@ -249,7 +253,7 @@ bool store_hear(struct keys *k)
 
 /* -- for requests */
 
-static const char *why_not(const struct key_grant *g, uint64_t now)
+const char *store_why_not(const struct key_grant *g, uint64_t now)
 {
 	if (g->revoked)
 		return "it was revoked";
@@ -268,7 +272,7 @@ struct key_grant *store_find(struct keys *k, const char *host, const struct inje
 		if (!(g->there || g->revoked) || !g->grant.name || !grant_is_for_host(&g->grant, host) ||
 		    !grant_is_for_request(&g->grant, line->method, line->method_len, line->target, line->path_len))
 			continue;
-		why = why_not(g, now);
+		why = store_why_not(g, now);
 		*ret_name = g->grant.name;
 		*ret_why = why;
 		if (!why)

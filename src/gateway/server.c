@@ -155,10 +155,11 @@ static bool is_for_keys(const struct front *f, const struct host *host)
 	return false;
 }
 
-/* ward-keys gets the socket and ends TLS with the server; what is left here is a pipe to it, in the clear. */
+/* ward-keys gets the socket, ends TLS with the server; what is left here is a pipe to it, in the clear. */
 static bool hand_over(struct front *f, struct flow *w)
 {
-	struct keys_open open = { .magic = KEYS_OPEN_MAGIC, .port = w->want.port, .host_len = w->want.host.len };
+	const struct server *s = w->inspect;
+	struct keys_open open = { .magic = KEYS_OPEN_MAGIC, .port = w->want.port, .host_len = w->want.host.len, .offer = s->offer };
 	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.u64 = flow_event(w, SERVER) };
 	int pair[2];
 	bool done;
@@ -189,8 +190,9 @@ void server_dialled(struct front *f, struct flow *w)
 			return;
 		}
 		s->wire.fd = w->fds[SERVER];
-		remember(inspector_of(f), s);
-		open_server(f, s);
+		s->keys = true;
+		s->state = SERVER_GREET;
+		flow_time_out(f, w, FLOW_WAIT_HEAD);
 		return;
 	}
 	if (f->config.tape == GATE_TAPE_REPLAY) {	/* what it speaks comes first */
@@ -233,6 +235,39 @@ static bool greet_replay(struct front *f, struct server *s)
 	return true;
 }
 
+/* The server has not proved its name, or ended. */
+static void refuse_server(struct front *f, struct server *s, const char *why)
+{
+	verdict_refuse(&s->flow->verdict, REASON_UPSTREAM_TLS);
+	if (s->user)
+		snprintf(s->user->why, sizeof(s->user->why), "%s", why);
+	front_refused(f, &s->flow->want, &s->flow->verdict, why);
+	flow_close(f, s->flow, true);
+}
+
+/* What ward-keys says of it (creds/protocol.h). */
+static bool greet_keys(struct front *f, struct server *s)
+{
+	char said[200] = "";
+	enum tls_say say;
+	size_t n;
+
+	say = wire_read(&s->wire, said, 1, &n);
+	if (say == TLS_READ || say == TLS_WRITE)
+		return false;
+	if (say != TLS_DONE || (*said != *KEYS_SPEAKS_HTTP1 && *said != *KEYS_SPEAKS_HTTP2)) {
+		n = 0;
+		if (*said == *KEYS_SPEAKS_NOTHING && wire_read(&s->wire, said, sizeof(said) - 1, &n) == TLS_DONE)
+			said[n] = '\0';
+		refuse_server(f, s, n ? said : "the connection was closed");
+		return false;
+	}
+	s->alpn = *said == *KEYS_SPEAKS_HTTP2 ? TLS_ALPN_HTTP2 : TLS_ALPN_HTTP1;
+	remember(inspector_of(f), s);
+	open_server(f, s);
+	return true;
+}
+
 static bool greet(struct front *f, struct server *s)
 {
 	enum tls_say say = s->wire.up ? tls_up_handshake(s->wire.up) : TLS_FAILED;
@@ -240,11 +275,7 @@ static bool greet(struct front *f, struct server *s)
 	if (say == TLS_READ || say == TLS_WRITE)
 		return false;
 	if (say != TLS_DONE) {
-		verdict_refuse(&s->flow->verdict, REASON_UPSTREAM_TLS);
-		if (s->user)
-			snprintf(s->user->why, sizeof(s->user->why), "%s", tls_up_why(s->wire.up));
-		front_refused(f, &s->flow->want, &s->flow->verdict, tls_up_why(s->wire.up));
-		flow_close(f, s->flow, true);
+		refuse_server(f, s, tls_up_why(s->wire.up));
 		return false;
 	}
 	s->alpn = (uint8_t)tls_up_alpn(s->wire.up);
@@ -261,7 +292,7 @@ bool server_run(struct front *f, struct flow *w)
 	size_t n;
 
 	if (s->state == SERVER_GREET)
-		return f->config.tape == GATE_TAPE_REPLAY ? greet_replay(f, s) : greet(f, s);
+		return s->keys ? greet_keys(f, s) : f->config.tape == GATE_TAPE_REPLAY ? greet_replay(f, s) : greet(f, s);
 	if (s->user) {
 		flow_mark_ready(f, s->user->flow);
 		return false;

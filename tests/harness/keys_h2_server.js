@@ -1,0 +1,55 @@
+// An HTTP/2 server that sends back what it was sent, credentials too: keys_h2_server.js CERTIFICATES PORT SEEN. Each request is a line of SEEN.
+const fs = require('fs'), http2 = require('http2');
+const [dir, port, seen] = process.argv.slice(2);
+const server = http2.createSecureServer({ key: fs.readFileSync(dir + '/server.key'), cert: fs.readFileSync(dir + '/server.pem'), settings: { maxConcurrentStreams: 50 } });
+
+// gRPC messages that are whole; the rest stays
+function messages(bytes, each) {
+    while (bytes.length >= 5 && bytes.length >= 5 + bytes.readUInt32BE(1)) {
+        const n = 5 + bytes.readUInt32BE(1);
+        each(bytes.subarray(0, n));
+        bytes = bytes.subarray(n);
+    }
+    return bytes;
+}
+
+server.on('stream', (stream, headers) => {
+    const path = headers[':path'], secret = headers.authorization || headers['x-api-key'] || path;
+    const note = (body, trailers) => fs.appendFileSync(seen, JSON.stringify([path, headers, body.toString('latin1'), trailers]) + '\n');
+    let body = Buffer.alloc(0), trailers = {};
+    stream.on('error', () => {});
+    stream.on('aborted', () => note(body, 'aborted'));
+    stream.on('trailers', t => trailers = t);
+    if (path.startsWith('/chat')) {	// each message is answered when it is whole
+        let rest = Buffer.alloc(0);
+        stream.respond({ 'content-type': 'application/grpc', 'x-back': secret }, { waitForTrailers: true });
+        stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0', 'grpc-message': 'sent ' + secret }));
+        stream.on('data', d => {
+            body = Buffer.concat([body, d]);
+            rest = messages(Buffer.concat([rest, d]), m => stream.write(m));
+        });
+        stream.on('end', () => { note(body, trailers); stream.end(); });
+        return;
+    }
+    stream.on('data', d => body = Buffer.concat([body, d]));
+    stream.on('end', () => {
+        if (stream.destroyed)
+            return;
+        note(body, trailers);
+        if (path.startsWith('/packed')) {
+            stream.respond({ 'content-encoding': 'gzip' });
+            stream.end(require('zlib').gzipSync(secret));
+            return;
+        }
+        const text = [secret, Buffer.from('x' + secret).toString('base64'), Buffer.from(secret).toString('hex'), body.length].join('|');
+        stream.respond({ 'x-back': secret, 'x-length': String(body.length) }, { waitForTrailers: true });
+        stream.on('wantTrailers', () => stream.sendTrailers({ 'x-trail': 'so it was ' + secret }));
+        let at = 0;
+        (function more() {	// in pieces of a few bytes, each a frame
+            if (at >= text.length)
+                return stream.end();
+            stream.write(text.slice(at, at += 11), () => setImmediate(more));
+        })();
+    });
+});
+server.listen(port, '0.0.0.0');
