@@ -16,5 +16,5 @@ def attack(a):
 
 
 def escaped(s, r):
-    st = os.stat(os.path.join(s.ws, "file"))
-    return st.st_uid != s.t.person.pw_uid or st.st_gid != s.t.person.pw_gid
+    st, ws = os.stat(os.path.join(s.ws, "file")), os.stat(s.ws)
+    return (st.st_uid, st.st_gid) != (ws.st_uid, ws.st_gid)

@@ -19,6 +19,8 @@ def attack(a):
                 continue
             try:
                 fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+                if os.fstat(fd).st_rdev == os.makedev(1, 3):
+                    continue	# /dev/null stands there
                 if path.startswith("/proc/1/"):
                     os.write(fd, b"1")	# some of a process's files open for everybody and ask at the write
                 print("opened for writing:", path)

@@ -57,6 +57,7 @@ class Test:
         self.directory = directory		# of this test alone, owned by the user
         self.log = []
         self._made = 0
+        self.workspaces = []
         self._running = []
         self._children = []
         self._cleanups = []
@@ -81,6 +82,7 @@ class Test:
         """A new workspace; files: path -> content (text, or None for a directory)."""
         path = self.fresh_dir("ws")
         self.write(path, files or {})
+        self.workspaces.append(path)
         return path
 
     def write(self, directory, files):
@@ -183,7 +185,7 @@ class Test:
 
     def ward_argv(self, *args, wrap=()):
         """The command line of ward; wrap is a prefix that root runs (unshare and the like)."""
-        argv = [self.ward_path, *engines.with_engine([os.fspath(a) for a in args])]
+        argv = [self.ward_path, *engines.with_engine(self, [os.fspath(a) for a in args])]
         return [*wrap, *users.setpriv(self.person), *argv] if wrap else argv
 
     def ward(self, *args, input=None, env=None, cwd=None, timeout=30, report=False, wrap=(), stdin=None, pass_fds=(),

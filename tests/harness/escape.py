@@ -10,7 +10,7 @@ to succeed without the sandbox). The module defines
 
 and, where they differ from the usual: OPTIONS (of ward run), CONTROL ("plain": the same user, no sandbox; "root": root,
 no sandbox; "unshare FLAGS": in a throw-away namespace), CONTROL_SHELL (run in front of the control, with "$@" for it),
-REFUSED (ward may refuse to start: exit 125), NEEDS, ONLY, SERIAL, SLOW, TIMEOUT. A module that fits none of this defines
+REFUSED (ward may refuse to start: exit 125), ENGINES and ENGINES_WHY (under which engines it makes sense, and why not under others), NEEDS, ONLY, SERIAL, SLOW, TIMEOUT. A module that fits none of this defines
 test(t) and does both runs itself.
 
 A control run does what the attack does to things of its own scene, never to the machine at large: inside() and processes()
@@ -244,6 +244,8 @@ def make_test(module):
     header(module)
 
     def test(t):
+        if engines.asked() not in (None, *getattr(module, "ENGINES", engines.OPTIONS)):
+            t.skip("does not apply: " + module.ENGINES_WHY)
         if hasattr(module, "test"):
             module.test(t)
             return

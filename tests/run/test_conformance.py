@@ -2,13 +2,13 @@
 
 One test for each engine, so that what an engine needs once (a kernel, a template, a compiled module) is made once; every feature that fails is named.
 """
-import json
+import contextlib
 import os
 import signal
 import subprocess
 import traceback
 
-from harness import context, engines, timeout
+from harness import context, engines, leaks, timeout
 from harness.boxes import box, clean
 from harness.engines import OPTIONS
 from harness.world import World, policy
@@ -46,15 +46,7 @@ class Conform:
         with open(self.tool, "rb") as a, open(target, "wb") as b:
             b.write(a.read())
         os.chmod(target, 0o755)
-        return self.own(ws)
-
-    def own(self, directory):
-        """As root with an engine that maps no mounts: the directory becomes an ordinary user's."""
-        if self.engine == "oci" and self.t.as_user == "root":
-            for top, dirs, names in os.walk(directory):
-                for path in [top] + [os.path.join(top, n) for n in dirs + names]:
-                    os.chown(path, 12345, 12345)
-        return directory
+        return engines.give_away(self.t, ws, self.engine)
 
     def argv(self, *words):
         """The tool's command line."""
@@ -137,7 +129,7 @@ def feature_read_only(c):
     """filesystem.mode: read_only, and host mounts."""
     extra = c.t.fresh_dir("extra")
     c.t.write(extra, {"data": "given\n"})
-    c.own(extra)
+    engines.give_away(c.t, extra, c.engine)
     ws = c.workspace({"a": "a"})
     c.t.equal(c.run(ws, "write", "a", "changed", options=("--set", "filesystem.mode=read_only"), rc=None).rc != 0 or c.t.read(ws, "a") == "a", True)
     c.t.equal(c.t.read(ws, "a"), "a")
@@ -272,6 +264,40 @@ def feature_killed(c):
     process.send_signal(signal.SIGKILL)
     process.communicate()
     c.run(c.workspace(), "args", "fine")
+
+
+def below(t, process):
+    """pid -> name of everything that ward has started."""
+    found = {}
+    with t.root():
+        for pid in leaks.descendants(process.pid):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/comm") as f:
+                found[pid] = f.read().strip()
+    return found
+
+
+def feature_any_process_killed(c):
+    """kill -9 of any process behind ward: the run ends with an error or goes on and can be ended, and nothing is left (looked for after the test)."""
+    left, tried = {None}, set()
+    while left:
+        process = c.t.ward_start("run", *c.options, "--", *c.argv("sleep", 1000), cwd=c.workspace())
+        c.t.equal(process.stdout.readline(), b"up\n")
+        found = below(c.t, process)
+        left = set(found.values()) - tried
+        name = min(left, default=None)
+        tried.add(name)
+        with c.t.root(), contextlib.suppress(ProcessLookupError):
+            for pid in [p for p, n in found.items() if n == name][:1]:
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=1 + c.slow / 2)
+        alone = process.poll() is None
+        if alone:
+            process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=20 * c.slow)
+        c.t.check(process.returncode != 0, f"{name} was killed, and ward says that all is well: {err}")
+        c.t.say(f"{name}: exit {process.returncode}" + (", when asked to end" if alone else ""))
+        left.discard(name)
 
 
 FEATURES = {name[len("feature_"):]: function for name, function in list(globals().items()) if name.startswith("feature_")}
