@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "guest/guest.h"
@@ -20,6 +21,9 @@
 #include "vm/guest/agent.h"
 
 #define EXIT_NOT_STARTED 125
+#define PIPE_BYTES 262144
+#define CGROUP_FD 4
+#define CHILD_FDS 5
 
 /* Of the freestanding code that is shared with ward-init. */
 _Noreturn void guest_exit(int code)
@@ -65,6 +69,7 @@ static int make_pipe(int *ret_read, int *ret_write, bool ours_is_read)
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
 	fcntl(ours_is_read ? fds[0] : fds[1], F_SETFL, O_NONBLOCK);
+	fcntl(fds[0], F_SETPIPE_SZ, PIPE_BYTES);	/* fewer turns of a loop that is emulated */
 	*ret_read = fds[0];
 	*ret_write = fds[1];
 	return 0;
@@ -111,20 +116,26 @@ static int make_ends(struct agent *a, struct job *j, const struct vm_start *s, s
 
 /* ---- the child ---- */
 
-/* 0-2, and 3 for the session's leader; no other descriptor survives an exec. */
-static bool take_ends(const struct ends *ends)
+/* 0-2; 3 for the session's leader or the manifest; the cgroup. All else is closed at once: not every child executes something, and
+ * a pipe that somebody has open does not end. */
+static bool take_ends(struct agent *a, const struct ends *ends, int *manifest_fd)
 {
-	int told = ends->told[1] < 0 ? -1 : fcntl(ends->told[1], F_DUPFD_CLOEXEC, 10), inner[VM_STREAMS];
+	int fds[CHILD_FDS] = { ends->inner[0], ends->inner[1], ends->inner[2], ends->told[1] < 0 ? *manifest_fd : ends->told[1], a->cgroup_fd };
 
-	for (int i = 0; i < VM_STREAMS; i++) {	/* out of the way of each other first */
-		inner[i] = fcntl(ends->inner[i], F_DUPFD_CLOEXEC, 10);
-		if (inner[i] < 0)
+	for (int i = 0; i < CHILD_FDS; i++)	/* out of the way of each other first */
+		if (fds[i] >= 0) {
+			fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, CHILD_FDS);
+			if (fds[i] < 0)
+				return false;
+		}
+	for (int i = 0; i < CHILD_FDS; i++) {
+		close(i);
+		if (fds[i] >= 0 && dup3(fds[i], i, i < VM_STREAMS ? 0 : O_CLOEXEC) < 0)
 			return false;
 	}
-	for (int i = 0; i < VM_STREAMS; i++)
-		if (dup2(inner[i], i) < 0)
-			return false;
-	return told < 0 || dup3(told, GUEST_CONTROL_FD, O_CLOEXEC) >= 0;
+	a->cgroup_fd = a->cgroup_fd < 0 ? -1 : CGROUP_FD;
+	*manifest_fd = GUEST_CONTROL_FD;
+	return syscall(SYS_close_range, CHILD_FDS, ~0u, 0) == 0;
 }
 
 static _Noreturn void refuse(const char *what, int code, int error)
@@ -168,11 +179,11 @@ static _Noreturn void run_copy(const struct agent *a, const char *words, uint32_
 	_exit(guest_copy(what, path, name));
 }
 
-static _Noreturn void run_child(const struct agent *a, const char *words, const struct vm_start *s, const struct ends *ends, int manifest_fd)
+static _Noreturn void run_child(struct agent *a, const char *words, const struct vm_start *s, const struct ends *ends, int manifest_fd)
 {
 	const char *first = words + strlen(words) + 1;
 
-	if (!take_ends(ends))
+	if (!take_ends(a, ends, &manifest_fd))
 		_exit(EXIT_NOT_STARTED);
 	if (s->kind == VM_RUN)
 		run_command(a, words, s);

@@ -147,7 +147,7 @@ int tree_in_main(const struct agent *a, const char *path, int manifest_fd)
 	static char chunk[CHUNK_BYTES];
 	struct maker m = { .agent = a, .path = path, .dir_fd = AT_FDCWD, .file_fd = -1, .manifest = fdopen(manifest_fd, "w") };
 	static struct tree_reader reader;
-	int r = path[0] == '/' && m.manifest ? make_parents(path) : -EINVAL;
+	int r = path[0] == '/' && m.manifest && ftruncate(manifest_fd, 0) == 0 && lseek(manifest_fd, 0, SEEK_SET) == 0 ? make_parents(path) : -EINVAL;
 	ssize_t n = 0;
 
 	umask(0);
