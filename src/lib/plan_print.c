@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "lib/wall.h"
+#include "policy/policy_rule.h"
 #include "policy/units.h"
 
 static const char *rung_name(enum rung r)
@@ -185,6 +186,46 @@ static void json_env(struct json *j, const struct plan *p)
 	json_end_array(j);
 }
 
+static const char *const waf_words[] = { [POLICY_WAF_OFF] = "off", [POLICY_WAF_DETECT] = "detect", [POLICY_WAF_BLOCK] = "block" };
+
+/* What a rule says about requests: "methods: GET", each as one text. */
+static void json_conditions(struct json *j, const struct rules *rules, const struct rule *rule)
+{
+	const char *at = rules->text + rule->http, *end = at + rule->http_len;
+
+	json_begin_array(j, "conditions");
+	for (; at < end; at += strlen(at) + 1) {
+		auto_buf text = { 0 };
+
+		buf_printf(&text, "%s: %s", policy_http_name(*at), *at ? at + 1 : "");
+		json_string(j, NULL, buf_text(&text));
+	}
+	json_end_array(j);
+	json_string(j, "waf", waf_words[rule->waf]);
+	json_bool(j, "llm", rule->llm);
+}
+
+/* The same for a reader: one line for each word of the policy. */
+static void text_conditions(const struct rules *rules, const struct rule *rule, struct buf *out)
+{
+	const char *at = rules->text + rule->http, *end = at + rule->http_len;
+	char kind = '\0';
+
+	for (; at < end; at += strlen(at) + 1) {
+		if (*at != kind)
+			buf_printf(out, "%s    %s: ", kind ? "\n" : "", policy_http_name(*at));
+		else
+			buf_puts(out, ", ");
+		kind = *at;
+		text_escape(out, *at ? at + 1 : "");
+	}
+	buf_puts(out, kind ? "\n" : "");
+	if (rule->waf != POLICY_WAF_OFF)
+		buf_printf(out, "    waf: %s\n", waf_words[rule->waf]);
+	if (rule->llm)
+		buf_puts(out, "    llm: what requests cost is counted\n");
+}
+
 static void json_network(struct json *j, const struct plan *p)
 {
 	static const char *const modes[] = { [RULE_SPLICE] = "splice", [RULE_HTTP] = "http", [RULE_TCP] = "tcp", [RULE_INSPECT] = "inspect",
@@ -200,6 +241,7 @@ static void json_network(struct json *j, const struct plan *p)
 		json_string(j, "rule", buf_text(&text));
 		json_string(j, "mode", modes[rules_mode(rules, (int32_t)i, rules->ports[rules->items[i].first_port])]);
 		json_bool(j, "private", rules->items[i].private);
+		json_conditions(j, rules, &rules->items[i]);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -391,6 +433,7 @@ static void text_network(const struct plan *p, struct buf *out)
 				buf_printf(out, "%s %s", k ? "," : "",
 					   rule_modes[rules_mode(rules, (int32_t)i, rules->ports[rule->first_port + k])]);
 		buf_puts(out, rule->private ? ", private addresses too\n" : "\n");
+		text_conditions(rules, rule, out);
 	}
 	for (size_t i = 0; i < p->spec->policy.net_host_services.len; i++)
 		buf_printf(out, "  %-32s of this host\n", p->spec->policy.net_host_services.items[i]);

@@ -76,6 +76,22 @@ static const struct {
 	{ "refs", "ref", POLICY_HTTP_REF },
 };
 
+static const struct {
+	const char *name;
+	enum policy_http kind;
+} scalars[] = { { "request_limit", POLICY_HTTP_REQUEST }, { "response_limit", POLICY_HTTP_RESPONSE }, { "websocket", POLICY_HTTP_WEBSOCKET } };
+
+const char *policy_http_name(char kind)
+{
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+		if ((char)lists[i].kind == kind)
+			return lists[i].name;
+	for (size_t i = 0; i < ARRAY_LEN(scalars); i++)
+		if ((char)scalars[i].kind == kind)
+			return scalars[i].name;
+	return "?";
+}
+
 static bool add_condition(struct policy_rule *ret, enum policy_http kind, const char *text)
 {
 	size_t n = strlen(text);
@@ -117,11 +133,6 @@ static int read_list(const struct node *map, size_t row, struct policy_rule *ret
 
 static int read_http(const struct node *map, struct policy_rule *ret, struct ward_err *e)
 {
-	static const struct {
-		const char *name;
-		enum policy_http kind;
-	} scalars[] = { { "request_limit", POLICY_HTTP_REQUEST }, { "response_limit", POLICY_HTTP_RESPONSE },
-			{ "websocket", POLICY_HTTP_WEBSOCKET } };
 	const struct node *waf = node_get(map, "waf");
 
 	if (waf && (!waf->text || !schema_word("off|detect|block", waf->text, strlen(waf->text), &ret->waf)))

@@ -24,6 +24,9 @@ enum policy_http {
 	POLICY_HTTP_REF = 'f'		/* a pattern */
 };
 
+/* The word of a policy that makes conditions of this kind. Static. */
+const char *policy_http_name(char kind);
+
 /* In the order of the table. */
 enum policy_rule_mode { POLICY_RULE_SPLICE, POLICY_RULE_INSPECT, POLICY_RULE_HTTP, POLICY_RULE_TCP, POLICY_RULE_BY_PORT };
 

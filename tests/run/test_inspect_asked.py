@@ -307,3 +307,14 @@ def test_git(t):
         seen = (t.read(os.path.join(world.dir, "requests")) or "").splitlines()
     t.check(not [line for line in seen if "closed" in line], f"the other repository was never asked for: {seen}")
     t.contains(denial(t, r.report, f"POST /team/open.git/git-receive-pack refs=refs/heads/{main} to web.test:9447")["remedy"], f'refs: ["refs/heads/{main}"]', "remedy")
+
+
+def test_plan_shows_conditions(t):
+    """What a rule says about requests stands in the plan, for readers and for programs."""
+    path = policy(t, rules=[{"host": "api.test", "methods": ["GET", "POST"], "graphql": ["query", "mutation:add*"]}, {"host": "w.test", "waf": "block"}, "plain.test"])
+    text = t.ward("plan", "-p", path, "--", "true", cwd=t.workspace()).out
+    for line in ("    methods: GET, POST\n", "    graphql: query, mutation:add*\n", "    waf: block\n"):
+        t.contains(text, line, "the plan")
+    rows = json.loads(t.ward("plan", "--json", "-p", path, "--", "true", cwd=t.workspace()).out)["network"]
+    t.equal([(row["conditions"], row["waf"]) for row in rows],
+            [(["methods: GET", "methods: POST", "graphql: query", "graphql: mutation:add*"], "off"), ([], "block"), ([], "off")])
