@@ -49,6 +49,7 @@ rows() {
 	test   vim               cmd:vim
 	test   less              cmd:less
 	test   runc              cmd:runc
+	test   crun              cmd:crun
 	test   skopeo            cmd:skopeo
 	test   zstd              cmd:zstd
 	test   bubblewrap        cmd:bwrap

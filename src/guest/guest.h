@@ -49,7 +49,10 @@ long guest_exec(struct guest_start *start, char **base);
 /* In the child: copies files between 0, 1 and the sandbox; words are "get" PATH, or "put" PATH NAME. The exit code. */
 int guest_copy(const char *what, const char *path, const char *name);
 
-/* In a container of an OCI runtime, first of all: puts the filter on and says hello. Ends the process where it cannot. */
+/* In a container of an OCI runtime, first of all: becomes what the supervisor says, puts the filter on and says hello. Ends the process
+ * where it cannot. */
 void guest_container(void);
+/* Around such a container: starts the runtime, waits for the container's end. */
+_Noreturn void guest_outer(char **argv, char **envp);
 
 #endif

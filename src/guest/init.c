@@ -18,7 +18,8 @@
  * Its closing without one means that the supervisor was killed: it makes sure that the sandbox is dead and
  * becomes `ward recover`, which cleans up what the kernel does not.
  *
- * As "/.ward/init" it is started by an OCI runtime and puts the system call filter on itself: see container.c.
+ * As "ward-outer" it is pid 1 around an OCI runtime and the container that the runtime makes: see outer.c. As "/.ward/init" it is
+ * started by that runtime, and puts the last layers on itself: see container.c.
  *
  * As "ward-keeper" it sits beside whoever has put the operator's terminal into raw mode: see keeper.c.
  */
@@ -334,13 +335,15 @@ _Noreturn void guest_main(long *stack)
 
 	if (argc < 1)
 		guest_exit(125);
-	/* "ward-init", "ward-rung", "ward-guardian", "ward-keeper" or, started by its path, "/.ward/init": the sixth letter tells */
+	/* "ward-init", "ward-rung", "ward-guardian", "ward-keeper", "ward-outer" or, started by its path, "/.ward/init": the sixth letter tells */
 	char role = raw_strlen(argv[0]) > 5 ? argv[0][5] : 'i';
 
 	if (role == 'g')
 		run_guardian(argv + 1, envp);
 	if (role == 'k')
 		guest_keeper();
+	if (role == 'o')
+		guest_outer(argv + 1, envp);
 	if (role == 'd')
 		guest_container();
 	run_init(argv + 1, argc - 1, envp, role == 'r');

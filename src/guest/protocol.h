@@ -26,6 +26,25 @@ struct guest_message {
 	uint32_t tag;
 };
 
+/* What ward-init in a container of a runtime gets before all other words: who it shall be, and what it puts on. Behind it the system
+ * call filter; with it, by SCM_RIGHTS, descriptors through which it enters its cgroups. */
+#define GUEST_RLIMITS_MAX 16
+#define GUEST_FILTER_MAX 1024
+#define GUEST_CGROUPS_MAX 4
+
+struct guest_setup {
+	uint64_t signal_mask;	/* for the command */
+	uint32_t uid, gid;	/* inside */
+	uint32_t umask;
+	uint32_t rlimit_count;
+	uint32_t filter_len;	/* instructions of 8 bytes */
+	uint32_t cgroup_count;	/* descriptors */
+	struct {
+		uint64_t resource, soft, hard;
+	} rlimits[GUEST_RLIMITS_MAX];
+};
+
+#define GUEST_LOG_FD 4		/* in ward-outer: what the runtime says when it fails */
 #define GUEST_CONTROL_FD 3	/* in ward-init */
 #define GUEST_EXECS_MAX 64	/* commands at one time beside the sandbox's own */
 #define GUEST_PACKET_MAX 131072	/* a message with what stands behind it */

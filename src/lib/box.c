@@ -66,7 +66,7 @@ static int begin_review(struct box *b, struct ward_err *e)
 static int begin_watching(struct box *b, struct ward_err *e)
 {
 	const struct plan *p = b->plan;
-	struct watch_config config = { .plan = p, .init_pid = b->run.init_pid, .proc_fd = b->run.proc_fd,
+	struct watch_config config = { .plan = p, .init_pid = running_inside(&b->run), .proc_fd = b->run.proc_fd,
 				       .tmpfs_fds = b->run.tmpfs_fds, .tmpfs_count = b->run.tmpfs_count,
 				       .disk_fds = b->disk_fds };
 	int r = 0;

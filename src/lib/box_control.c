@@ -100,7 +100,7 @@ bool box_is_empty(const struct box *b)
 
 	if (!b->serve || !box_is_idle(b) || serve_is_busy(b->serve))
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", b->run.init_pid, b->run.init_pid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", running_inside(&b->run), running_inside(&b->run));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	return fd >= 0 && read(fd, &byte, 1) == 0;
 }

@@ -12,7 +12,8 @@
 /* A sandbox that runs. The supervisor owns every descriptor; -1: none. */
 struct running {
 	pid_t init_pid;
-	int pid_fd;		/* of ward-init (or of the command on the Landlock rung) */
+	pid_t inside_pid;	/* ward-init, where init_pid is a process around it; 0: init_pid is */
+	int pid_fd;		/* of init_pid: ward-init (or of the command on the Landlock rung) */
 	int control_fd;		/* SOCK_SEQPACKET to ward-init: guest/protocol.h; closing it ends the sandbox */
 	int notify_fd;		/* seccomp listener, -1: none */
 	int proc_fd;		/* the sandbox's /proc, -1: none */
@@ -70,6 +71,12 @@ struct engine {
 	/* "name", "help" pairs, NULL-terminated, in the order in which they happen. */
 	const char *const *(*stages)(void);
 };
+
+/* ward-init, as our own /proc names it. */
+static inline pid_t running_inside(const struct running *run)
+{
+	return run->inside_pid ? run->inside_pid : run->init_pid;
+}
 
 /* What has begun before there is a plan. */
 struct box_early {

@@ -162,7 +162,7 @@ int plan_choose_ids(struct plan *p, struct ward_err *e)
 	}
 	if (p->rung == RUNG_LANDLOCK)
 		return without_idmap(p, e);
-	r = p->ids.mode == IDS_MAPPED && strcmp(p->engine, "native") == 0 && can_map(p) ? clone_trees(p, true, e) : 1;
+	r = p->ids.mode == IDS_MAPPED && can_map(p) ? clone_trees(p, true, e) : 1;
 	if (r != 1 && r != -EPERM)
 		return r;
 	return r == 1 ? without_idmap_cloned(p, e) : without_idmap(p, e);

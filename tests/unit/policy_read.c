@@ -99,6 +99,7 @@ static const struct {
 	{ POLICY_F_isolation, "gvisor", "[gvisor]", "docker" },
 	{ POLICY_F_isolation, "[vm, native]", NULL, "[]" },
 	{ POLICY_F_isolation, "[wasm]", NULL, "[oci, oci]" },
+	{ POLICY_F_oci_runtime, "crun", NULL, "runsc" },
 	{ POLICY_F_image, "python-3.12", NULL, "''" },
 	{ POLICY_F_fs_workspace, "/tmp/agent", NULL, "[a]" },
 	{ POLICY_F_fs_workspace, "\"with space\"", NULL, "null" },

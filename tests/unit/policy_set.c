@@ -107,6 +107,7 @@ static const struct {
 } directions[] = {
 	{ POLICY_F_version, "1", "1", NULL },
 	{ POLICY_F_isolation, "[native]", "[vm]", NULL },
+	{ POLICY_F_oci_runtime, "runc", "crun", NULL },
 	{ POLICY_F_image, "host", "host", "other" },
 	{ POLICY_F_fs_workspace, ".", ".", "sub" },
 	{ POLICY_F_fs_mode, "review", "read_only", "read_write" },

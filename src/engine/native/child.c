@@ -151,7 +151,7 @@ long native_close(struct native_child *c)
 }
 
 /* All is done: descriptors go to the supervisor. */
-static long hello(struct native_child *c)
+long native_hello(struct native_child *c)
 {
 	union {
 		struct cmsghdr align;
@@ -164,7 +164,8 @@ static long hello(struct native_child *c)
 	int *fds = (int *)(void *)CMSG_DATA(header);
 	size_t count = 0;
 
-	fds[count++] = c->proc_fd;
+	if (c->proc_fd >= 0)
+		fds[count++] = c->proc_fd;
 	if (c->listener_fd >= 0)
 		fds[count++] = c->listener_fd;
 	if (c->master_fd >= 0) {
@@ -175,7 +176,7 @@ static long hello(struct native_child *c)
 		fds[count++] = c->tmpfs_fds[i];
 	for (size_t i = 0; i < c->net.count; i++)
 		fds[count++] = c->net.fds[i].fd;
-	m.msg_controllen = CMSG_SPACE(count * sizeof(int));
+	m.msg_controllen = count ? CMSG_SPACE(count * sizeof(int)) : 0;
 	header->cmsg_level = SOL_SOCKET;
 	header->cmsg_type = SCM_RIGHTS;
 	header->cmsg_len = CMSG_LEN(count * sizeof(int));
@@ -193,7 +194,7 @@ static long own_null(struct native_child *c)
 		if (fd == 0 && (!S_ISCHR(st.st_mode) || c->stdio_fds[i] == c->slave_fd))
 			continue;
 		if (fd == 0)
-			fd = raw_call(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);
+			fd = raw_call(SYS_openat, c->base_fd, "dev/null", O_RDWR | O_CLOEXEC);
 		if (fd < 0)
 			return fd;
 		c->stdio_fds[i] = (int)fd;
@@ -201,7 +202,7 @@ static long own_null(struct native_child *c)
 	return 0;
 }
 
-static long exec_init(struct native_child *c)
+long native_place_stdio(struct native_child *c)
 {
 	long r = c->ids.mode == IDS_ROOT ? own_null(c) : 0;
 
@@ -210,6 +211,13 @@ static long exec_init(struct native_child *c)
 		r = raw_call(SYS_dup3, c->stdio_fds[i], i, 0);
 	if (r >= 0)
 		r = raw_call(SYS_dup3, c->control_fd, GUEST_CONTROL_FD, 0);
+	return r;
+}
+
+static long exec_init(struct native_child *c)
+{
+	long r = native_place_stdio(c);
+
 	c->failed_path = "/" NATIVE_INIT;
 	return r < 0 ? r : raw_call(SYS_execve, c->failed_path, c->argv, c->envp);
 }
@@ -233,7 +241,7 @@ int native_child_main(void *argument)
 		r = run_stage(c, i);
 	}
 	if (r == 0)
-		r = hello(c);
+		r = native_hello(c);
 	if (r == 0) {
 		c->failed_stage = "exec";
 		r = exec_init(c);

@@ -66,7 +66,7 @@ long native_terminal(struct native_child *c)
 	if (c->stdio_fds[0] >= 0 && c->stdio_fds[1] >= 0 && c->stdio_fds[2] >= 0)
 		return 0;
 	c->failed_path = "/dev/pts/ptmx";
-	master = raw_call(SYS_openat, AT_FDCWD, c->failed_path, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	master = raw_call(SYS_openat, c->base_fd, c->failed_path + 1, O_RDWR | O_NOCTTY | O_CLOEXEC);
 	if (master < 0)
 		return master;
 	c->master_fd = (int)master;

@@ -83,5 +83,5 @@ long native_gpus(struct native_child *c)
 	end = set_dev(c, false);
 	if (r == 0 && end < 0)
 		r = end;
-	return r == 0 && g->text_count ? make_texts(c, g) : r;
+	return r == 0 && g->text_count && !c->bundle ? make_texts(c, g) : r;	/* a runtime mounts /proc itself, and nothing in it */
 }

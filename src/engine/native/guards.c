@@ -166,12 +166,15 @@ static bool is_covered(int root_fd, const char *path)
 }
 
 /* In a process of its own: joins the sandbox's namespaces and does the steps there. Its exit code is the errno. */
-static _Noreturn void remount_inside(const struct running *run, const struct guard_root *g,
+static _Noreturn void remount_inside(const struct running *run, const struct native_view *view, const struct guard_root *g,
 				     const size_t *steps, size_t count)
 {
-	long r = raw_call(SYS_setns, run->pid_fd, CLONE_NEWUSER | CLONE_NEWNS);
-	long top_fd = r < 0 ? r : raw_call(SYS_openat, AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	long root_fd = top_fd < 0 ? top_fd : native_open_nolink((int)top_fd, g->target + 1);
+	long r = raw_call(SYS_setns, view ? view->user_fd : run->pid_fd, view ? CLONE_NEWUSER : CLONE_NEWUSER | CLONE_NEWNS), top_fd, root_fd;
+
+	if (r == 0 && view)
+		r = raw_call(SYS_setns, view->mount_fd, CLONE_NEWNS);
+	top_fd = r < 0 ? r : raw_call(SYS_openat, AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	root_fd = top_fd < 0 ? top_fd : native_open_nolink((int)top_fd, g->target + 1);
 
 	r = root_fd < 0 ? root_fd : 0;
 	for (size_t i = 0; i < count && r == 0; i++)
@@ -180,21 +183,26 @@ static _Noreturn void remount_inside(const struct running *run, const struct gua
 	_exit(r < 0 ? (int)-r : 0);
 }
 
-int native_remount(const struct plan *p, struct running *run, const struct guard_root *g,
-		   const size_t *steps, size_t count, struct ward_err *e)
+int native_remount_in(const struct native_view *view, struct running *run, const struct guard_root *g, const size_t *steps, size_t count,
+		      struct ward_err *e)
 {
 	pid_t pid = fork();
 	int status = 0;
 
-	(void)p;
 	if (pid < 0)
 		return ward_fail_errno(e, "cannot start the helper that mounts protected files again");
 	if (pid == 0)
-		remount_inside(run, g, steps, count);
+		remount_inside(run, view, g, steps, count);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		return ward_fail(e, WIFEXITED(status) ? WEXITSTATUS(status) : EIO,
 				 "cannot protect again what was replaced in %s", g->path);
 	return 0;
+}
+
+int native_remount(const struct plan *p, struct running *run, const struct guard_root *g, const size_t *steps, size_t count, struct ward_err *e)
+{
+	(void)p;
+	return native_remount_in(NULL, run, g, steps, count, e);
 }

@@ -164,7 +164,7 @@ static int clone_child(struct native_child *c, struct running *run, int into, st
 		.pid_fd = -1,
 		.stack = c->stack,
 		.stack_bytes = sizeof(c->stack),
-		.main = native_child_main,
+		.main = c->bundle ? c->bundle->main : native_child_main,
 		.argument = c,
 	};
 	long pid = clone_start(&child);
@@ -185,7 +185,7 @@ void native_give_system(struct running *run, const struct plan_system *system)
 	(void)!send(run->control_fd, "s", 1, MSG_NOSIGNAL);	/* a child that has ended is seen later */
 }
 
-int native_launch(struct running *run, const struct plan_ids *ids, const char *base, int into,
+int native_launch(struct running *run, const struct plan_ids *ids, const char *base, int into, const struct native_bundle *bundle,
 		  struct ward_err *e)
 {
 	struct native_memory *m;
@@ -205,6 +205,7 @@ int native_launch(struct running *run, const struct plan_ids *ids, const char *b
 		return ward_fail_errno(e, "cannot prepare the sandbox");
 	run->child = m;
 	fill_child(&m->child, ids, base);
+	m->child.bundle = bundle;
 	m->child.timed = run->timing && run->timing->on;
 	m->child.control_fd = child_fd;
 	m->child.supervisor_fd = run->control_fd;

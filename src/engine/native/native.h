@@ -35,6 +35,16 @@ struct native_net {
 	bool by_port;			/* there is no nf_tables */
 };
 
+/* Another engine's way: the child builds the root, its /dev and the network, and then becomes a runtime that makes the container of them. */
+struct native_bundle {
+	int (*main)(void *);		/* in place of native_child_main() */
+	const char *dir;		/* a tmpfs with the bundle is mounted there; the root is built in it */
+	bool hide_cgroups;		/* else they are read-only */
+	struct native_bytes config;	/* config.json */
+	char *const *argv;		/* the runtime's, behind the name of ward-init's role */
+	int log_fd;			/* what the runtime says when it fails */
+};
+
 /*
  * What the supervisor prepares and the child uses. The child shares the supervisor's memory until it executes
  * ward-init, while the supervisor goes on: it reads this, writes the last part, and calls nothing of libc. The first
@@ -49,6 +59,7 @@ struct native_child {
 	struct plan_ids ids;		/* mode and ids that the maps are made from */
 	char uid_map[32], gid_map[32];	/* what the child writes itself; "": the supervisor does */
 	char root_options[96], pts_options[96];
+	const struct native_bundle *bundle;	/* NULL: the native engine's own; in the supervisor's memory until the child has ended */
 	bool timed;			/* the child says when each stage ended */
 	bool apart;			/* supervisor, child and helper work at the same time */
 	unsigned cpu;			/* the supervisor's when it launched the child */
@@ -127,6 +138,7 @@ struct native_memory {
 	char **options, **argv;
 	struct buf routes4, routes6, rules, log;
 	struct limits_rlimit rlimits[LIMITS_RLIMITS];
+	void *own;			/* of an engine that builds on this one; NULL: none */
 };
 
 /* The child: runs the stages, gives descriptors to the supervisor, becomes ward-init. */
@@ -141,9 +153,20 @@ void native_hold_mounts(struct running *run);
 /* The command has ended: somebody who waits for ward-init's end takes the mounts apart. */
 void native_exited(struct running *run);
 
-/* Launches the child: it builds what no policy changes and waits for the word. into is a cgroup's directory, -1: none. */
-must_check int native_launch(struct running *run, const struct plan_ids *ids, const char *base, int into,
+/* Launches the child: it builds what no policy changes and waits for the word. into is a cgroup's directory, -1: none; bundle NULL: it
+ * becomes ward-init. */
+must_check int native_launch(struct running *run, const struct plan_ids *ids, const char *base, int into, const struct native_bundle *bundle,
 			     struct ward_err *e);
+/* Prepares the rest and gives the word to a child that was launched. */
+must_check int native_begin(const struct plan *p, const int stdio_fds[3], struct running *run, struct ward_err *e);
+/* Takes the descriptors that the child's hello brings. */
+must_check int native_take_hello(struct running *run, struct ward_err *e);
+/* The child's side of that. */
+long native_hello(struct native_child *c);
+/* Gives 0-2 and the control socket their places, the caller's signal mask and ids of the command's own /dev/null. */
+long native_place_stdio(struct native_child *c);
+/* Whether a cgroup holds one of the limits. */
+bool native_uses_cgroup(const struct plan *p);
 /* Gives the child what every sandbox sees. */
 void native_give_system(struct running *run, const struct plan_system *system);
 /* In the child: one byte from the supervisor; -ECONNRESET: it is gone. */
@@ -223,6 +246,12 @@ long native_make_point(int dir_fd, const char *target, bool is_file);
 long native_open_nolink(int dir_fd, const char *path);
 /* Steps that the host's change undid, mounted again through the sandbox's namespaces. */
 int native_net_bring(int rules_fd, const struct net_match *matches, size_t count, struct ward_err *e);
+/* The same where the first process is in other namespaces than the mounts. */
+struct native_view {
+	int user_fd, mount_fd;	/* the mount namespace, and the user namespace that owns it */
+};
+int native_remount_in(const struct native_view *view, struct running *run, const struct guard_root *g, const size_t *steps, size_t count,
+		      struct ward_err *e);
 int native_remount(const struct plan *p, struct running *run, const struct guard_root *g,
 		   const size_t *steps, size_t count, struct ward_err *e);
 

@@ -10,12 +10,12 @@
 #include "engine/native/seccomp.h"
 #include "lib/observe.h"
 
-static char *tmpfs_options(struct strv *texts, const struct plan *p, unsigned mode, uint64_t bytes,
+static char *tmpfs_options(struct strv *texts, const struct plan_ids *ids, unsigned mode, uint64_t bytes,
 			   uint64_t inodes)
 {
 	auto_buf text = { 0 };
 
-	buf_printf(&text, "mode=%04o,uid=%u,gid=%u", mode, p->ids.inside_uid, p->ids.inside_gid);
+	buf_printf(&text, "mode=%04o,uid=%u,gid=%u", mode, ids->inside_uid, ids->inside_gid);
 	if (bytes)
 		buf_printf(&text, ",size=%llu", (unsigned long long)bytes);
 	if (inodes)
@@ -40,14 +40,14 @@ static int prepare_mounts(struct native_memory *m, const struct plan *p, struct 
 			return ward_fail(e, E2BIG, "too many mounts of the policy: at most %d", NATIVE_TREES_MAX);
 		if (pm->kind != MOUNT_TMPFS)
 			continue;
-		m->options[i] = tmpfs_options(&m->texts, p, pm->mode, pm->bytes, pm->inodes);
+		m->options[i] = tmpfs_options(&m->texts, &c->ids, pm->mode, pm->bytes, pm->inodes);
 		shm_bytes = pm->bytes;
 		shm_inodes = pm->inodes;
 	}
 	for (size_t i = 0; p->gpus && i < p->gpus->device_count; i++)
 		if (p->gpus->devices[i].tree_fd >= 0 && ++c->tree_count > NATIVE_TREES_MAX)
 			return ward_fail(e, E2BIG, "too many mounts and devices of the policy: at most %d", NATIVE_TREES_MAX);
-	c->shm_options = tmpfs_options(&m->texts, p, 01777, shm_bytes, shm_inodes);
+	c->shm_options = tmpfs_options(&m->texts, &c->ids, 01777, shm_bytes, shm_inodes);
 	return m->texts.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
 

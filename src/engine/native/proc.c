@@ -150,6 +150,8 @@ long native_late_proc(struct native_child *c)
 	struct mount_attr writable = { .attr_clr = MOUNT_ATTR_RDONLY };
 	const struct policy *policy = &c->plan->spec->policy;
 
+	if (c->bundle)
+		return 0;	/* the runtime mounts it */
 	c->failed_path = "/proc";
 	/* an inner sandbox must write its id maps */
 	if (c->proc_bound && policy->proc_nesting)

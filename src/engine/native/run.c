@@ -34,7 +34,7 @@ static void native_prelaunch(struct running *run, struct plan_system **ret_syste
 		return;
 	facts_read(&facts);
 	plan_expected_ids(&facts, &ids);
-	if (native_launch(run, &ids, native_choose_base(NULL), -1, &later) < 0 ||
+	if (native_launch(run, &ids, native_choose_base(NULL), -1, NULL, &later) < 0 ||
 	    plan_system_read(&facts, ret_system, &later) < 0)
 		native_discard(run);
 	else
@@ -55,7 +55,7 @@ static bool fits(const struct running *run, const struct plan *p)
 	return true;
 }
 
-static bool uses_cgroup(const struct plan *p)
+bool native_uses_cgroup(const struct plan *p)
 {
 	for (int i = 0; i < LIMITS; i++)
 		if (p->limits[i].held_by == HELD_CGROUP1 || p->limits[i].held_by == HELD_CGROUP2)
@@ -106,26 +106,32 @@ static int give_word(const struct plan *p, const struct native_child *c, const s
 static int native_start(const struct plan *p, const int stdio_fds[3], struct running *run,
 			struct ward_err *e)
 {
-	struct native_memory *m;
 	int into, r = 0;
 
-	if (uses_cgroup(p))
+	if (native_uses_cgroup(p))
 		r = cgroup_create(p, &run->cgroup, e);
 	if (r < 0)
 		return r;
 	into = run->cgroup ? cgroup_clone_fd(run->cgroup) : -1;
 	if (into >= 0 || !fits(run, p)) {
 		native_discard(run);
-		r = native_launch(run, &p->ids, native_choose_base(p), into, e);
+		r = native_launch(run, &p->ids, native_choose_base(p), into, NULL, e);
 		if (r < 0)
 			return r;
 		native_give_system(run, p->system);
 	}
-	m = run->child;
+	return native_begin(p, stdio_fds, run, e);
+}
+
+int native_begin(const struct plan *p, const int stdio_fds[3], struct running *run, struct ward_err *e)
+{
+	struct native_memory *m = run->child;
+	int r;
+
 	memcpy(m->child.stdio_fds, stdio_fds, sizeof(m->child.stdio_fds));	/* the numbers: which of them come */
 	m->child.shape = &run->shape;
 	memcpy(&m->child.signal_mask, &run->caller_mask, sizeof(m->child.signal_mask));
-	if (run->cgroup)
+	if (run->cgroup && !m->child.bundle)	/* a runtime is not what the limits are for */
 		m->child.cgroup_count = cgroup_self_fds(run->cgroup, m->child.cgroup_fds,
 							ARRAY_LEN(m->child.cgroup_fds));
 	m->child.layer_path = run->layer_path;
@@ -143,7 +149,7 @@ static bool native_last_words(const struct running *run, struct ward_err *e)
 	return m && m->child.failed_error < 0 && native_explain_child(&m->child, e) < 0;
 }
 
-static int native_release(const struct plan *p, struct running *run, struct result *r, struct ward_err *e)
+int native_take_hello(struct running *run, struct ward_err *e)
 {
 	struct native_child *c = &((struct native_memory *)run->child)->child;
 	int fds[10 + NET_FDS_MAX];
@@ -159,7 +165,7 @@ static int native_release(const struct plan *p, struct running *run, struct resu
 			;
 		return native_explain_child(c, e);
 	}
-	if (next < count)
+	if (c->proc_fd >= 0 && next < count)
 		run->proc_fd = fds[next++];
 	if (c->listener_fd >= 0 && next < count)
 		run->notify_fd = fds[next++];
@@ -172,6 +178,16 @@ static int native_release(const struct plan *p, struct running *run, struct resu
 	for (size_t i = 0; i < c->net.count && next < count; i++)
 		run->net_fds[run->net_count++] = (struct net_fd){ .fd = fds[next++], .kind = c->net.fds[i].kind };
 	run->net_ports = c->net.by_port;
+	return 0;
+}
+
+static int native_release(const struct plan *p, struct running *run, struct result *r, struct ward_err *e)
+{
+	struct native_child *c = &((struct native_memory *)run->child)->child;
+	int status = native_take_hello(run, e);
+
+	if (status < 0)
+		return status;
 	c->layers[LAYER_PID] = LAYER_IN_FORCE;
 	c->layers[LAYER_CGROUP] = run->cgroup ? LAYER_IN_FORCE : LAYER_ABSENT;
 	c->layers[LAYER_IDMAP] = p->ids.mode == IDS_MAPPED ? LAYER_IN_FORCE : LAYER_ABSENT;

@@ -1,33 +1,36 @@
-/* The oci engine: the plan as a bundle, which an OCI runtime (runc) carries out. ward-init is the container's first process. */
+/* The oci engine: the plan as a bundle, which an OCI runtime (runc or crun) carries out. ward-init is the container's first process. */
 #ifndef WARD_ENGINE_OCI_OCI_H
 #define WARD_ENGINE_OCI_OCI_H
 
-#include "lib/engine.h"
+#include "engine/native/native.h"
 
 extern const struct engine engine_oci;
 
-#define OCI_INIT "/.ward/init"		/* the sixth letter is its role: guest/init.c */
-#define OCI_FILTER "/.ward/filter"	/* the exact system call filter, which ward-init puts on */
-#define OCI_ROOTFS "rootfs"		/* in the bundle */
+#define OCI_INIT "/.ward/init"	/* the sixth letter is its role: guest/init.c */
+#define OCI_ROOT "root"		/* in the bundle */
+#define OCI_STATE "state"	/* in the bundle: the runtime's own files */
 
-/* What the supervisor and its child that becomes the runtime know of each other. */
-struct oci_place {
-	const struct plan *plan;
-	const char *base;	/* a tmpfs in a mount namespace of its own is mounted there: bundle, root and the runtime's state */
-	const char *runtime;	/* the program */
-	pid_t supervisor;
-	int control_fd;		/* becomes 3 */
-	int log_fd;		/* what the runtime says when it fails */
-	int stdio_fds[3];
-	struct buf config;	/* config.json */
-	struct buf filter;	/* of OCI_FILTER */
+/* A runtime that was found, and how it is spoken to. */
+struct oci_runtime {
+	char path[64];
+	bool crun;
 };
 
-/* The directory to build over; NULL: none is free. */
-const char *oci_choose_base(const struct plan *p);
-/* Writes config.json. */
-must_check int oci_config(const struct plan *p, const char *base, struct buf *out, struct ward_err *e);
-/* In the child: builds the bundle and becomes the runtime. */
-_Noreturn void oci_become_runtime(const struct oci_place *o);
+enum { OCI_AUTO, OCI_RUNC, OCI_CRUN };	/* oci.runtime */
+
+/* Finds the runtime that the policy names, or the first that is there. */
+must_check int oci_find_runtime(unsigned wanted, struct oci_runtime *ret, struct ward_err *e);
+/* The words that start the container, into *texts; bundle is the directory of config.json. */
+must_check int oci_runtime_words(const struct oci_runtime *r, const char *bundle, const char *id, struct strv *texts, struct ward_err *e);
+/* The bundle's directory: one that no source of the plan lies in. NULL: none is free. */
+const char *oci_choose_dir(const struct plan *p, const struct oci_runtime *r);
+
+/* Writes config.json for a root whose mounts are made: the runtime adds /proc. */
+must_check int oci_config(const struct plan *p, const char *bundle, const struct oci_runtime *r, struct buf *out, struct ward_err *e);
+
+/* The child: builds the root and the way to the gateway, becomes ward-outer, which runs the runtime. */
+int oci_child_main(void *child);
+/* "name", "help" pairs, NULL-terminated. */
+const char *const *oci_stage_names(void);
 
 #endif
