@@ -1,5 +1,4 @@
 """The engines that a policy can name, as the tests use them: what each is asked for with, and whether this machine has it."""
-import contextlib
 import json
 import os
 import shutil
@@ -30,23 +29,11 @@ def patience():
     return SLOWER[asked()] if asked() else 1
 
 
-def give_away(t, directory, engine):
-    """As root, with an engine that maps no mounts: the directory becomes an ordinary user's."""
-    if engine == "oci" and t.as_user == "root":
-        for top, dirs, names in os.walk(directory):
-            for path in [top] + [os.path.join(top, n) for n in dirs + names]:
-                with contextlib.suppress(OSError):	# an attack may be at work, or have made names that are too long
-                    os.chown(path, 12345, 12345, follow_symlinks=False)
-    return directory
-
-
 def with_engine(t, args):
     """The words of a command line of ward, with the engine that was asked for."""
     engine = asked()
     if not engine or not args or args[0] != "run" or "--isolation" in args:
         return args
-    for directory in t.workspaces:
-        give_away(t, directory, engine)
     return [args[0], *OPTIONS[engine], *args[1:]]
 
 
