@@ -21,6 +21,17 @@
 
 #define SLICES 8		/* steps of one flow before the next one has its turn */
 
+/* The kernel has no room for its socket among those that are watched. */
+static void refuse_for_room(struct front *f, struct flow *w)
+{
+	if (w->inward) {
+		flow_close(f, w, true);
+		return;
+	}
+	verdict_refuse(&w->verdict, REASON_FULL);
+	flow_refuse_by_verdict(f, w, ENOSPC);
+}
+
 /* -- dial */
 
 static void open_flow(struct front *f, struct flow *w)
@@ -51,7 +62,6 @@ static void open_flow(struct front *f, struct flow *w)
 
 void flow_dialled(struct front *f, const struct dial_answer *said, int fd)
 {
-	struct epoll_event event = { .events = FLOW_EVENTS };
 	struct flow *w = (said->id & 0xffff) < f->flow_max ? f->flows[said->id & 0xffff] : NULL;
 	auto_fd server = fd;
 
@@ -67,14 +77,15 @@ void flow_dialled(struct front *f, const struct dial_answer *said, int fd)
 		flow_refuse_by_verdict(f, w, said->error);
 		return;
 	}
-	event.data.u64 = flow_event(w, SERVER);
-	if (epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, server, &event) < 0) {
-		flow_close(f, w, true);
-		return;
-	}
 	w->verdict.ip = said->verdict.ip;
 	w->fds[SERVER] = take_fd(&server);
 	w->can_write[SERVER] = true;	/* whether there is something to read is an event */
+	if (!flow_watch(f, w, SERVER, w->inspect ? WATCH_ALL : WATCH_READ)) {
+		own_close_fd(&w->fds[SERVER]);
+		w->fds[SERVER] = -1;	/* it was never open */
+		refuse_for_room(f, w);
+		return;
+	}
 	room_fit_sockets(f, w);
 	if (w->inspect)
 		f->inspect->dialled(f, w);
@@ -93,13 +104,16 @@ void flow_decide(struct front *f, struct flow *w)
 		return;
 	}
 	if (f->inspect && (w->verdict.mode == RULE_INSPECT || w->verdict.mode == RULE_PLAIN)) {
-		f->inspect->begin(f, w);
+		if (flow_watch(f, w, CLIENT, WATCH_ALL))
+			f->inspect->begin(f, w);
+		else
+			refuse_for_room(f, w);
 		return;
 	}
 	if (w->verdict.mode != RULE_TCP) {
 		w->gate = malloc(sizeof(*w->gate));
-		if (!w->gate) {
-			flow_close(f, w, true);
+		if (!w->gate || !flow_watch(f, w, CLIENT, WATCH_READ)) {
+			refuse_for_room(f, w);
 			return;
 		}
 		gate_init(w->gate, (enum rule_mode)w->verdict.mode, &w->want.host, w->want.port);
@@ -166,7 +180,10 @@ void flow_accepted(struct front *f, int fd, enum net_socket kind)
 	}
 	w->want.how = kind == NET_SOCKS ? WANT_SOCKS : kind == NET_CONNECT ? WANT_CONNECT : WANT_TRANSPARENT;
 	if (kind != NET_BROUGHT4 && kind != NET_BROUGHT6 && kind != NET_PUBLISHED) {
-		flow_mark_ready(f, w);
+		if (flow_watch(f, w, CLIENT, WATCH_ALL))
+			flow_mark_ready(f, w);
+		else
+			refuse_for_room(f, w);
 		return;
 	}
 	if (!destination(fd, &ip, &port)) {
@@ -193,6 +210,8 @@ static bool run_open(struct front *f, struct flow *w)
 		moved |= w->gate ? flow_run_gate_down(f, w) : pump_blind(f, w, DOWN);
 	if (w->state == FLOW_OPEN && w->lanes[UP].shut && w->lanes[DOWN].shut)
 		flow_close(f, w, false);
+	else if (w->state == FLOW_OPEN && !flow_watch(f, w, CLIENT, WATCH_READ))	/* not before: what was there would wake us once more */
+		flow_close(f, w, true);
 	/* who has gone for good looks like who only has nothing more to say */
 	else if (w->state == FLOW_OPEN && w->lanes[UP].shut != w->lanes[DOWN].shut && (moved || w->timed != FLOW_WAIT_HALF))
 		flow_time_out(f, w, FLOW_WAIT_HALF);

@@ -4,9 +4,6 @@
 
 #include "gateway/front.h"
 
-/* What is waited for on both sides. */
-#define FLOW_EVENTS (EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET)
-
 /* Which flow's, and which side's: what comes for a flow that is gone is known by its id. */
 static inline uint64_t flow_event(const struct flow *w, enum side s)
 {
@@ -18,6 +15,8 @@ static inline uint64_t flow_event(const struct flow *w, enum side s)
 struct flow *flow_new(struct front *f, int fd, enum flow_state state);
 void flow_untime(struct front *f, struct flow *w);
 void flow_time_out(struct front *f, struct flow *w, enum flow_wait what);
+/* From here on it wakes us up, for what or more. False: it cannot. */
+must_check bool flow_watch(struct front *f, struct flow *w, enum side s, enum flow_watch what);
 /* Closing it will be seen as an error by the other side. */
 void flow_reset_socket(int fd);
 

@@ -2,6 +2,9 @@
  * The life of a flow: made with its socket, in lists, closed, freed. In: sockets, ends. Out: a struct with a number, watched by
  * epoll. Whoever says nothing for HEAD_MS is gone, and so is a flow of which one half has ended when the other is silent for
  * HALF_MS; one that waits for nothing but data costs its struct alone. Runs in front.
+ *
+ * A wake-up costs more than most of what it is for, so a socket is watched for no more than its flow waits for: one whose server dial
+ * connects to only when that takes longer than DIAL_MS (the program may give up meanwhile), and room to write when there was none.
  */
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -12,6 +15,7 @@
 
 #define HEAD_MS 15000
 #define HALF_MS 300000	/* one side has ended, and nothing comes from the other */
+#define DIAL_MS 100
 
 /* -- lists */
 
@@ -28,7 +32,7 @@ void flow_mark_ready(struct front *f, struct flow *w)
 	f->ready.last = w;
 }
 
-static const unsigned wait_ms[FLOW_WAITS] = { [FLOW_WAIT_HEAD] = HEAD_MS, [FLOW_WAIT_HALF] = HALF_MS };
+static const unsigned wait_ms[FLOW_WAITS] = { [FLOW_WAIT_HEAD] = HEAD_MS, [FLOW_WAIT_HALF] = HALF_MS, [FLOW_WAIT_DIAL] = DIAL_MS };
 
 void flow_untime(struct front *f, struct flow *w)
 {
@@ -67,15 +71,32 @@ uint64_t flow_next_end(const struct front *f)
 void flow_expire(struct front *f, uint64_t now)
 {
 	for (int i = FLOW_WAIT_HEAD; i < FLOW_WAITS; i++)
-		while (f->timed[i].first && f->timed[i].first->end_at_ms <= now)
-			flow_close(f, f->timed[i].first, true);
+		while (f->timed[i].first && f->timed[i].first->end_at_ms <= now) {
+			struct flow *w = f->timed[i].first;
+
+			flow_untime(f, w);
+			if (i != FLOW_WAIT_DIAL || !flow_watch(f, w, CLIENT, WATCH_READ))
+				flow_close(f, w, true);
+		}
 }
 
 /* -- begin and end */
 
+bool flow_watch(struct front *f, struct flow *w, enum side s, enum flow_watch what)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLPRI | EPOLLRDHUP | EPOLLET, .data.u64 = flow_event(w, s) };
+	int change = w->watched[s] == WATCH_NOT ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+
+	if (w->watched[s] >= what)
+		return true;
+	if (what == WATCH_ALL)
+		event.events |= EPOLLOUT;
+	w->watched[s] = (uint8_t)what;
+	return epoll_ctl(f->epoll_fd, change, w->fds[s], &event) == 0;
+}
+
 struct flow *flow_new(struct front *f, int fd, enum flow_state state)
 {
-	struct epoll_event event = { .events = FLOW_EVENTS };
 	struct flow *w;
 	uint32_t number;
 
@@ -88,11 +109,6 @@ struct flow *flow_new(struct front *f, int fd, enum flow_state state)
 		return NULL;
 	number = f->next_free ? f->free_numbers[f->next_free - 1] : f->flow_count;
 	w->id = number | ++f->serial << 16;
-	event.data.u64 = flow_event(w, CLIENT);
-	if (fd >= 0 && epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
-		free(w);
-		return NULL;
-	}
 	if (f->next_free)
 		f->next_free--;
 	f->flows[number] = w;

@@ -145,6 +145,7 @@ bool flow_turn(struct front *f, struct flow *w, enum verdict_reason reason)
 	epoll_ctl(f->epoll_fd, EPOLL_CTL_DEL, w->fds[SERVER], NULL);
 	own_close_fd(&w->fds[SERVER]);
 	w->fds[SERVER] = -1;
+	w->watched[SERVER] = WATCH_NOT;
 	w->has_ended[SERVER] = false;
 	w->lanes[UP].moved = w->lanes[DOWN].moved = 0;	/* have been counted for the last */
 	free(take_ptr(w->gate));

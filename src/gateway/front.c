@@ -140,6 +140,8 @@ static void on_control(struct front *f)
 	size_t count = 0;
 	ssize_t n = io_recv_fds(f->control_fd, &order, sizeof(order), fds, NET_FDS_MAX, &count);
 
+	if (f->told.len)	/* what passed before is told before the answer */
+		front_told_send(f, false);
 	if (n == (ssize_t)sizeof(order) && order.word == GATE_SOCKETS && order.count == count)
 		take_sockets(f, &order, fds, count);
 	else if (n == (ssize_t)sizeof(order) && order.word == GATE_RULES && count == 1)
@@ -193,10 +195,11 @@ static int wait_ms(const struct front *f, uint64_t now)
 
 	if (f->wake_at_ms && (!end || f->wake_at_ms < end))
 		end = f->wake_at_ms;
-
+	if (f->told.len && (!end || f->told.due_ms < end))
+		end = f->told.due_ms;
 	if (f->ready.first)
 		return 0;
-	if (f->told.len && (!end || end > now + TELL_MS))
+	if (f->later_count && (!end || end > now + TELL_MS))
 		return TELL_MS;
 	if (f->paused)
 		return PAUSE_MS;
@@ -226,7 +229,7 @@ static void serve_once(struct front *f)
 {
 	struct epoll_event events[256];
 	bool paused = f->paused;
-	int n = epoll_wait(f->epoll_fd, events, ARRAY_LEN(events), wait_ms(f, flow_next_end(f) || f->wake_at_ms || f->told.len || f->fat ? io_now_ms() : 0));
+	int n = epoll_wait(f->epoll_fd, events, ARRAY_LEN(events), wait_ms(f, flow_next_end(f) || f->wake_at_ms || f->told.len || f->later_count || f->fat ? io_now_ms() : 0));
 
 	for (int i = 0; i < n; i++) {
 		uint64_t data = events[i].data.u64;
@@ -251,7 +254,7 @@ static void serve_once(struct front *f)
 		flow_expire(f, io_now_ms());
 	front_ask(f);
 	flow_free_dead(f);
-	if (f->told.len || f->later_count)
+	if (f->later_count || (f->told.len && (!f->told.due_ms || io_now_ms() >= f->told.due_ms)))
 		front_told_send(f, false);
 	if (paused)	/* for a round at least */
 		listen_all(f, true);

@@ -41,11 +41,15 @@ enum flow_state {
 };
 
 /* What a flow is not waited for for ever. All of a list wait equally long, so each is in the order of ending. */
-enum flow_wait { FLOW_WAIT_NONE, FLOW_WAIT_HEAD, FLOW_WAIT_HALF, FLOW_WAITS };
+enum flow_wait { FLOW_WAIT_NONE, FLOW_WAIT_HEAD, FLOW_WAIT_HALF, FLOW_WAIT_DIAL, FLOW_WAITS };
+
+/* What of a socket wakes front up: nothing yet; what comes; also room to write. */
+enum flow_watch { WATCH_NOT, WATCH_READ, WATCH_ALL };
 
 struct flow {
 	int fds[SIDES];			/* -1: none yet */
 	bool can_read[SIDES], can_write[SIDES];
+	uint8_t watched[SIDES];		/* enum flow_watch */
 	bool has_urgent[SIDES];		/* bytes outside of the stream have come: they cut reads short */
 	bool has_ended[SIDES];		/* its end has come, behind whatever is still to be read */
 	uint8_t state;			/* enum flow_state */
@@ -79,6 +83,7 @@ struct front_told {
 	uint8_t *bytes;			/* owned; NULL: nothing was yet */
 	size_t len;
 	uint64_t lost;			/* there was no room for so many */
+	uint64_t due_ms;		/* not before then, unless there is much of it; 0: at once */
 	char name[HOST_TEXT];		/* the last name, and when it was told */
 	uint64_t name_ms;
 	bool name_address;		/* its address was, too */

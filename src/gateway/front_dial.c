@@ -22,6 +22,8 @@ void flow_ask_dial(struct front *f, struct flow *w)
 {
 	w->state = FLOW_DIAL;
 	flow_untime(f, w);	/* dial gives up by itself */
+	if (!w->server && w->watched[CLIENT] == WATCH_NOT)
+		flow_time_out(f, w, FLOW_WAIT_DIAL);
 	w->asked = true;
 	w->ask_next = NULL;
 	*(f->ask.last ? &f->ask.last->ask_next : &f->ask.first) = w;

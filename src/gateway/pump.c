@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "gateway/front.h"
+#include "gateway/flow.h"
 
 #define BULK_BYTES (256 * 1024)		/* moved before splicing begins */
 #define PIPE_BYTES (1024 * 1024)
@@ -78,6 +78,13 @@ static bool pump_keep(struct front *f, struct lane *l, const uint8_t *bytes, siz
 	return true;
 }
 
+/* There is no room to write: when there is some again, it is an event. */
+static bool wait_for_room(struct front *f, struct flow *w, enum side s)
+{
+	w->can_write[s] = false;
+	return flow_watch(f, w, s, WATCH_ALL);
+}
+
 /* Writes to the other side; what is left over is for the caller. -1: broken. */
 static ssize_t put(struct front *f, struct flow *w, enum direction d, const uint8_t *bytes, size_t n, int flags)
 {
@@ -90,8 +97,8 @@ static ssize_t put(struct front *f, struct flow *w, enum direction d, const uint
 	while (put_n < 0 && errno == EINTR);
 	if (put_n < 0 && errno != EAGAIN)
 		return -1;
-	if (put_n < (ssize_t)n)
-		w->can_write[to(d)] = false;
+	if (put_n < (ssize_t)n && !wait_for_room(f, w, to(d)))
+		return -1;
 	if (put_n > 0)
 		count(f, &w->lanes[d], d, (size_t)put_n);
 	return put_n < 0 ? 0 : put_n;
@@ -174,14 +181,12 @@ static int empty_pipe(struct front *f, struct flow *w, enum direction d)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0 && errno == EAGAIN)
-			w->can_write[to(d)] = false;
-		else if (n <= 0)
+		if (n < 0 && errno == EAGAIN && wait_for_room(f, w, to(d)))
+			break;
+		if (n <= 0)
 			return -1;
-		else {
-			l->piped -= (uint32_t)n;
-			count(f, l, d, (size_t)n);
-		}
+		l->piped -= (uint32_t)n;
+		count(f, l, d, (size_t)n);
 	}
 	return 0;
 }
