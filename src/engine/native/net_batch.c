@@ -3,10 +3,11 @@
  * that the child sends as they are. Runs in the supervisor while the child builds its root; touches nothing.
  *
  * Loopback gets an address that is no loopback address (AI_ADDRCONFIG), and a local default route: every destination is
- * this machine. The preferred source is that address: without it a packet's source would be its destination. TPROXY in
- * PREROUTING finds the listening socket whatever the destination was, without connection tracking; its packets carry a
- * mark, which INPUT takes. Both look at the first packet of a connection alone: what follows finds its socket by itself, and a
- * packet that belongs to none is answered with a reset. A rule costs each packet a few nanoseconds, so that one comes first.
+ * this machine. The preferred source is that address: without it a packet's source would be its destination. TPROXY finds the
+ * listening socket whatever the destination was, without connection tracking. There is one chain, in PREROUTING, for every packet
+ * comes over the loopback and passes it once; what no rule takes is logged and refused there. It decides about the first packet of a
+ * connection alone: what follows finds its socket by itself, and a packet that belongs to none is answered with a reset. A chain
+ * costs each packet a tenth of a microsecond and a rule a few nanoseconds, so there is no second one, and that rule comes first.
  */
 #include "engine/native/net_batch.h"
 
@@ -20,13 +21,12 @@
 #include <string.h>
 
 #define LOOPBACK 1	/* its index in every new namespace */
-#define MARK 0x77617264
 #define LOG_GROUP 1
 #define LOG_BYTES 128	/* of a packet: its headers */
 
 #define TABLE "ward"
 #define PRE "pre"
-#define IN "in"
+#define PRIORITY (-150)	/* that of mangle, where TPROXY is at home */
 
 /* -- messages and attributes */
 
@@ -140,17 +140,17 @@ static void add_batch_mark(struct buf *b, unsigned type)
 	end_message(b, at);
 }
 
-static void add_chain(struct buf *b, const char *name, unsigned hook, int priority, unsigned policy)
+static void add_chain(struct buf *b)
 {
 	size_t at = begin_rules_message(b, NFT_MSG_NEWCHAIN, NLM_F_CREATE), nest;
 
 	add_text(b, NFTA_CHAIN_TABLE, TABLE);
-	add_text(b, NFTA_CHAIN_NAME, name);
+	add_text(b, NFTA_CHAIN_NAME, PRE);
 	nest = begin_nest(b, NFTA_CHAIN_HOOK);
-	add_number(b, NFTA_HOOK_HOOKNUM, hook);
-	add_number(b, NFTA_HOOK_PRIORITY, (uint32_t)priority);
+	add_number(b, NFTA_HOOK_HOOKNUM, NF_INET_PRE_ROUTING);
+	add_number(b, NFTA_HOOK_PRIORITY, (uint32_t)PRIORITY);
 	end_nest(b, nest);
-	add_number(b, NFTA_CHAIN_POLICY, policy);
+	add_number(b, NFTA_CHAIN_POLICY, NF_DROP);
 	add_text(b, NFTA_CHAIN_TYPE, "filter");
 	end_message(b, at);
 }
@@ -161,13 +161,13 @@ struct rule {
 	size_t message, list;
 };
 
-static struct rule begin_rule(struct buf *b, const char *chain, bool last)
+static struct rule begin_rule(struct buf *b, bool last)
 {
 	struct rule r = { .b = b };
 
 	r.message = begin_rules_message(b, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND | (last ? NLM_F_ACK : 0));
 	add_text(b, NFTA_RULE_TABLE, TABLE);
-	add_text(b, NFTA_RULE_CHAIN, chain);
+	add_text(b, NFTA_RULE_CHAIN, PRE);
 	r.list = begin_nest(b, NFTA_RULE_EXPRESSIONS);
 	return r;
 }
@@ -309,12 +309,11 @@ static void want_ports(const struct rule *r, uint16_t first, uint16_t last)
 	compare(r, NFT_CMP_LTE, &high, 2);
 }
 
-/* To the listening socket of that family, and the mark on it. */
+/* To the listening socket of that family. */
 static void bring(const struct rule *r, bool v6)
 {
 	static const uint8_t loopback6[16] = { [15] = 1 };
 	uint16_t port = htons(NET_GATE_PORT);
-	uint32_t mark = MARK;
 	struct expression x;
 
 	set_register(r, NFT_REG_1, v6 ? loopback6 : gate4, v6 ? 16 : 4);
@@ -324,16 +323,11 @@ static void bring(const struct rule *r, bool v6)
 	add_number(r->b, NFTA_TPROXY_REG_ADDR, NFT_REG_1);
 	add_number(r->b, NFTA_TPROXY_REG_PORT, NFT_REG_2);
 	end_expression(r, x);
-	set_register(r, NFT_REG_1, &mark, sizeof(mark));
-	x = begin_expression(r, "meta");
-	add_number(r->b, NFTA_META_KEY, NFT_META_MARK);
-	add_number(r->b, NFTA_META_SREG, NFT_REG_1);
-	end_expression(r, x);
 	accept_it(r);
 }
 
 /* What the sandbox says to itself. */
-static void add_own_rules(struct buf *b, const char *chain, bool last)
+static void add_own_rules(struct buf *b)
 {
 	static const uint8_t loopback4[4] = { 127 }, loopback6[16] = { [15] = 1 };
 	const struct {
@@ -343,7 +337,7 @@ static void add_own_rules(struct buf *b, const char *chain, bool last)
 	} own[] = { { false, 32, own4 }, { false, 8, loopback4 }, { true, 128, own6 }, { true, 128, loopback6 } };
 
 	for (size_t i = 0; i < ARRAY_LEN(own); i++) {
-		struct rule r = begin_rule(b, chain, last && i + 1 == ARRAY_LEN(own));
+		struct rule r = begin_rule(b, false);
 
 		want_destination(&r, own[i].v6, own[i].address, own[i].prefix);
 		accept_it(&r);
@@ -353,10 +347,10 @@ static void add_own_rules(struct buf *b, const char *chain, bool last)
 
 /* What belongs to a connection that was let in at its first packet, or to none, which the kernel resets: only a SYN is ever
  * decided about. */
-static void add_later_rule(struct buf *b, const char *chain)
+static void add_later_rule(struct buf *b)
 {
 	static const uint8_t syn = 0x02, none;
-	struct rule r = begin_rule(b, chain, false);
+	struct rule r = begin_rule(b, false);
 
 	want_byte(&r, NFT_META_L4PROTO, IPPROTO_TCP);
 	load_payload(&r, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
@@ -366,9 +360,9 @@ static void add_later_rule(struct buf *b, const char *chain)
 	end_rule(&r);
 }
 
-static void add_match(struct buf *b, const struct net_match *m, bool last)
+static void add_match(struct buf *b, const struct net_match *m)
 {
-	struct rule r = begin_rule(b, PRE, last);
+	struct rule r = begin_rule(b, false);
 
 	want_destination(&r, m->v6, m->address, m->prefix);
 	want_byte(&r, NFT_META_L4PROTO, IPPROTO_TCP);
@@ -377,21 +371,10 @@ static void add_match(struct buf *b, const struct net_match *m, bool last)
 	end_rule(&r);
 }
 
-static void add_marked_rule(struct buf *b)
-{
-	struct rule r = begin_rule(b, IN, false);
-	uint32_t mark = MARK;
-
-	load_meta(&r, NFT_META_MARK);
-	compare(&r, NFT_CMP_EQ, &mark, sizeof(mark));
-	accept_it(&r);
-	end_rule(&r);
-}
-
-/* Refused in INPUT, not OUTPUT: the attempt shall be seen on the loopback. */
+/* Not in OUTPUT: the attempt shall be seen on the loopback. */
 static void add_refusal(struct buf *b, bool tcp)
 {
-	struct rule r = begin_rule(b, IN, !tcp);
+	struct rule r = begin_rule(b, !tcp);
 	struct expression x;
 	uint8_t code = NFT_REJECT_ICMPX_PORT_UNREACH;
 
@@ -424,12 +407,14 @@ int net_batch_log(struct buf *out)
 	return out->failed ? -ENOMEM : 0;
 }
 
-static void add_pre(const struct net_match *matches, size_t count, bool last, struct buf *out)
+static void add_rules(const struct net_match *matches, size_t count, struct buf *out)
 {
-	add_later_rule(out, PRE);
-	add_own_rules(out, PRE, last && !count);
+	add_later_rule(out);
+	add_own_rules(out);
 	for (size_t i = 0; i < count; i++)
-		add_match(out, &matches[i], last && i + 1 == count);
+		add_match(out, &matches[i]);
+	add_refusal(out, true);
+	add_refusal(out, false);
 }
 
 int net_batch_bring(const struct net_match *matches, size_t count, struct buf *out)
@@ -441,7 +426,7 @@ int net_batch_bring(const struct net_match *matches, size_t count, struct buf *o
 	add_text(out, NFTA_RULE_TABLE, TABLE);
 	add_text(out, NFTA_RULE_CHAIN, PRE);
 	end_message(out, at);
-	add_pre(matches, count, true, out);
+	add_rules(matches, count, out);
 	add_batch_mark(out, NFNL_MSG_BATCH_END);
 	return out->failed ? -ENOMEM : 0;
 }
@@ -454,14 +439,8 @@ int net_batch_rules(const struct net_match *matches, size_t count, struct buf *o
 	at = begin_rules_message(out, NFT_MSG_NEWTABLE, NLM_F_CREATE);
 	add_text(out, NFTA_TABLE_NAME, TABLE);
 	end_message(out, at);
-	add_chain(out, PRE, NF_INET_PRE_ROUTING, -150, NF_ACCEPT);
-	add_chain(out, IN, NF_INET_LOCAL_IN, 0, NF_DROP);
-	add_pre(matches, count, false, out);
-	add_later_rule(out, IN);
-	add_marked_rule(out);
-	add_own_rules(out, IN, false);
-	add_refusal(out, true);
-	add_refusal(out, false);
+	add_chain(out);
+	add_rules(matches, count, out);
 	add_batch_mark(out, NFNL_MSG_BATCH_END);
 	return out->failed ? -ENOMEM : 0;
 }
