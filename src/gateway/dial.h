@@ -9,7 +9,6 @@
 
 #define DIAL_MAX 1024	/* a power of two */
 #define TRIES 3		/* at one time */
-#define ANSWERS 8	/* in one call */
 
 enum { TAG_FRONT, TAG_LOOKUP, TAG_TRY, TAG_ORDERS };
 
@@ -45,8 +44,8 @@ struct dial {
 	uint32_t questions;
 	uint64_t files_at_ms;		/* what is known of the host's files is from then */
 	uint64_t files_until_ms;	/* the supervisor was asked, and is waited for until then; 0: not */
-	struct dial_answer answers[ANSWERS];	/* that front has not been sent yet, */
-	int answer_fds[ANSWERS];		/* with these sockets; -1: none */
+	struct dial_answer answers[DIAL_AT_ONCE];	/* that front has not been sent yet, */
+	int answer_fds[DIAL_AT_ONCE];		/* with these sockets; -1: none */
 	unsigned answer_count;
 	bool gone;			/* front is */
 	bool began;			/* something came from front */

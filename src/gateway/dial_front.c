@@ -1,6 +1,6 @@
 /*
  * dial's talk with front. In: requests. Out: answers, with a connected socket where there is one. Both go several at a time: what one turn
- * of the loop has brought is answered in one call. Runs in dial.
+ * of the loop has brought is answered in one message. Runs in dial.
  */
 #include "gateway/dial.h"
 
@@ -8,40 +8,34 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define REQUESTS 8	/* taken at once */
+#define MESSAGES 4	/* of requests, taken at once */
 #define REQUEST_FDS 4	/* with one */
 
+/* One message: the answers, and the sockets of those that have one. */
 void dial_answer_all(struct dial *d)
 {
 	union {
 		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control[ANSWERS];
-	struct iovec parts[ANSWERS];
-	struct mmsghdr messages[ANSWERS];
-	unsigned sent = 0;
+		char space[CMSG_SPACE(DIAL_AT_ONCE * sizeof(int))];
+	} control = { 0 };
+	struct iovec part = { .iov_base = d->answers, .iov_len = d->answer_count * sizeof(d->answers[0]) };
+	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
+	int fds[DIAL_AT_ONCE];
+	unsigned n = 0;
 
-	for (unsigned i = 0; i < d->answer_count; i++) {
-		parts[i] = (struct iovec){ .iov_base = &d->answers[i], .iov_len = sizeof(d->answers[i]) };
-		messages[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &parts[i], .msg_iovlen = 1 } };
-		if (d->answer_fds[i] < 0)
-			continue;
-		memset(&control[i], 0, sizeof(control[i]));
-		control[i].align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int)) };
-		memcpy(CMSG_DATA(&control[i].align), &d->answer_fds[i], sizeof(int));
-		messages[i].msg_hdr.msg_control = control[i].space;
-		messages[i].msg_hdr.msg_controllen = sizeof(control[i].space);
-	}
-	while (sent < d->answer_count && !d->gone) {
-		int n = sendmmsg(d->front_fd, messages + sent, d->answer_count - sent, MSG_NOSIGNAL);
-
-		if (n < 0)
-			d->gone = true;
-		else
-			sent += (unsigned)n;
-	}
 	for (unsigned i = 0; i < d->answer_count; i++)
-		own_close_fd(&d->answer_fds[i]);
+		if (d->answer_fds[i] >= 0)
+			fds[n++] = d->answer_fds[i];
+	if (n) {
+		control.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(n * sizeof(int)) };
+		memcpy(CMSG_DATA(&control.align), fds, n * sizeof(int));
+		m.msg_control = control.space;
+		m.msg_controllen = CMSG_SPACE(n * sizeof(int));
+	}
+	if (d->answer_count && !d->gone && sendmsg(d->front_fd, &m, MSG_NOSIGNAL) < 0)
+		d->gone = true;
+	for (unsigned i = 0; i < n; i++)
+		close(fds[i]);
 	d->answer_count = 0;
 }
 
@@ -54,7 +48,7 @@ void dial_answer(struct dial *d, struct attempt *a, const struct dial_answer *an
 	free(take_ptr(a->talk));
 	a->used = false;
 	d->busy--;
-	if (d->answer_count == ANSWERS)
+	if (d->answer_count == DIAL_AT_ONCE)
 		dial_answer_all(d);
 }
 
@@ -84,59 +78,61 @@ static void take_sockets(struct dial *d, const struct dial_request *request, con
 	d->began = true;
 }
 
-static void take(struct dial *d, const struct mmsghdr *m, const struct cmsghdr *control, const struct dial_request *request)
+static void take(struct dial *d, const struct mmsghdr *m, const struct cmsghdr *control, const struct dial_request *requests)
 {
+	size_t count = 0, n = m->msg_len / sizeof(*requests);
 	int fds[REQUEST_FDS];
-	size_t count = 0;
 
 	if (m->msg_hdr.msg_controllen >= sizeof(*control) && control->cmsg_type == SCM_RIGHTS) {
 		count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 		memcpy(fds, CMSG_DATA(control), count * sizeof(int));
 	}
-	if (m->msg_len != sizeof(*request) || d->gone) {
+	if (!n || m->msg_len % sizeof(*requests) || d->gone) {
 		d->gone = true;
 		for (size_t i = 0; i < count; i++)
 			close(fds[i]);
 		return;
 	}
-	take_sockets(d, request, fds, count);
-	if (request->inward != INWARD_SOCKETS)
-		dial_begin(d, request);
+	take_sockets(d, &requests[0], fds, count);
+	for (size_t i = 0; i < n; i++)
+		if (requests[i].inward != INWARD_SOCKETS)
+			dial_begin(d, &requests[i]);
 }
 
-/* How many there were of so many that could have been. */
-static size_t receive(struct dial *d, size_t room)
+/* How many messages there were of so many that could have been. */
+static size_t receive(struct dial *d, size_t most)
 {
 	union {
 		struct cmsghdr align;
 		char space[CMSG_SPACE(REQUEST_FDS * sizeof(int))];
-	} control[REQUESTS];
-	struct dial_request requests[REQUESTS];
-	struct iovec parts[REQUESTS];
-	struct mmsghdr messages[REQUESTS];
+	} control[MESSAGES];
+	struct dial_request requests[MESSAGES][DIAL_AT_ONCE];
+	struct iovec parts[MESSAGES];
+	struct mmsghdr messages[MESSAGES];
 	int n;
 
-	for (size_t i = 0; i < room; i++) {
-		parts[i] = (struct iovec){ .iov_base = &requests[i], .iov_len = sizeof(requests[i]) };
+	for (size_t i = 0; i < most; i++) {
+		parts[i] = (struct iovec){ .iov_base = requests[i], .iov_len = sizeof(requests[i]) };
 		messages[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &parts[i], .msg_iovlen = 1, .msg_control = control[i].space,
 							     .msg_controllen = sizeof(control[i].space) } };
 	}
-	n = recvmmsg(d->front_fd, messages, (unsigned)room, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
+	n = recvmmsg(d->front_fd, messages, (unsigned)most, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
 	if (n < 0) {
 		d->gone = errno != EAGAIN && errno != EINTR;
-		return errno == EINTR ? room : 0;
+		return errno == EINTR ? most : 0;
 	}
 	for (int i = 0; i < n; i++)
-		take(d, &messages[i], &control[i].align, &requests[i]);
+		take(d, &messages[i], &control[i].align, requests[i]);
 	return (size_t)n;
 }
 
 void dial_on_front(struct dial *d)
 {
-	size_t room, n;
+	size_t most, n;
 
 	do {
-		room = d->busy >= DIAL_MAX || d->gone ? 0 : DIAL_MAX - d->busy < REQUESTS ? DIAL_MAX - d->busy : REQUESTS;
-		n = room ? receive(d, room) : 0;
-	} while (n && n == room);	/* fewer: that was all, and what comes from now on is an event */
+		most = d->gone ? 0 : (DIAL_MAX - d->busy) / DIAL_AT_ONCE;
+		most = most > MESSAGES ? MESSAGES : most;
+		n = most ? receive(d, most) : 0;
+	} while (n && n == most);	/* fewer: that was all, and what comes from now on is an event */
 }

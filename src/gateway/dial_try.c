@@ -124,8 +124,8 @@ static int open_try(const struct ip *ip, uint16_t port, bool *ret_done)
 
 	if (fd < 0)
 		return -errno;
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	if (addr_classify(ip) != ADDR_LOOPBACK)	/* whoever is on this machine does not vanish without a word */
+		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	/* on this machine the second call finds it done; elsewhere it is still under way */
 	*ret_done = connect(fd, (struct sockaddr *)&there, n) == 0 ||
 		    (errno == EINPROGRESS && connect(fd, (struct sockaddr *)&there, n) == 0);

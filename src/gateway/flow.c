@@ -87,10 +87,13 @@ void flow_dialled(struct front *f, const struct dial_answer *said, int fd)
 		return;
 	}
 	room_fit_sockets(f, w);
-	if (w->inspect)
+	w->prompt = false;
+	if (w->inspect) {
+		pump_hurry(w);
 		f->inspect->dialled(f, w);
-	else
+	} else {
 		open_flow(f, w);
+	}
 }
 
 /* -- deciding */

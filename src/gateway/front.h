@@ -50,6 +50,7 @@ struct flow {
 	int fds[SIDES];			/* -1: none yet */
 	bool can_read[SIDES], can_write[SIDES];
 	uint8_t watched[SIDES];		/* enum flow_watch */
+	bool prompt;			/* nothing for the server waits for what was sent before */
 	bool has_urgent[SIDES];		/* bytes outside of the stream have come: they cut reads short */
 	bool has_ended[SIDES];		/* its end has come, behind whatever is still to be read */
 	uint8_t state;			/* enum flow_state */
@@ -157,6 +158,8 @@ bool pump_blind(struct front *f, struct flow *w, enum direction d);
 bool pump_kept(struct front *f, struct flow *w, enum direction d);
 /* Writes bytes, and keeps what does not go now (all, where nothing is connected yet). False: broken. */
 must_check bool pump_send(struct front *f, struct flow *w, enum direction d, const uint8_t *bytes, size_t n);
+/* From here on nothing for the server waits for what was sent before (TCP_NODELAY). */
+void pump_hurry(struct flow *w);
 void pump_release(struct front *f, struct lane *l);
 void pump_drop_kept(struct front *f, struct lane *l);
 /* Reads from a side: > 0 bytes; 0: nothing now; -1: the end; -2: broken. Notes what it learnt. */

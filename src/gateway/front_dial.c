@@ -1,7 +1,7 @@
 /*
  * front's talk with dial. In: flows that want a connection, and dial's answers with sockets. Out: requests and flow_dialled(). What one turn of
- * the loop has gathered goes in one call, and answers are taken as many at a time as there are: a program that connects often wakes
- * each of the two processes once for several connections. Runs in front.
+ * the loop has gathered goes in one message, and so do answers: a program that connects often wakes each of the two processes once for
+ * several connections. Runs in front.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,13 +10,7 @@
 
 #include "gateway/flow.h"
 
-#define AT_ONCE 16
-
-struct asking {
-	struct dial_request requests[AT_ONCE];
-	struct iovec parts[AT_ONCE];
-	struct mmsghdr messages[AT_ONCE];
-};
+#define MESSAGES 4	/* of answers, taken at once */
 
 void flow_ask_dial(struct front *f, struct flow *w)
 {
@@ -31,18 +25,13 @@ void flow_ask_dial(struct front *f, struct flow *w)
 }
 
 /* The first of the list; those whose client has gone meanwhile are passed over. */
-static unsigned gather(const struct front *f, struct asking *a)
+static unsigned gather(const struct front *f, struct dial_request requests[DIAL_AT_ONCE])
 {
 	unsigned n = 0;
 
-	for (const struct flow *w = f->ask.first; w && n < AT_ONCE; w = w->ask_next) {
-		if (w->state != FLOW_DIAL)
-			continue;
-		a->requests[n] = (struct dial_request){ .id = w->id, .inward = w->inward ? INWARD_PORT : INWARD_NOT, .looked = w->server, .want = w->want };
-		a->parts[n] = (struct iovec){ .iov_base = &a->requests[n], .iov_len = sizeof(a->requests[n]) };
-		a->messages[n] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &a->parts[n], .msg_iovlen = 1 } };
-		n++;
-	}
+	for (const struct flow *w = f->ask.first; w && n < DIAL_AT_ONCE; w = w->ask_next)
+		if (w->state == FLOW_DIAL)
+			requests[n++] = (struct dial_request){ .id = w->id, .inward = w->inward ? INWARD_PORT : INWARD_NOT, .looked = w->server, .want = w->want };
 	return n;
 }
 
@@ -72,9 +61,9 @@ static void wait_for_room(struct front *f, bool wait)
 void front_ask(struct front *f)
 {
 	while (f->ask.first) {
-		struct asking a;
-		unsigned n = gather(f, &a);
-		int sent = n ? sendmmsg(f->dial_fd, a.messages, n, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+		struct dial_request requests[DIAL_AT_ONCE];
+		unsigned n = gather(f, requests);
+		ssize_t sent = n ? send(f->dial_fd, requests, n * sizeof(requests[0]), MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
 
 		if (sent < 0 && errno == EINTR)
 			continue;
@@ -85,52 +74,62 @@ void front_ask(struct front *f)
 				f->finish = true;	/* dial is gone: there is no way out any more */
 			return;
 		}
-		forget(f, (unsigned)sent);
+		forget(f, n);
 	}
 	wait_for_room(f, false);
 }
 
-/* Of dial's answers at most so many; how many it were. */
+/* One message: answers, and the sockets of those that have one, in their order. */
+static void take(struct front *f, size_t bytes, const struct dial_answer *said, const struct cmsghdr *control, size_t control_bytes)
+{
+	size_t n = bytes / sizeof(*said), fd_count = 0, next = 0;
+	int fds[DIAL_AT_ONCE];
+
+	if (control_bytes >= sizeof(*control) && control->cmsg_type == SCM_RIGHTS) {
+		fd_count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		memcpy(fds, CMSG_DATA(control), fd_count * sizeof(int));
+	}
+	if (!n || bytes % sizeof(*said)) {
+		f->finish = true;
+		n = 0;
+	}
+	for (size_t i = 0; i < n; i++)
+		flow_dialled(f, &said[i], !said[i].error && next < fd_count ? fds[next++] : -1);
+	while (next < fd_count)
+		close(fds[next++]);
+}
+
+/* Of dial's messages at most so many; how many it were. */
 static unsigned hear(struct front *f)
 {
 	union {
 		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control[AT_ONCE];
-	struct dial_answer said[AT_ONCE];
-	struct iovec parts[AT_ONCE];
-	struct mmsghdr messages[AT_ONCE];
+		char space[CMSG_SPACE(DIAL_AT_ONCE * sizeof(int))];
+	} control[MESSAGES];
+	struct dial_answer said[MESSAGES][DIAL_AT_ONCE];
+	struct iovec parts[MESSAGES];
+	struct mmsghdr messages[MESSAGES];
 	int n;
 
-	for (size_t i = 0; i < AT_ONCE; i++) {
-		parts[i] = (struct iovec){ .iov_base = &said[i], .iov_len = sizeof(said[i]) };
+	for (size_t i = 0; i < MESSAGES; i++) {
+		parts[i] = (struct iovec){ .iov_base = said[i], .iov_len = sizeof(said[i]) };
 		messages[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &parts[i], .msg_iovlen = 1, .msg_control = control[i].space,
 							     .msg_controllen = sizeof(control[i].space) } };
 	}
-	n = recvmmsg(f->dial_fd, messages, AT_ONCE, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
+	n = recvmmsg(f->dial_fd, messages, MESSAGES, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
 	if (n < 0) {
 		if (errno != EAGAIN && errno != EINTR)
 			f->finish = true;
-		return errno == EINTR ? AT_ONCE : 0;
+		return errno == EINTR ? MESSAGES : 0;
 	}
-	for (int i = 0; i < n; i++) {
-		int fd = -1;
-
-		if (messages[i].msg_hdr.msg_controllen >= sizeof(struct cmsghdr) && control[i].align.cmsg_type == SCM_RIGHTS)
-			memcpy(&fd, CMSG_DATA(&control[i].align), sizeof(fd));
-		if (messages[i].msg_len != sizeof(said[i])) {
-			f->finish = true;
-			own_close_fd(&fd);
-		} else {
-			flow_dialled(f, &said[i], fd);
-		}
-	}
+	for (int i = 0; i < n; i++)
+		take(f, messages[i].msg_len, said[i], &control[i].align, messages[i].msg_hdr.msg_controllen);
 	return (unsigned)n;
 }
 
 void front_hear_dial(struct front *f)
 {
-	while (!f->finish && hear(f) == AT_ONCE)
+	while (hear(f) == MESSAGES && !f->finish)
 		;	/* fewer: that was all, and what comes from now on is an event */
 	if (f->dial_full)
 		front_ask(f);

@@ -9,8 +9,8 @@
  *   supervisor -> dial    struct dial_order, over a socket that front passes on unread and does not keep: who takes over front
  *                         cannot give dial other rules
  *   dial -> supervisor    struct dial_word
- *   front -> dial         struct dial_request
- *   dial -> front         struct dial_answer, with a connected socket where there is one
+ *   front -> dial         up to DIAL_AT_ONCE of struct dial_request
+ *   dial -> front         up to DIAL_AT_ONCE of struct dial_answer; with a connected socket for each that has no error, in their order
  */
 #ifndef WARD_GATEWAY_PROTOCOL_H
 #define WARD_GATEWAY_PROTOCOL_H
@@ -127,6 +127,8 @@ struct dial_word {
 	uint32_t kind;
 	uint64_t generation;		/* TAKEN */
 };
+
+#define DIAL_AT_ONCE 8	/* in one message */
 
 struct dial_request {
 	uint64_t id;			/* given back in the answer; never the same again */

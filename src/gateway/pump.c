@@ -6,6 +6,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -85,6 +87,14 @@ static bool wait_for_room(struct front *f, struct flow *w, enum side s)
 	return flow_watch(f, w, s, WATCH_ALL);
 }
 
+void pump_hurry(struct flow *w)
+{
+	int on = 1;
+
+	setsockopt(w->fds[SERVER], IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	w->prompt = true;
+}
+
 /* Writes to the other side; what is left over is for the caller. -1: broken. */
 static ssize_t put(struct front *f, struct flow *w, enum direction d, const uint8_t *bytes, size_t n, int flags)
 {
@@ -92,6 +102,8 @@ static ssize_t put(struct front *f, struct flow *w, enum direction d, const uint
 
 	if (!w->can_write[to(d)])
 		return 0;
+	if (d == UP && w->lanes[UP].moved && !w->prompt)	/* the first bytes do not wait anyway, and often they are all */
+		pump_hurry(w);
 	do
 		put_n = send(w->fds[to(d)], bytes, n, MSG_NOSIGNAL | flags);
 	while (put_n < 0 && errno == EINTR);

@@ -163,29 +163,32 @@ static int sit_down(struct replay *p, const struct want *want)
 	return pair[1];
 }
 
-static void on_front(struct replay *p)
+static void answer(struct replay *p, const struct dial_request *request)
 {
-	struct dial_request request;
-	struct dial_answer said = { .verdict = { .rule = -1, .reason = REASON_NOT_RECORDED } };
-	size_t count = 0;
-	int fds[4], fd;
-	ssize_t n = io_recv_fds(GATE_FD_CONTROL, &request, sizeof(request), fds, ARRAY_LEN(fds), &count);
+	struct dial_answer said = { .id = request->id, .verdict = { .rule = -1, .reason = REASON_NOT_RECORDED, .port = request->want.port } };
+	int fd;
 
-	for (size_t i = 0; i < count; i++)	/* nobody is connected to, inside either */
-		close(fds[i]);
-	if (n != (ssize_t)sizeof(request)) {
-		p->gone = true;
+	if (request->inward == INWARD_SOCKETS)
 		return;
-	}
-	if (request.inward == INWARD_SOCKETS)
-		return;
-	said.id = request.id;
-	said.verdict.port = request.want.port;
-	fd = request.looked && !request.inward ? sit_down(p, &request.want) : -1;
+	fd = request->looked && !request->inward ? sit_down(p, &request->want) : -1;
 	said.error = fd < 0 ? EACCES : 0;
 	if (io_send_fds(GATE_FD_CONTROL, &said, sizeof(said), &fd, fd >= 0) < 0)
 		p->gone = true;
 	own_close_fd(&fd);
+}
+
+static void on_front(struct replay *p)
+{
+	struct dial_request requests[DIAL_AT_ONCE];
+	size_t count = 0;
+	int fds[4];
+	ssize_t n = io_recv_fds(GATE_FD_CONTROL, requests, sizeof(requests), fds, ARRAY_LEN(fds), &count);
+
+	for (size_t i = 0; i < count; i++)	/* nobody is connected to, inside either */
+		close(fds[i]);
+	p->gone |= n <= 0 || (size_t)n % sizeof(requests[0]);
+	for (size_t i = 0; !p->gone && i < (size_t)n / sizeof(requests[0]); i++)
+		answer(p, &requests[i]);
 }
 
 /* Other rules: front has them, too, and decides. */
