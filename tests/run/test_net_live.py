@@ -131,6 +131,28 @@ def test_flows(t):
     t.wait_until(lambda: not shown(t, box)["connections"], 10, "ended connections are still shown")
 
 
+def test_given_up(t):
+    """Who gives up while the server has not answered leaves nothing behind, though that server may be waited for much longer."""
+    world = World(t, names={"silent.test": ["198.51.100.99"]})
+    t.run("nsenter", "-t", str(world.world), "-n", "ip", "route", "add", "blackhole", "198.51.100.99/32", root=True, check=True)
+    box, ws = start(t, world, ["silent.test:5432"])
+    t.write(ws, {"leave.py": """
+import os, socket, struct, sys, time
+s = socket.create_connection(("silent.test", 5432), 10)
+open("leave.up", "w").close()
+while not os.path.exists("leave.go"):
+    time.sleep(0.01)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+s.close()
+"""})
+    leave = t.popen(t.ward_argv("exec", box, "/usr/bin/python3", "leave.py"), cwd=ws)
+    t.wait_until(lambda: os.path.exists(os.path.join(ws, "leave.up")), 20, "it was not accepted")
+    t.equal([f["host"] for f in shown(t, box)["connections"]], ["silent.test"], "while it waits")
+    t.write(ws, {"leave.go": ""})
+    t.equal(leave.wait(20), 0, "the program")
+    t.wait_until(lambda: not shown(t, box)["connections"], 10, "it is still waited for")
+
+
 def test_download(t):
     """A download that runs ends at once when its name is denied."""
     world = World(t)
