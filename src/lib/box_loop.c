@@ -317,6 +317,22 @@ static void on_orders(struct box *b, uint64_t now)
 
 enum { POLL_CONTROL, POLL_SIGNAL, POLL_PID, POLL_NOTIFY, POLL_GUARD, POLL_CGROUP, POLL_EGRESS, POLL_ORDERS, POLL_SECRETS, POLL_STDIO };
 
+/* The seccomp listener has something, or has nobody left to listen to. */
+static void on_notify(struct box *b, short revents, uint64_t now)
+{
+	if (b->notify_at_ms && now >= b->notify_at_ms)
+		b->notify_at_ms = 0;
+	if (revents & ~POLLIN) {
+		notify_finish(b->notify, b->result);
+		notify_destroy(b->notify);	/* every process under the filter is gone: nobody will ask again */
+		b->notify = NULL;
+	} else if (revents) {
+		unsigned wait_ms = notify_handle(b->notify, b->result);
+
+		b->notify_at_ms = wait_ms ? now + wait_ms : 0;
+	}
+}
+
 void box_watch_once(struct box *b)
 {
 	struct pollfd polled[POLL_STDIO + STREAMS_POLLS + SERVE_POLL_MAX] = {
@@ -344,17 +360,7 @@ void box_watch_once(struct box *b)
 	if (n < 0)
 		memset(polled, 0, sizeof(polled));	/* EINTR: nothing is known */
 	now = io_now_ms();
-	if (b->notify_at_ms && now >= b->notify_at_ms)
-		b->notify_at_ms = 0;
-	if (polled[POLL_NOTIFY].revents & ~POLLIN) {
-		notify_finish(b->notify, b->result);
-		notify_destroy(b->notify);	/* every process under the filter is gone: nobody will ask again */
-		b->notify = NULL;
-	} else if (polled[POLL_NOTIFY].revents) {
-		unsigned wait_ms = notify_handle(b->notify, b->result);
-
-		b->notify_at_ms = wait_ms ? now + wait_ms : 0;
-	}
+	on_notify(b, polled[POLL_NOTIFY].revents, now);
 	if (polled[POLL_EGRESS].revents)
 		egress_handle(b->egress, b->result);
 	if (polled[POLL_SECRETS].revents)

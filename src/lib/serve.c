@@ -127,14 +127,19 @@ static void do_stop(struct serve *s, struct serve_client *c, int grace_ms)
 	box_stop(s->box, (uint64_t)grace_ms);
 }
 
+/* A run in the foreground has a socket for its network and its secrets alone. */
+static bool is_for_foreground(uint32_t op)
+{
+	return op >= CONTROL_NET_SHOW && op <= CONTROL_SECRET_REVOKE;
+}
+
 static void obey(struct serve *s, struct serve_client *c, char *bytes, size_t n, int fd)
 {
 	struct control_message m;
 	struct ward_err e = { 0 };
 
 	memcpy(&m, bytes, sizeof(m));
-	if (s->net_only && m.op != CONTROL_NET_SHOW && m.op != CONTROL_NET_ALLOW && m.op != CONTROL_NET_DENY &&
-	    (m.op < CONTROL_SECRET_LIST || m.op > CONTROL_SECRET_REVOKE)) {
+	if (s->net_only && !is_for_foreground(m.op)) {
 		ward_fail(&e, ENOTSUP, "%s runs in the foreground: only its network and its secrets can be changed", s->entry->id);
 		serve_refuse(c, &e);
 		return;
@@ -181,17 +186,9 @@ static void obey(struct serve *s, struct serve_client *c, char *bytes, size_t n,
 	case CONTROL_SECRET_REVOKE:
 		serve_secret(s, c, &m, bytes + sizeof(m), fd);
 		break;
-	case CONTROL_NET:
-	case CONTROL_SECRETS:
+	/* answers */
+	case CONTROL_OK ... CONTROL_SECRETS:
 	case CONTROL_REQUESTS:
-	case CONTROL_OK:
-	case CONTROL_ERROR:
-	case CONTROL_STARTED:
-	case CONTROL_EXITED:
-	case CONTROL_FAILED:
-	case CONTROL_USAGE:
-	case CONTROL_STOPPED:
-	case CONTROL_TURN:
 		ward_fail(&e, ENOTSUP, "this sandbox does not know the request %u", m.op);
 		serve_refuse(c, &e);
 		break;
