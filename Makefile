@@ -50,7 +50,9 @@ test:
 	@tools/deps.sh install build test
 	@tools/deps.sh install start || true
 	@tools/deps.sh install waf || true
+	@tools/deps.sh install wasm || true
 	@$(MAKE) --no-print-directory all asan
+	@tools/wasm_tree.sh $(BUILD)/wasm-tree || true
 	@tools/test.sh $(BUILD) $(BUILD_ASAN)
 
 install: all

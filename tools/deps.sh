@@ -7,6 +7,7 @@
 # A row: role, Debian package, and a probe that tells whether it is there: cmd:NAME in PATH (or sbin), file:PATH.
 # Roles "peers" and "relays" are what the network and inspection are measured beside; the bench names those that are absent.
 # Role "waf" is what ward can be built without, too: a policy that asks for the firewall is refused then.
+# Role "wasm" is what makes and runs WASI modules in the tests; without it they are skipped. WasmEdge itself is not in Debian 12: tools/wasm_tree.sh.
 # Role "start" is what ward can be built without: its start takes a quarter of a millisecond longer then.
 # Probes, not package names, decide, so that `check` is right on other distributions too.
 set -u
@@ -63,6 +64,11 @@ rows() {
 	test   rsyslog-openssl   file:/usr/lib/x86_64-linux-gnu/rsyslog/lmnsd_ossl.so
 	test   prometheus        cmd:promtool
 	test   chromium          cmd:chromium
+	wasm   clang             cmd:clang
+	wasm   lld               cmd:wasm-ld
+	wasm   wasi-libc         file:/usr/include/wasm32-wasi/stdio.h
+	wasm   libclang-rt-14-dev-wasm32 file:/usr/lib/llvm-14/lib/clang/14.0.6/lib/wasi/libclang_rt.builtins-wasm32.a
+	wasm   nodejs            cmd:node
 	programs nodejs          cmd:node
 	programs npm             cmd:npm
 	programs strace          cmd:strace

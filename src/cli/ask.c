@@ -62,9 +62,9 @@ int ask_plan(const struct options *o, const struct plan_system *system, struct s
 	strv_free(&errors.lines);
 	if (r < 0)
 		return r;
-	r = engine_pick(ret_spec, e);
+	r = image_prepare(ret_spec, e);
 	if (r == 0)
-		r = image_prepare(ret_spec, e);
+		r = engine_pick(ret_spec, e);
 	if (r == 0)
 		r = plan_compile(ret_spec, system, ret_plan, e);
 	if (r == 0 && engine_choose(*ret_plan)->check) {

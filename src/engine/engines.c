@@ -10,6 +10,7 @@
 #include "engine/landlock/rung.h"
 #include "engine/native/native.h"
 #include "engine/oci/oci.h"
+#include "engine/wasm/wasm.h"
 #include "lib/wall.h"
 
 static const struct {
@@ -22,7 +23,7 @@ static const struct {
 	{ "oci", REQUIRE_NAMESPACES, &engine_oci, NULL },
 	{ "gvisor", REQUIRE_GVISOR, NULL, NULL },
 	{ "vm", REQUIRE_VM, NULL, NULL },
-	{ "wasm", REQUIRE_NAMESPACES, NULL, NULL },
+	{ "wasm", REQUIRE_NAMESPACES, &engine_native, &wall_wasm },
 };
 
 _Static_assert(ARRAY_LEN(engines) <= ENGINES_MAX, "ENGINES_MAX is too small");
@@ -54,7 +55,7 @@ static int try_engine(const char *name, struct spec *s, struct ward_err *e)
 
 		if (strcmp(engines[i].name, name) != 0)
 			continue;
-		r = probe(i, e);
+		r = engines[i].wall && engines[i].wall->in_image && strcmp(s->policy.image, "host") != 0 ? 0 : probe(i, e);
 		if (r == 0 && engines[i].strength < s->policy.req_isolation)
 			r = ward_fail(e, ENOTSUP, "%s is weaker than require.isolation", name);
 		if (r < 0)
@@ -93,6 +94,8 @@ size_t engines_look(struct engine_state states[ENGINES_MAX])
 	for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
 		states[i] = (struct engine_state){ .name = engines[i].name };
 		states[i].usable = probe(i, &states[i].why) == 0;
+		if (states[i].usable && engines[i].wall)
+			states[i].wall = engines[i].wall->which ? engines[i].wall->which() : engines[i].wall->help;
 	}
 	return ARRAY_LEN(engines);
 }

@@ -16,6 +16,7 @@ struct engine_state {
 	const char *name;
 	bool usable;
 	struct ward_err why;	/* where it is not */
+	const char *wall;	/* what stands inside a native sandbox; NULL: nothing */
 };
 
 #define ENGINES_MAX 8

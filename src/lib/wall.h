@@ -10,6 +10,8 @@ struct wall {
 	const char *help;	/* what it is, for plan and result */
 	/* Whether it can be used here; else why not, and the remedy. */
 	int (*probe)(struct ward_err *e);
+	bool in_image;		/* what it needs may lie in the policy's image: want() looks there, whatever probe says of the host */
+	const char *(*which)(void);	/* what a run would have here, for ward doctor. Static; NULL: help says it */
 	/* It was picked: refuses what it cannot do, sets what it needs in s->policy. NULL: nothing. */
 	int (*want)(struct spec *s, struct ward_err *e);
 	/* A step of the planner: adds binds and files of its own beneath /.ward (lib/plan_root.h). NULL: none. */

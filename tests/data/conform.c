@@ -98,6 +98,10 @@ static int do_where(char **a)
 	char path[4096];
 
 	(void)a;
+#ifdef __wasi__
+	printf("%s\n", getenv("PWD"));	/* there is no directory of a process */
+	return 0;
+#endif
 	printf("%s\n", getcwd(path, sizeof(path)) ? path : "?");
 	return 0;
 }
@@ -171,6 +175,13 @@ static int do_flood(char **a)
 	return 0;
 }
 
+static int do_tty(char **a)
+{
+	(void)a;
+	printf("%d %d %d\n", isatty(0), isatty(1), isatty(2));
+	return 0;
+}
+
 #ifndef __wasi__
 static void on_signal(int number)
 {
@@ -224,13 +235,6 @@ static int do_id(char **a)
 	return 0;
 }
 
-static int do_tty(char **a)
-{
-	(void)a;
-	printf("%d %d %d\n", isatty(0), isatty(1), isatty(2));
-	return 0;
-}
-
 /* Speaks with the world's echo server. */
 static int do_connect(char **a)
 {
@@ -259,9 +263,9 @@ int main(int argc, char **argv)
 	} acts[] = {
 		{ "read", 1, do_read }, { "write", 2, do_write }, { "list", 1, do_list }, { "remove", 1, do_remove }, { "env", 1, do_env },
 		{ "where", 0, do_where }, { "args", 0, do_args }, { "alloc", 1, do_alloc }, { "exit", 1, do_exit }, { "cat", 0, do_cat },
-		{ "error", 1, do_error }, { "sleep", 1, do_sleep }, { "spin", 0, do_spin }, { "flood", 1, do_flood },
+		{ "error", 1, do_error }, { "sleep", 1, do_sleep }, { "spin", 0, do_spin }, { "flood", 1, do_flood }, { "tty", 0, do_tty },
 #ifndef __wasi__
-		{ "ends", 1, do_ends }, { "forks", 1, do_forks }, { "kernel", 0, do_kernel }, { "id", 0, do_id }, { "tty", 0, do_tty },
+		{ "ends", 1, do_ends }, { "forks", 1, do_forks }, { "kernel", 0, do_kernel }, { "id", 0, do_id },
 		{ "connect", 2, do_connect },
 #endif
 	};

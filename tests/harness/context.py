@@ -93,7 +93,7 @@ class Test:
                 os.makedirs(path, exist_ok=True)
                 continue
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "w") as f:
+            with open(path, "wb" if isinstance(content, bytes) else "w") as f:
                 f.write(content)
 
     def read(self, *parts):

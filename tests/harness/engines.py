@@ -46,12 +46,17 @@ def linux_tool(t, source):
     return t.compile(source, compiler="musl-gcc" if shutil.which("musl-gcc") else "cc")
 
 
-def wasm_tool(t, source):
-    """A C program as a WASI module, made once for all tests."""
+def wasm_compiler(t):
+    """A C compiler that makes WASI modules."""
     clang = next((p for p in ("/usr/bin/clang-14", "/usr/bin/clang") if os.path.exists(p)), None)
     if not clang or not os.path.isdir("/usr/include/wasm32-wasi"):
         t.skip("clang and wasi-libc are not here")
-    return t.compile(source, flags=("--target=wasm32-wasi", "-O2"), compiler=clang)
+    return clang
+
+
+def wasm_tool(t, source):
+    """A C program as a WASI module, made once for all tests."""
+    return t.compile(source, flags=("--target=wasm32-wasi", "-O2", "-s"), compiler=wasm_compiler(t))
 
 
 def why_not(t, engine):

@@ -14,7 +14,7 @@ from . import users
 
 GRACE_S = 4.0
 # What may stay in the state directory after a run: what the user asked ward to keep.
-KEPT = ("trust", "trusted", "quarantine", "lock", "caches", "homes", "images")
+KEPT = ("trust", "trusted", "quarantine", "lock", "caches", "homes", "images", "wasm")
 
 
 def _parents():

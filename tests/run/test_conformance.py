@@ -20,7 +20,7 @@ REFUSES = {
     "oci": {},
     "gvisor": {},
     "vm": {},
-    "wasm": {"network": "network", "an_image": "image", "a_terminal": "terminal"},
+    "wasm": {"network": "network"},
 }
 # features that have no meaning there: no processes, no signals, no sockets behind a WASI runtime
 MEANINGLESS = {"wasm": {"signals", "processes", "own_kernel", "identity"}}

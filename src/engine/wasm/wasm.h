@@ -1,0 +1,52 @@
+/* The wasm wall: WASI modules on a runtime inside a native sandbox. */
+#ifndef WARD_ENGINE_WASM_WASM_H
+#define WARD_ENGINE_WASM_WASM_H
+
+#include "lib/sha256.h"
+#include "lib/wall.h"
+
+/* The row of engines[]; a run has one of its variants, whose help names the runtime. */
+extern const struct wall wall_wasm;
+
+/* In the order in which they are tried. */
+enum wasm_runtime_id { WASM_LIBRARY, WASM_WASMEDGE, WASM_WASMTIME, WASM_IWASM, WASM_NODE, WASM_RUNTIMES };
+
+struct wasm_runtime {
+	enum wasm_runtime_id id;
+	char file[256];		/* inside: the library, or the program */
+	char host_file[4096];	/* the same file as the host has it */
+	bool elsewhere;		/* a program outside /usr: filesystem.programs must show it */
+};
+
+/* What ward-wasm calls it. */
+const char *wasm_runtime_name(enum wasm_runtime_id id);
+/* The first runtime that the policy wants (wasm.runtime; 0 is auto) and that is there: on the host, or in the image whose root is given (NULL: the host). */
+must_check int wasm_find_runtime(unsigned wanted, const char *image_root, struct wasm_runtime *ret, struct ward_err *e);
+
+/* ward-wasm as the host has it. The caller frees. */
+must_check int wasm_runner_path(char **ret_path, struct ward_err *e);
+
+/* Compiled code of the plan's module, made first where there is none and the spec starts. *ret_path is NULL where there is none to be had (a note of the plan says why); the caller frees. */
+must_check int wasm_find_code(struct plan *p, const struct wasm_runtime *runtime, char **ret_path, char ret_digest[SHA256_HEX], struct ward_err *e);
+
+/* The store of compiled code: wasm_store.c. */
+struct wasm_code {
+	int dir_fd;			/* STATE/wasm; owned */
+	char *dir;			/* its path; owned */
+	char name[SHA256_HEX + 8];	/* of the entry */
+};
+
+#define WASM_STORE "wasm"
+#define WASM_STORE_BYTES_MAX (UINT64_C(1) << 30)
+#define WASM_STORE_FILES_MAX 512
+
+must_check int wasm_store_open(struct wasm_code *c, struct ward_err *e);
+void wasm_store_close(struct wasm_code *c);
+/* 1: it is there; 0: it is not; -ENOTSUP: this module could not be compiled before. */
+must_check int wasm_store_look(const struct wasm_code *c);
+/* Makes room, then a new file, which is nobody's until it is kept. Returns its descriptor. */
+must_check int wasm_store_begin(const struct wasm_code *c, char ret_name[64], struct ward_err *e);
+/* Gives the new file its name; good: it holds code, else it says that there is none. */
+must_check int wasm_store_keep(const struct wasm_code *c, int fd, const char *name, bool good, struct ward_err *e);
+
+#endif

@@ -1,0 +1,42 @@
+"""What the tests of isolation wasm share: runtimes that this machine has, and modules."""
+import os
+
+from . import engines
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# a root directory with WasmEdge in it, made by tools/wasm_tree.sh
+TREE = os.environ.get("WARD_WASM_TREE", os.path.join(ROOT, "build", "wasm-tree"))
+DATA = os.path.join(ROOT, "tests", "data")
+
+
+def edge(t):
+    """The options that have modules run by WasmEdge: the host's, or that of the tree."""
+    if os.path.exists("/usr/lib/x86_64-linux-gnu/libwasmedge.so.0"):
+        return ("--isolation", "wasm", "--set", "wasm.runtime=wasmedge")
+    if not os.path.exists(os.path.join(TREE, ".complete")):
+        t.skip(f"there is no WasmEdge here; tools/wasm_tree.sh {TREE} gets it")
+    return ("--isolation", "wasm", "--set", "wasm.runtime=wasmedge", "--image", TREE)
+
+
+def node(t):
+    """The options that have modules run by node."""
+    if not os.path.exists("/usr/bin/node"):
+        t.skip("there is no node here")
+    return ("--isolation", "wasm", "--set", "wasm.runtime=node")
+
+
+def module(t, ws, name, source):
+    """Compiles a C file of tests/data, or C text, into the workspace."""
+    if source.endswith(".c"):
+        with open(os.path.join(DATA, source)) as f:
+            source = f.read()
+    with open(engines.wasm_tool(t, source), "rb") as f:
+        t.write(ws, {name: f.read()})
+    return ws
+
+
+def tools(t, files=None):
+    """A workspace with both tools in it: conform.wasm and wasi.wasm."""
+    ws = t.workspace(files)
+    module(t, ws, "conform.wasm", "conform.c")
+    return module(t, ws, "wasi.wasm", "wasi.c")

@@ -1,0 +1,310 @@
+"""isolation: wasm: WASI modules on a runtime inside a native sandbox. Each group of tests runs once by WasmEdge's library and once by node, which every Debian has.
+
+What every engine does alike is in test_conformance.py; here is what is the wall's own: directories, limits, messages, the store of compiled code.
+"""
+import json
+import os
+import shutil
+import signal
+
+from harness import timeout, wasm
+from harness.boxes import box
+
+INTERPRETED = ("--set", "wasm.compile=false")
+
+
+def run(t, ws, options, *words, rc=0, **more):
+    """Runs a tool of the workspace."""
+    more.setdefault("timeout", 60)
+    r = t.ward("run", *options, "--", *map(str, words), cwd=ws, **more)
+    if rc is not None:
+        t.equal(r.rc, rc, f"{words}: {r.out} {r.err}")
+    return r
+
+
+def stored(t):
+    """The entries of the store of compiled code: name -> size."""
+    with t.root():
+        place = os.path.join(t.state_dir, "wasm")
+        return {n: os.stat(os.path.join(place, n)).st_size for n in os.listdir(place) if n != "empty"} if os.path.isdir(place) else {}
+
+
+def tiny(t, name="tiny.wasm", extra=""):
+    """A workspace with a module that is compiled in no time."""
+    with open(os.path.join(wasm.DATA, "tiny.c")) as f:
+        return wasm.module(t, t.workspace(), name, f.read() + extra)
+
+
+# -- files
+
+def files(t, options):
+    outside = os.path.join(t.fresh_dir("outside"), "outside-file")
+    t.write("/", {outside.lstrip("/"): "SECRET-OF-THE-HOST"})
+    shown, given = t.fresh_dir("shown"), t.fresh_dir("given")
+    t.write(shown, {"data": "SHOWN-DATA\n"})
+    ws = wasm.tools(t, {"a": "CONTENT-A\n", ".env": "SECRET-HIDDEN\n", "sub/deep/b": "CONTENT-B\n", ".git/config": "[core]\n", ".git/HEAD": "ref: refs/heads/main\n", ".git/objects/x": "", ".git/refs/x": ""})
+    t.equal(run(t, ws, options, "wasi.wasm", "files").out, "8\n01234FIV\n")
+    t.equal((t.read(ws, "moved"), os.path.exists(os.path.join(ws, "dir"))), ("01234FIV", False))
+    t.equal(run(t, ws, (*options, "-C", os.path.join(ws, "sub")), "../conform.wasm", "read", "deep/b").out, "CONTENT-B\n", "from a directory below")
+    for path in (outside, "/etc/passwd", "/usr/bin/env", "/proc/self/environ"):
+        r = run(t, ws, options, "wasi.wasm", "reach", path, rc=None)
+        t.check("SECRET" not in r.out and "root:" not in r.out and "ELF" not in r.out and "PATH=" not in r.out, f"{path}: {r.out}")
+        t.contains(r.out, "done", "it went on to the end")
+    t.equal(t.read(outside), "SECRET-OF-THE-HOST")
+    r = run(t, ws, (*options, "--set", 'filesystem.hide=[".env"]'), "wasi.wasm", "reach", os.path.join(ws, ".env"), rc=None)
+    t.check("SECRET" not in r.out, r.out)
+    t.equal(run(t, ws, (*options, "--ro", shown, "--rw", given), "conform.wasm", "read", f"{shown}/data").out, "SHOWN-DATA\n")
+    run(t, ws, (*options, "--ro", shown, "--rw", given), "conform.wasm", "write", f"{given}/new", "N")
+    t.equal(t.read(given, "new"), "N")
+    run(t, ws, (*options, "--ro", shown), "wasi.wasm", "spoil", f"{shown}/data", os.path.join(ws, ".git/config"))
+    t.equal((t.read(shown, "data"), t.read(ws, ".git/config")), ("SHOWN-DATA\n", "[core]\n"))
+    run(t, ws, (*options, "--set", "filesystem.mode=read_only"), "wasi.wasm", "spoil", "a")
+    t.equal(t.read(ws, "a"), "CONTENT-A\n")
+    run(t, ws, options, "conform.wasm", "write", "/tmp/t", "T")
+    run(t, ws, options, "conform.wasm", "read", "/tmp/t", rc=1)
+
+
+@timeout(150)
+def test_wasmedge_files(t):
+    files(t, (*wasm.edge(t), *INTERPRETED))
+
+
+@timeout(150)
+def test_node_files(t):
+    files(t, wasm.node(t))
+
+
+# -- streams, exit codes, messages
+
+LIBRARY = "__attribute__((export_name(\"other\"))) int other(void) { return 1; }"
+IMPORTS = "__attribute__((import_module(\"elsewhere\"), import_name(\"missing_one\"))) int missing(int);\nint main(void) { return missing(1); }"
+
+
+def ends(t, options):
+    ws = wasm.tools(t, {"text.wasm": "#!/bin/sh\necho STARTED\n", "empty.wasm": "", "wat.wasm": "(module)", "cut.wasm": b"\0asm\1\0\0\0\1\x99", "part.wasm": b"\0asm\x0d\0\1\0"})
+    wasm.module(t, ws, "imports.wasm", IMPORTS)
+    with open(t.compile(LIBRARY, flags=("--target=wasm32-wasi", "-O2", "-mexec-model=reactor"), compiler=wasm.engines.wasm_compiler(t)), "rb") as f:
+        t.write(ws, {"library.wasm": f.read()})
+    os.mkdir(os.path.join(ws, "dir.wasm"))
+    blob = bytes(range(256)) * 3000
+    t.check(run(t, ws, options, "conform.wasm", "cat", input=blob).out_bytes == blob, "bytes")
+    t.equal(run(t, ws, options, "wasi.wasm", "clock").out, "1 1 1\n")
+    for code in (0, 1, 7, 255):
+        run(t, ws, options, "conform.wasm", "exit", code, rc=code)
+    for name, code, word in (("none.wasm", 127, "not found"), ("no/none.wasm", 127, "not found"), ("dir.wasm", 126, "regular file"), ("text.wasm", 126, "not a WebAssembly module"),
+                             ("empty.wasm", 126, "not a WebAssembly module"), ("wat.wasm", 126, "wat2wasm"), ("part.wasm", 126, "component"), ("cut.wasm", 126, "cut.wasm: "),
+                             ("imports.wasm", 126, "imports missing_one of elsewhere"), ("library.wasm", 126, "no _start"), ("/.ward/ward-wasm", 126, "not a WebAssembly module")):
+        r = run(t, ws, options, name, rc=code)
+        t.check(word in r.err and "STARTED" not in r.out, f"{name}: {r.err}")
+    for word in ("trap", "outside", "deep"):
+        r = run(t, ws, options, "wasi.wasm", word, rc=134)
+        t.contains(r.err, "wasi.wasm: trap: ", word)
+
+
+@timeout(150)
+def test_wasmedge_ends(t):
+    ends(t, (*wasm.edge(t), *INTERPRETED))
+
+
+@timeout(150)
+def test_node_ends(t):
+    ends(t, wasm.node(t))
+
+
+# -- limits, variables, signals
+
+def limits(t, options):
+    ws = wasm.tools(t)
+    r = run(t, ws, (*options, "--timeout", "2"), "conform.wasm", "spin", rc=124, report=True)
+    t.equal(r.report["limits"]["timeout"]["hit"], True)
+    r = run(t, ws, (*options, "--env", "ONE=a=b c", "--env", "NODE_OPTIONS=--no-such-option"), "conform.wasm", "env", "ONE", env={"SECRET_OF_THE_HOST": "s"})
+    t.equal(r.out, "a=b c\n")
+    t.equal(run(t, ws, options, "conform.wasm", "env", "SECRET_OF_THE_HOST", env={"SECRET_OF_THE_HOST": "s"}).out, "(none)\n")
+    t.equal(run(t, ws, options, "conform.wasm", "args", "", "--dir", "a b", "--").out, "[][--dir][a b][--]\n")
+    process = t.ward_start("run", *options, "--", "conform.wasm", "sleep", "100", cwd=ws)
+    t.equal(process.stdout.readline(), b"up\n")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    t.equal(process.returncode, 143)
+
+
+@timeout(150)
+def test_wasmedge_limits(t):
+    options = wasm.edge(t)
+    limits(t, (*options, *INTERPRETED))
+    ws = tiny(t)
+    for more in (INTERPRETED, ()):
+        r = run(t, ws, (*options, *more, "--set", "wasm.fuel=2000000"), "tiny.wasm", "spin", rc=137)
+        t.contains(r.err, "wasm.fuel: 2000000", "out of fuel")
+        t.equal(run(t, ws, (*options, *more, "--set", "wasm.fuel=2000000"), "tiny.wasm", "say", "FINE").out, "FINE\n")
+        t.equal(run(t, ws, (*options, *more, "--memory", "96Mi"), "tiny.wasm", "grow").out, "enough\n")
+        t.contains(run(t, ws, (*options, *more), "tiny.wasm", "trap", rc=134).err, "trap: unreachable", "trap")
+        run(t, ws, (*options, *more), "tiny.wasm", "seven", rc=7)
+        run(t, ws, (*options, *more, "--timeout", "2"), "tiny.wasm", "spin", rc=124)
+    t.equal(len(stored(t)), 2, "code that counts, and code that does not")
+
+
+@timeout(150)
+def test_node_limits(t):
+    limits(t, wasm.node(t))
+
+
+# -- the store of compiled code
+
+@timeout(150)
+def test_compiled_once_and_never_brought(t):
+    options = wasm.edge(t)
+    ws, other = tiny(t), tiny(t, "other.wasm", "\nint more = 5;\n__attribute__((export_name(\"more\"))) int *give(void) { return &more; }\n")
+    t.contains(t.ward("plan", *options, "--", "tiny.wasm", cwd=ws).out, "a start compiles the module first", "plan")
+    t.equal(stored(t), {})
+    t.equal(run(t, ws, options, "tiny.wasm", "say", "ONE").out, "ONE\n")
+    first = stored(t)
+    t.equal(len(first), 1, "entries")
+    plan = json.loads(t.ward("plan", "--json", *options, "--", "./tiny.wasm", cwd=ws).out)
+    t.check("--aot" in plan["started"], plan["started"])
+    t.equal(run(t, ws, options, "./tiny.wasm", "say", "TWO").out, "TWO\n")
+    t.equal(stored(t), first, "the same entry")
+    # another module at the same place is another entry
+    shutil.copy(os.path.join(other, "other.wasm"), os.path.join(ws, "tiny.wasm"))
+    t.equal(run(t, ws, options, "tiny.wasm", "say", "THREE").out, "THREE\n")
+    second = stored(t)
+    t.check(len(second) == 2 and first.items() <= second.items(), second)
+    # native code is never taken from where an agent writes: neither beside the module nor in its place
+    with t.root():
+        with open(os.path.join(t.state_dir, "wasm", next(iter(first))), "rb") as f:
+            code = f.read()
+    t.write(ws, {"tiny.wasm.so": code, "tiny.so": code, "code.wasm": code})
+    t.contains(run(t, ws, options, "code.wasm", rc=126).err, "not a WebAssembly module", "native code as a module")
+    run(t, ws, (*options, *INTERPRETED), "tiny.wasm", "say", "FOUR")
+    t.equal(stored(t), second, "wasm.compile: false compiles nothing")
+    # what is broken in the store is no loss: the module itself is there
+    with t.root():
+        for name in second:
+            path = os.path.join(t.state_dir, "wasm", name)
+            os.chmod(path, 0o600)
+            with open(path, "wb") as f:
+                f.write(b"\x7fELF-BROKEN")
+    t.equal(run(t, ws, options, "tiny.wasm", "say", "FIVE").out, "FIVE\n")
+
+
+@timeout(150)
+def test_the_store_is_bounded(t):
+    options = wasm.edge(t)
+    ws = tiny(t)
+    run(t, ws, options, "tiny.wasm", "say", "ONE")
+    (used,) = stored(t)
+    with t.root():
+        place = os.path.join(t.state_dir, "wasm")
+        for i in range(600):
+            path = os.path.join(place, f"{i:064x}.so")
+            with open(path, "wb") as f:
+                f.truncate(4 << 20)
+            os.utime(path, (1000000 + i, 1000000))
+        with open(os.path.join(place, "new-left-by-a-kill"), "wb"):
+            os.utime(os.path.join(place, "new-left-by-a-kill"), (1000000, 1000000))
+    t.write(ws, {"tiny.wasm": open(os.path.join(tiny(t, "b.wasm", "\nint b = 6;\n__attribute__((export_name(\"b\"))) int *give(void) { return &b; }\n"), "b.wasm"), "rb").read()})
+    run(t, ws, options, "tiny.wasm", "say", "TWO")
+    left = stored(t)
+    t.check(used in left and "new-left-by-a-kill" not in left and f"{599:064x}.so" in left and f"{0:064x}.so" not in left, sorted(left)[:3])
+    t.check(len(left) <= 512 and sum(left.values()) < (1 << 30) + (8 << 20), (len(left), sum(left.values())))
+
+
+@timeout(150)
+def test_a_module_that_cannot_be_compiled(t):
+    options = wasm.edge(t)
+    # a function of type () -> () whose body leaves a value
+    bad = b"\0asm\1\0\0\0" + b"\1\4\1\x60\0\0" + b"\3\2\1\0" + b"\7\x0a\1\6_start\0\0" + b"\x0a\6\1\4\0\x41\1\x0b"
+    ws = t.workspace({"bad.wasm": bad})
+    for _ in range(2):
+        t.contains(run(t, ws, options, "bad.wasm", rc=126).err, "bad.wasm: is not valid", "why")
+        t.equal(list(stored(t).values()), [0], "it is known from then on")
+    t.contains(t.ward("plan", *options, "--", "bad.wasm", cwd=ws).out, "could not be compiled ahead of time before", "plan")
+
+
+@timeout(150)
+def test_a_link_does_not_lead_the_compiler_out(t):
+    options = wasm.edge(t)
+    outside = tiny(t)
+    ws = t.workspace()
+    os.symlink(os.path.join(outside, "tiny.wasm"), os.path.join(ws, "link.wasm"))
+    os.symlink(outside, os.path.join(ws, "dir"))
+    for name in ("link.wasm", "dir/tiny.wasm", os.path.join(outside, "tiny.wasm")):
+        run(t, ws, options, name, "say", "STARTED", rc=127)
+    t.equal(stored(t), {})
+
+
+# -- sandboxes that are left, and review
+
+def left(t, options, swap):
+    ws = wasm.tools(t, {"a": "CONTENT-A\n"})
+    shutil.copy(os.path.join(tiny(t), "tiny.wasm"), os.path.join(ws, "tiny.wasm"))
+    name = box(t, *options, "--", "tiny.wasm", "sleep", cwd=ws, timeout=60)
+    t.equal(t.ward("exec", name, "--", "tiny.wasm", "say", "AGAIN", timeout=60).out, "AGAIN\n")
+    t.equal(t.ward("exec", name, "--", "./conform.wasm", "read", "a", timeout=60).out, "CONTENT-A\n")
+    r = t.ward("exec", name, "--", "wasi.wasm", "reach", "/etc/passwd", timeout=60)
+    t.check("root:" not in r.out and "done" in r.out, r)
+    t.equal(t.ward("exec", name, "--", "/.ward/ward-wasm", timeout=60).rc, 126, "no other programs")
+    t.equal(t.ward("exec", name, "--", "none.wasm", timeout=60).rc, 127)
+    if swap:	# the code that was compiled is of another module: it must not be run in its name
+        shutil.copy(os.path.join(ws, "wasi.wasm"), os.path.join(ws, "tiny.wasm"))
+        t.equal(t.ward("exec", name, "--", "tiny.wasm", "clock", timeout=60).out, "1 1 1\n")
+    t.equal(t.ward("stop", "--timeout", "1", name, timeout=60).rc, 0)
+
+
+@timeout(150)
+def test_wasmedge_left_running(t):
+    left(t, wasm.edge(t), True)
+
+
+@timeout(150)
+def test_node_left_running(t):
+    left(t, wasm.node(t), False)
+
+
+@timeout(150)
+def test_wasmedge_review(t):
+    options = (*wasm.edge(t), *INTERPRETED)
+    ws = wasm.tools(t, {"a": "CONTENT-A\n"})
+    r = run(t, ws, (*options, "--review"), "conform.wasm", "write", "a", "CHANGED", report=True)
+    t.equal(t.read(ws, "a"), "CONTENT-A\n")
+    t.equal(t.ward("apply", r.report["run"]).rc, 0)
+    t.equal(t.read(ws, "a"), "CHANGED")
+
+
+# -- what is said, what is refused
+
+def test_node_is_named_as_no_wall(t):
+    options = wasm.node(t)
+    ws = wasm.tools(t)
+    word = "node adds no wall of its own"
+    t.contains(run(t, ws, options, "conform.wasm", "args", report=True).report["wall"], word, "result")
+    t.contains(t.ward("plan", *options, "--", "conform.wasm", cwd=ws).out, word, "plan")
+    engines = {e["name"]: e for e in json.loads(t.ward("doctor", "--json").out)["engines"]}
+    t.check(engines["wasm"]["usable"] and ("WasmEdge" in engines["wasm"]["wall"] or word in engines["wasm"]["wall"]), engines["wasm"])
+    for more, why in ((("--set", "wasm.fuel=1000"), "does not count instructions"), (("--allow", "example.com"), "network"), (("--gpus", "all"), "graphics")):
+        r = run(t, ws, (*options, *more), "conform.wasm", "args", "STARTED", rc=125)
+        t.check(why in r.err and "STARTED" not in r.out, r.err)
+
+
+def test_no_runtime(t):
+    ws = wasm.tools(t)
+    r = run(t, ws, ("--isolation", "wasm", "--set", "wasm.runtime=iwasm"), "conform.wasm", "args", rc=125)
+    t.check("no iwasm" in r.err and "install" in r.err, r.err)
+    r = run(t, ws, ("--isolation", "[wasm, native]", "--set", "wasm.runtime=iwasm"), "true", report=True)
+    t.check(r.report["engine"] == "native" and any("no iwasm" in n for n in r.report["notes"]), r.report["notes"])
+    empty = t.workspace({"etc/x": ""})
+    r = run(t, ws, ("--isolation", "wasm", "--image", empty), "conform.wasm", rc=125)
+    t.contains(r.err, "C library of GNU", "an image without anything")
+
+
+def test_another_runtime_elsewhere(t):
+    """A runtime outside /usr is shown as a program of the user's own is; here one that prints its words."""
+    ws = wasm.tools(t)
+    place = t.fresh_dir("bin")
+    t.write(place, {"wasmtime": "#!/bin/sh\nprintf '<%s>' \"$@\"\nenv | grep -c SECRET_NAME\n"})
+    os.chmod(os.path.join(place, "wasmtime"), 0o755)
+    path = t.environment()["PATH"]
+    r = run(t, ws, ("--isolation", "wasm", "--set", "wasm.runtime=wasmtime", "--set", "wasm.fuel=77", "--memory", "64Mi", "--env", "SECRET_NAME=v"), "conform.wasm", "x", env={"PATH": f"{place}:{path}"}, rc=None)
+    for word in ("<run>", f"<{ws}::.>", f"<{ws}::{ws}>", "<SECRET_NAME=v>", "<-Wmax-memory-size=67108864>", "<-Wfuel=77>", "<conform.wasm><x>"):
+        t.contains(r.out, word, "its words")
+    t.equal(r.out.splitlines()[-1][-1], "0", "the module's variables are not the runtime's")
