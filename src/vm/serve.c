@@ -93,7 +93,7 @@ static int run_first(struct server *v, int *ret_status, struct ward_err *e)
 	int r = 0;
 
 	while (r == 0 && (c->state != VM_ENDED || !party_flushed(c)))
-		r = server_turn(v, first, e);
+		r = server_turn(v, true, e);
 	*ret_status = c->status;
 	if (r == 0 && c->error)
 		return ward_fail(e, c->error, "the guest could not start the command: %s", strerror(c->error));
@@ -107,7 +107,7 @@ static int quiesce(struct server *v, struct ward_err *e)
 
 	v->session.tell_quiesce = true;
 	while (r == 0 && !v->session.quiet)
-		r = server_turn(v, &v->parties[1], e);
+		r = server_turn(v, false, e);
 	return r;
 }
 

@@ -134,8 +134,8 @@ static void act(struct server *v, const struct waiting *w)
 		server_hear_early(v);
 }
 
-/* Commands that have ended, and whose output is out. */
-static void settle(struct server *v, const struct party *first)
+/* Commands that have ended, and whose output is out. The first one's end is told when its files are back. */
+static void settle(struct server *v)
 {
 	for (unsigned i = 1; i < VM_CHANNELS; i++) {
 		struct party *p = &v->parties[i];
@@ -148,7 +148,7 @@ static void settle(struct server *v, const struct party *first)
 		if (c->stop_signal && p->sock_fd >= 0)
 			party_say(p->sock_fd, PARTY_STOPPED, (int)(c->stop_signal & 63));
 		c->stop_signal = 0;
-		if (p == first || p->sock_fd < 0 || c->state != VM_ENDED || !party_flushed(c))
+		if (i == 1 || p->sock_fd < 0 || c->state != VM_ENDED || !party_flushed(c))
 			continue;
 		last.a = c->status;
 		session_close(&v->session, p->channel);
@@ -156,14 +156,14 @@ static void settle(struct server *v, const struct party *first)
 	}
 }
 
-int server_turn(struct server *v, const struct party *first, struct ward_err *e)
+int server_turn(struct server *v, bool clients, struct ward_err *e)
 {
 	struct waiting w;
 	int r = write_serial(v, e);
 
 	if (r < 0)
 		return r;
-	gather(v, &w, first != NULL);
+	gather(v, &w, clients);
 	if (poll(w.fds, w.count, -1) < 0 && errno != EINTR)
 		return ward_fail_errno(e, "waiting for the guest");
 	if (w.fds[0].revents & (POLLIN | POLLHUP | POLLERR))
@@ -173,6 +173,6 @@ int server_turn(struct server *v, const struct party *first, struct ward_err *e)
 	if (r < 0)
 		return r;
 	act(v, &w);
-	settle(v, first);
+	settle(v);
 	return v->first_gone ? ward_fail(e, ECANCELED, "interrupted while files were copied, or nobody waits for the command any more") : 0;
 }

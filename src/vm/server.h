@@ -13,7 +13,7 @@ struct server {
 	int serial_fd, listen_fd;
 	int early_fd;		/* of the first command's process, until that is started; else -1 */
 	struct vm_session session;
-	struct party parties[VM_CHANNELS];
+	struct party parties[VM_CHANNELS];	/* [1] is the sandbox's own command's */
 	int pending[PARTY_PENDING];	/* connections; -1: none */
 	bool first_gone;	/* whoever waits for the first command does not any more */
 	int lost;		/* trees of which something did not come back */
@@ -21,9 +21,9 @@ struct server {
 	uint8_t in[VM_FRAME_MAX], out[VM_FRAME_MAX];
 };
 
-/* Waits and moves everything that can be moved, once. first is the party of the sandbox's own command, or NULL. Negative: the guest or
- * the machine is no more, with *e. */
-must_check int server_turn(struct server *v, const struct party *first, struct ward_err *e);
+/* Waits and moves everything that can be moved, once. clients: others may ask for commands now. Negative: the guest or the machine is no
+ * more, with *e. */
+must_check int server_turn(struct server *v, bool clients, struct ward_err *e);
 /* ---- server_clients.c ---- */
 
 /* Makes the socket; nothing where the setup has none. */

@@ -38,7 +38,7 @@ static int follow(struct server *v, struct party *p, struct ward_err *e)
 	int r = 0, status;
 
 	while (r == 0 && (c->state != VM_ENDED || !party_flushed(c)))
-		r = server_turn(v, NULL, e);
+		r = server_turn(v, false, e);
 	status = c->status;
 	if (r == 0)
 		session_close(&v->session, p->channel);

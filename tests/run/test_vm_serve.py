@@ -1,0 +1,189 @@
+"""ward-vm's side of the guest's port beside guests that lie, flood, stall and send back what they must not."""
+import os
+import struct
+import time
+
+from harness import host, vm
+
+
+def check_memory(t, g):
+    """No more than a window for each stream and what a program takes anyhow; AddressSanitizer takes more."""
+    kib = g.memory()
+    t.check(kib < (100000 if host.missing("plain") else 3000), f"{kib} KiB")
+
+
+def lie(t, words, speak, command=("sleep", "1000")):
+    """speak(guest, channel) once the command was started: the session ends with an error that has these words."""
+    g = vm.FakeGuest(t, command=command)
+    kind, channel = g.started()
+    t.equal(kind, vm.RUN, "what is started")
+    speak(g, channel)
+    r = g.finish()
+    t.equal(r.rc, 125, f"{words}: {r}")
+    t.check(words in r.err, f"{words} is said: {r}")
+
+
+def test_lies(t):
+    lie(t, "no frame", lambda g, c: g.raw(b"\0" * 12))
+    lie(t, "no frame", lambda g, c: g.raw(struct.pack("<HBBII", 0x5657, 6, 1, c, 0xffffffff)))
+    lie(t, "not open", lambda g, c: g.send("DATA", c + 1, 1, b"x"))
+    lie(t, "behind the end", lambda g, c: (g.send("EOF", c, 1), g.send("DATA", c, 1, b"x")))
+    lie(t, "more than a window", lambda g, c: g.number("WINDOW", c, 0xffffffff))
+    lie(t, "nobody asked", lambda g, c: g.send("QUIET"))
+    lie(t, "has ended", lambda g, c: g.sock.close())
+    g = vm.FakeGuest(t, command=("true",))
+    _, channel = g.started()
+    g.number("EXIT", channel, 0)
+    g.number("EXIT", channel, 0)
+    r = g.finish()
+    t.equal(r.rc, 125, f"an end that is told twice: {r}")
+
+
+def test_flood(t):
+    read_fd, write_fd = os.pipe()
+    g = vm.FakeGuest(t, command=("yes",), stdout=write_fd)
+    os.close(write_fd)
+    _, channel = g.started()
+    for _ in range(8):	# more than a window and the pipe, which nobody reads
+        g.send("DATA", channel, 1, b"y" * 32768)
+    r = g.finish()
+    t.equal(r.rc, 125, f"a flood without credit: {r}")
+    t.check("credit" in r.err, f"it is said: {r}")
+    os.close(read_fd)
+
+
+def test_nobody_reads_outside(t):
+    """A party that does not read stops the guest; memory stays within a window."""
+    read_fd, write_fd = os.pipe()
+    g = vm.FakeGuest(t, command=("yes",), stdout=write_fd)
+    os.close(write_fd)
+    _, channel = g.started()
+    credit, sent = vm.WINDOW, 0
+    g.sock.settimeout(2)
+    try:
+        while True:
+            while credit:
+                n = min(credit, 32768)
+                g.send("DATA", channel, 1, b"y" * n)
+                credit, sent = credit - n, sent + n
+            kind, _, _, payload = g.frame()
+            if kind == "WINDOW":
+                credit += struct.unpack("<I", payload)[0]
+    except TimeoutError:
+        pass
+    t.check(vm.WINDOW <= sent <= vm.WINDOW + 65536 + 32768, f"{sent} bytes went out though nobody reads")
+    check_memory(t, g)
+    g.sock.settimeout(30)
+    got = 0
+    while got < sent:
+        got += len(os.read(read_fd, 65536))
+    os.close(read_fd)	# and now nobody ever will
+    for _ in range(2):
+        g.send("DATA", channel, 1, b"y" * 1000)
+    g.until("BROKEN")
+    g.number("EXIT", channel, 13)
+    g.until("QUIESCE")
+    g.send("QUIET")
+    t.equal(g.finish().rc, -13, "the end of a command that wrote to nobody")
+
+
+def test_guest_does_not_read(t):
+    """A guest that takes nothing is sent a window of each stream, and no memory is lost to it."""
+    with open("/dev/zero", "rb") as zero:
+        g = vm.FakeGuest(t, command=("cat",), stdin=zero)
+        g.started()
+        for number in (1, 10, 15, 12) * 50:	# signals that cannot be delivered
+            g.process.send_signal(number)
+        time.sleep(1)
+        check_memory(t, g)
+        data = 0
+        g.sock.settimeout(2)
+        try:
+            while True:
+                kind, _, _, payload = g.frame()
+                data += len(payload) if kind == "DATA" else 0
+        except TimeoutError:
+            pass
+        t.equal(data, vm.WINDOW, "bytes that were sent without credit")
+        g.sock.close()
+        t.equal(g.finish().rc, 125, "its end")
+
+
+def back(t, records, status=0):
+    """A workspace whose guest sends these records back; (result, workspace)."""
+    ws = t.workspace({"file": "ORIGINAL\n", "dir/inner": "x\n"})
+    g = vm.FakeGuest(t, "--tree", ws)
+    t.check(b"ORIGINAL" in g.take_tree(), "the tree that came")
+    g.end_command(status)
+    g.give_tree(b"".join(records(ws)) + vm.record(vm.END, ""))
+    return g.finish(), ws
+
+
+def test_files_come_back(t):
+    r, ws = back(t, lambda ws: [vm.record(vm.GONE, "dir/inner"), vm.record(vm.GONE, "dir"), vm.file_record("file", b"CHANGED\n", 0o6755),
+                                vm.record(vm.DIR, "new", mode=0o555), vm.file_record("new/deep", b"n" * 100000), vm.record(vm.DIR_END, "new", mode=0o555),
+                                vm.record(vm.LINK, "link", 3, more=b"new")])
+    t.equal((r.rc, r.err), (0, ""), "a copy back")
+    t.equal(t.read(ws, "file"), "CHANGED\n", "a file")
+    t.equal(os.stat(f"{ws}/file").st_mode & 0o7777, 0o755, "its mode: permissions and no more")
+    t.equal(os.stat(f"{ws}/file").st_mtime_ns, 1600000000000000005, "its time")
+    t.equal((t.read(ws, "new/deep"), os.stat(f"{ws}/new").st_mode & 0o777), ("n" * 100000, 0o555), "a new directory")
+    t.equal(os.readlink(f"{ws}/link"), "new", "a link")
+    t.check(not os.path.exists(f"{ws}/dir"), "what is gone")
+    t.equal(sorted(os.listdir(ws)), ["file", "link", "new"], "and nothing else")
+    os.chmod(f"{ws}/new", 0o755)
+
+
+def test_nothing_leaves_the_tree(t):
+    outside = t.fresh_dir("outside")
+    t.write(outside, {"victim": "SAFE\n"})
+    for name in ("../victim", "/tmp/VICTIM-OF-A-GUEST", "a/../../victim", "dir//x"):
+        r, ws = back(t, lambda ws, name=name: [vm.file_record(name, b"EVIL\n")])
+        t.equal(r.rc, 125, f"{name}: {r}")
+        t.check("no copy" in r.err, f"{name}: {r}")
+    r, ws = back(t, lambda ws: [vm.record(vm.LINK, "way", len(outside), more=outside.encode()), vm.file_record("way/victim", b"EVIL\n"),
+                                vm.record(vm.GONE, "way/victim"), vm.record(vm.DIR_END, "way", mode=0o777), vm.record(vm.DIR, "way/sub"),
+                                vm.record(vm.LINK, "way/link", 1, more=b"x"), vm.file_record("fine", b"FINE\n")])
+    t.equal(r.rc, 125, f"files that did not come back, and a command that went well: {r}")
+    t.equal(r.err.count("did not come back"), 5, f"a line for each: {r}")
+    t.equal((t.read(outside, "victim"), os.listdir(outside)), ("SAFE\n", ["victim"]), "what is outside")
+    t.equal(t.read(ws, "fine"), "FINE\n", "the rest came back")
+    r, ws = back(t, lambda ws: [vm.file_record("way/x", b"x")], status=7 << 8)
+    t.equal(r.rc, 7, f"the command's own failure stays: {r}")
+
+
+def test_terminal_escapes_in_names(t):
+    r, _ = back(t, lambda ws: [vm.record(vm.ERROR, "a\x1b[2Jb\nward: FORGED", code=5)])
+    t.check("\x1b" not in r.err and "\nward: FORGED" not in r.err and r.rc == 125, f"{r}")
+
+
+def test_cut_off_in_the_middle(t):
+    ws = t.workspace({"file": "ORIGINAL\n"})
+    g = vm.FakeGuest(t, "--tree", ws)
+    g.take_tree()
+    g.end_command()
+    _, channel = g.started()
+    g.send("DATA", channel, 1, vm.file_record("file", b"HALF" * 1000)[:2000])
+    time.sleep(0.2)
+    g.sock.close()
+    r = g.finish()
+    t.equal(r.rc, 125, f"{r}")
+    t.equal((t.read(ws, "file"), os.listdir(ws)), ("ORIGINAL\n", ["file"]), "an old file or a new one, never half")
+
+
+def test_protected_places(t):
+    ws = t.workspace({"closed/file": "KEPT\n"})
+    with t.root():
+        os.chown(f"{ws}/closed", 0, 0)
+        os.chmod(f"{ws}/closed", 0o555)
+    if t.as_user == "root":
+        t.run("chattr", "+i", f"{ws}/closed", check=True)
+        t.defer(lambda: t.run("chattr", "-i", f"{ws}/closed", check=True))
+    g = vm.FakeGuest(t, "--tree", ws)
+    g.take_tree()
+    g.end_command()
+    g.give_tree(vm.file_record("closed/file", b"EVIL\n") + vm.file_record("open", b"OPEN\n") + vm.record(vm.END, ""))
+    r = g.finish()
+    t.equal(r.rc, 125, f"{r}")
+    t.check("closed/file: it is protected" in r.err, f"it is said: {r}")
+    t.equal((t.read(ws, "closed/file"), t.read(ws, "open")), ("KEPT\n", "OPEN\n"), "what is there")
