@@ -6,6 +6,7 @@ import threading
 import time
 
 from harness import slow, timeout
+from harness.creds import below, secret_file
 from harness.world import HERE, policy, serve, trusted_world
 
 FLOOD = r"""
@@ -139,20 +140,19 @@ say("small chunks", True)
 
 
 def watch(process, peaks, stop):
-    """Notes the gateway's memory (PSS)."""
+    """Notes the memory (PSS) of each of the gateway's processes that read what comes from inside."""
     while not stop.is_set():
-        try:
-            with open(f"/proc/{process.pid}/task/{process.pid}/children") as f:
-                for pid in f.read().split():
-                    if open(f"/proc/{pid}/comm").read().strip() == "ward-gateway":
-                        with open(f"/proc/{pid}/smaps_rollup") as rollup:
-                            peaks.append(next(int(line.split()[1]) * 1024 for line in rollup if line.startswith("Pss:")))
-        except (OSError, StopIteration):
-            pass
+        for pid, name in below(process.pid):
+            if name in ("ward-gateway", "ward-keys"):
+                try:
+                    with open(f"/proc/{pid}/smaps_rollup") as rollup:
+                        peaks.setdefault(name, []).append(next(int(line.split()[1]) * 1024 for line in rollup if line.startswith("Pss:")))
+                except (OSError, StopIteration):
+                    pass
         time.sleep(0.1)
 
 
-def flood(t, scale, most):
+def flood(t, scale, most, grants=()):
     node = shutil.which("node")
     if not node:
         t.skip("no node")
@@ -160,9 +160,15 @@ def flood(t, scale, most):
     serve(t, world, [node, os.path.join(HERE, "stream_server.js"), world.certificates, "9445", "h2"], 9445)
     ws = t.workspace({"flood.py": FLOOD})
     rules = [{"host": "web.test", "ports": [9445], "methods": ["GET", "POST"]}]
-    argv = t.ward_argv("run", "-p", policy(t, rules), "--", "/usr/bin/python3", "flood.py", str(scale), wrap=world.wrap(ws))
+    path = policy(t, rules)
+    document = json.load(open(path))
+    if grants:
+        document["credentials"] = {"mode": "just_in_time", "grants": list(grants)}
+    with open(path, "w") as f:
+        json.dump(document, f)
+    argv = t.ward_argv("run", "-p", path, "--", "/usr/bin/python3", "flood.py", str(scale), wrap=world.wrap(ws))
     process = t.popen(argv, root=True)
-    peaks, stop = [], threading.Event()
+    peaks, stop = {}, threading.Event()
     with t.root():
         watcher = threading.Thread(target=watch, args=(process, peaks, stop))
         watcher.start()
@@ -176,14 +182,22 @@ def flood(t, scale, most):
         t.equal(got.get(name), value, f"{name} ({out} {err})")
     t.equal(len(lines), 10, f"floods ({out})")
     t.check(all(seconds < 10 for _, _, seconds in lines), f"a request beside them: {lines}")
-    t.say(f"front: at most {max(peaks) >> 10} KiB in {len(peaks)} looks; {lines}")
-    t.check(max(peaks) < most or "asan" in t.ward_path, f"the gateway has grown to {max(peaks) >> 20} MiB")
+    t.equal(set(peaks), {"ward-gateway", "ward-keys"} if grants else {"ward-gateway"}, "who was seen")
+    for name, sizes in peaks.items():
+        t.say(f"{name}: at most {max(sizes) >> 10} KiB in {len(sizes)} looks; {lines}")
+        t.check(max(sizes) < most or "asan" in t.ward_path, f"{name} has grown to {max(sizes) >> 20} MiB")
 
 
 @timeout(120)
 def test_floods(t):
     """Rapid reset, heads without end, bombs, a thousand streams, answers that nobody reads, bodies and greetings that never end."""
     flood(t, 1, 64 << 20)
+
+
+@timeout(120)
+def test_floods_with_a_grant(t):
+    """The same at a host that a secret goes to: ward-keys reads all that is let through, and stays as small."""
+    flood(t, 1, 64 << 20, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY"}])
 
 
 @slow

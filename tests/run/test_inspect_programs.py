@@ -8,6 +8,7 @@ import threading
 import time
 
 from harness import serial, slow, timeout
+from harness.creds import SECRET, secret_file
 from harness.world import HERE, need, policy, serve, trusted_world
 
 PROTO = """
@@ -25,20 +26,32 @@ service Talk {
 
 GRPC_SERVER = r"""
 const fs = require('fs'), grpc = require('@grpc/grpc-js'), loader = require('@grpc/proto-loader');
-const [dir, proto, port] = process.argv.slice(2);
+const [dir, proto, port, seen] = process.argv.slice(2);
+const who = call => {	// as whom it is called; what is known of that is sent back wherever it can be
+    const value = String(call.metadata.get('authorization')[0]);
+    if (seen)
+        fs.appendFileSync(seen, value + '\n');
+    return value;
+};
 const ward = grpc.loadPackageDefinition(loader.loadSync(proto)).ward;
 const server = new grpc.Server({ 'grpc.max_receive_message_length': 1 << 26 });
 server.addService(ward.Talk.service, {
     Echo: (call, done) => {
         const trailers = new grpc.Metadata();
         trailers.set('x-sum', String(call.request.text.length));
-        done(null, { text: call.request.text, number: call.metadata.get('x-number')[0] | 0 }, trailers);
+        if (seen) {
+            const first = new grpc.Metadata();
+            first.set('x-first', who(call));
+            call.sendMetadata(first);
+            trailers.set('x-last', who(call));
+        }
+        done(null, { text: seen && call.request.text == 'who' ? 'you are ' + who(call) : call.request.text, number: call.metadata.get('x-number')[0] | 0 }, trailers);
     },
     Count: call => {
         let i = 0;
         (function more() {
             while (i < call.request.number)
-                if (!call.write({ number: i++ }))
+                if (!call.write({ number: i++, text: seen ? who(call) : '' }))
                     return call.once('drain', more);
             call.end();
         })();
@@ -167,9 +180,9 @@ def modules(t):
     return path
 
 
-def run_inside(t, world, rules, files, path, argv):
+def run_inside(t, world, rules, files, path, argv, **more):
     ws = t.workspace(files)
-    document = json.load(open(policy(t, rules)))
+    document = {**json.load(open(policy(t, rules))), **more}
     document["filesystem"] = {"host_mounts": [path]}
     document["process"] = {"env": ["NODE_PATH=" + os.path.join(path, "node_modules")]}
     file = os.path.join(t.fresh_dir("policy"), "ward.yaml")
@@ -198,6 +211,95 @@ def test_grpc(t):
               "fail": [7, "not for you", "asked for"], "many": [200], "refused": [7]}
     for name, value in wanted.items():
         t.equal(got.get(name), value, name)
+
+
+GRPC_CREDENTIAL = r"""
+const grpc = require('@grpc/grpc-js'), loader = require('@grpc/proto-loader');
+const ward = grpc.loadPackageDefinition(loader.loadSync('talk.proto')).ward;
+const make = options => new ward.Talk('web.test:9447', grpc.credentials.createSsl(), { 'grpc.max_receive_message_length': 1 << 26, ...options });
+const plain = make({}), packed = make({ 'grpc.default_compression_algorithm': 2 });
+const say = (...what) => console.log(JSON.stringify(what));
+const token = process.env.API_KEY;
+const mine = () => { const m = new grpc.Metadata(); m.set('authorization', 'Bearer ' + token); return m; };
+function unary(client, text) {
+    return new Promise(resolve => {
+        const out = {};
+        const call = client.Echo({ text }, mine(), { deadline: Date.now() + 60000 }, (e, m) => { out.error = e && e.details; out.answer = m; });
+        call.on('metadata', m => out.first = m.get('x-first')[0]);
+        call.on('status', s => resolve({ ...out, code: s.code, last: s.metadata.get('x-last')[0] }));
+    });
+}
+async function main() {
+    let r = await unary(plain, 'who');
+    say('who', r.answer.text, r.code, r.first, r.last);
+    r = await unary(plain, 'x'.repeat(5000000));
+    say('large', r.answer.text.length, r.code);
+    const heard = [];
+    await new Promise(resolve => plain.Count({ number: 100 }, mine()).on('data', m => heard.push(m.text)).on('end', resolve));
+    say('count', heard.length, [...new Set(heard)]);
+    say('sum', await new Promise(resolve => {
+        const call = plain.Sum(mine(), (e, m) => resolve(m.number));
+        for (let i = 1; i <= 1000; i++)
+            call.write({ number: i });
+        call.end();
+    }));
+    // each answer comes before the next is said, whatever it ends with
+    say('chat', await new Promise(resolve => {
+        const call = plain.Chat(mine()), heard = [];
+        call.on('data', m => {
+            heard.push(m.text);
+            if (m.number < 20)
+                call.write({ text: 'ends with sk-proj-'.slice(0, -m.number % 8 || undefined), number: m.number + 1 });
+            else
+                call.end();
+        });
+        call.on('end', () => resolve(heard.length));
+        call.write({ text: 's', number: 1 });
+    }));
+    r = await unary(packed, 'packed '.repeat(1000));
+    say('packed', r.answer && r.answer.text.length, r.code);
+    r = await unary(plain, 'look: ' + token);
+    say('leak', r.code, !r.answer);
+    r = await unary(packed, 'y'.repeat(3000) + token);
+    say('packed leak', r.code, !r.answer);
+    say('late leak', await new Promise(resolve => {
+        const call = plain.Chat(mine()), heard = [];
+        call.on('data', m => { heard.push(m.text); call.write({ text: 'and ' + token }); });
+        call.on('error', e => resolve([heard, e.code != 0]));
+        call.write({ text: 'fine' });
+    }));
+    const many = await Promise.all([...Array(200).keys()].map(i => unary(plain, 'n' + i)));
+    say('many', many.filter((m, i) => m.answer && m.answer.text == 'n' + i).length);
+    plain.close();
+    packed.close();
+}
+main().catch(e => { console.error(e); process.exit(1); });
+"""
+
+
+@slow
+@timeout(200)
+def test_grpc_with_a_credential(t):
+    """The credential of a gRPC client is a placeholder: the server gets the secret with each call, messages, metadata and trailers that bring it back have none of it, and a
+    message with it is stopped, compressed or not."""
+    node, = need(t, "node")
+    path = modules(t)
+    world = trusted_world(t)
+    t.write(world.dir, {"server.js": GRPC_SERVER, "talk.proto": PROTO, "seen": ""})
+    serve(t, world, ["env", f"NODE_PATH={path}/node_modules", node, os.path.join(world.dir, "server.js"), world.certificates, os.path.join(world.dir, "talk.proto"), "9447",
+                     os.path.join(world.dir, "seen")], 9447)
+    rules = [{"host": "web.test", "ports": [9447], "methods": ["POST"], "paths": ["/ward.Talk/*"], "content_types": ["application/grpc"]}]
+    grants = [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "paths": ["/ward.Talk/*"]}]
+    r = run_inside(t, world, rules, {"client.js": GRPC_CREDENTIAL, "talk.proto": PROTO}, path, [node, "client.js"], credentials={"mode": "just_in_time", "grants": grants})
+    got = said(t, r)
+    masked = "Bearer " + "x" * len(SECRET)
+    wanted = {"who": ["you are " + masked, 0, masked, masked], "large": [5000000, 0], "count": [100, [masked]], "sum": [500500], "chat": [20],
+              "packed": [7000, 0], "leak": [7, True], "packed leak": [7, True], "late leak": [[["FINE"], True]], "many": [200]}
+    for name, value in wanted.items():
+        t.equal(got.get(name), value, name)
+    seen = set(t.read(os.path.join(world.dir, "seen")).splitlines())
+    t.equal(seen, {f"Bearer {SECRET}"}, "what the server got")
+    t.check(SECRET not in r.out + r.err + json.dumps(r.report), "nothing came back")
 
 
 @slow
