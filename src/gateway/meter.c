@@ -25,6 +25,7 @@ enum path_kind { PATH_OTHER, PATH_FREE, PATH_PAID, PATH_EMBEDDING };
 struct meter {
 	int32_t rule;
 	uint8_t kind;			/* enum path_kind */
+	uint8_t limits;			/* keys that its service heeds, bits of enum tokens_limit */
 	bool judged, answered, fine, events, unreadable;	/* fine: the answer is a success */
 	uint64_t held, request_bytes, answer_bytes, began_ms;
 	struct price price;
@@ -34,13 +35,19 @@ struct meter {
 
 /* -- which requests */
 
-static const struct {
+/* Of two that fit the first counts. */
+static const struct paid_path {
 	const char *end;
-	uint8_t kind;
+	uint8_t kind, limits;
 } paths[] = {
-	{ "/chat/completions", PATH_PAID }, { "/completions", PATH_PAID },	{ "/responses", PATH_PAID },
-	{ "/messages", PATH_PAID },	    { "/embeddings", PATH_EMBEDDING },	{ "/messages/count_tokens", PATH_FREE },
-	{ "/moderations", PATH_FREE },	    { "/responses/input_tokens", PATH_FREE },
+	{ "/chat/completions", PATH_PAID, 1 << TOKENS_LIMIT_ALL | 1 << TOKENS_LIMIT_COMPLETION },
+	{ "/completions", PATH_PAID, 1 << TOKENS_LIMIT_ALL },
+	{ "/responses", PATH_PAID, 1 << TOKENS_LIMIT_OUTPUT },
+	{ "/messages", PATH_PAID, 1 << TOKENS_LIMIT_ALL },
+	{ "/embeddings", PATH_EMBEDDING, 0 },
+	{ "/messages/count_tokens", PATH_FREE, 0 },
+	{ "/moderations", PATH_FREE, 0 },
+	{ "/responses/input_tokens", PATH_FREE, 0 },
 };
 
 static bool ends_with(struct http_text path, const char *end)
@@ -61,18 +68,17 @@ static bool is_disguised(const struct http_request *r)
 	return false;
 }
 
-static enum path_kind kind_of(const struct http_request *r, struct http_text path)
+static struct paid_path kind_of(const struct http_request *r, struct http_text path)
 {
 	static const char *const reading[] = { "GET", "HEAD", "OPTIONS", "DELETE" };
-	enum path_kind kind = PATH_OTHER;
 
 	for (size_t i = 0; i < ARRAY_LEN(reading); i++)
 		if (http_text_is(r->method, reading[i]))
-			return r->websocket || r->body || is_disguised(r) ? PATH_OTHER : PATH_FREE;
+			return (struct paid_path){ .kind = r->websocket || r->body || is_disguised(r) ? PATH_OTHER : PATH_FREE };
 	for (size_t i = 0; i < ARRAY_LEN(paths) && http_text_is(r->method, "POST"); i++)
 		if (ends_with(path, paths[i].end))
-			kind = (enum path_kind)paths[i].kind;
-	return kind;
+			return paths[i];
+	return (struct paid_path){ .kind = PATH_OTHER };
 }
 
 /* The answer shall come as it can be read. */
@@ -94,7 +100,7 @@ enum verdict_reason meter_request(struct front *f, struct exchange *ex, struct h
 {
 	const struct rule *rule = v->rule >= 0 ? &f->rules->items[v->rule] : NULL;
 	struct budget *b = &f->budget;
-	enum path_kind kind = PATH_FREE;
+	struct paid_path kind = { .kind = PATH_FREE };
 	uint64_t wait_ms;
 
 	*ret = NULL;
@@ -107,15 +113,16 @@ enum verdict_reason meter_request(struct front *f, struct exchange *ex, struct h
 	}
 	if (ex->llm)
 		kind = kind_of(r, v->path);
-	if (kind == PATH_FREE || (kind == PATH_OTHER && f->rules->unpriced == UNPRICED_FREE && !f->rules->n_prices))
+	if (kind.kind == PATH_FREE || (kind.kind == PATH_OTHER && f->rules->unpriced == UNPRICED_FREE && !f->rules->n_prices))
 		return REASON_ALLOWED;
-	if (kind == PATH_OTHER)
+	if (kind.kind == PATH_OTHER)
 		return REASON_UNMETERED;
 	*ret = calloc(1, sizeof(**ret));
 	if (!*ret)
 		return REASON_FULL;
 	(*ret)->rule = v->rule;
-	(*ret)->kind = (uint8_t)kind;
+	(*ret)->kind = kind.kind;
+	(*ret)->limits = kind.limits;
 	tokens_begin_request(&(*ret)->asked);
 	ask_for_plain(r);
 	return REASON_ALLOWED;
@@ -169,12 +176,22 @@ static bool find_price(const struct rules *r, struct meter *m)
 	return p != NULL;
 }
 
+/* How many tokens the answer may have. A key that this service does not heed makes it no shorter. */
+static uint64_t most_output(const struct meter *m)
+{
+	bool said = false;
+
+	for (unsigned i = 0; i < TOKENS_LIMITS; i++)
+		said |= m->limits >> i & 1 && m->asked.limits[i];
+	return said && is_plain(&m->asked) ? m->asked.most : most_of(m->asked.most, m->price.max_output);
+}
+
 /* The most that the request may cost. */
 static uint64_t most_cost(const struct meter *m)
 {
 	struct price p = m->price;
 	struct tokens t = { .input = m->request_bytes };
-	uint64_t output = m->asked.most && is_plain(&m->asked) ? m->asked.most : most_of(m->asked.most, p.max_output);
+	uint64_t output = most_output(m);
 
 	p.input = most_of(p.input, p.cache_write);
 	output = output > TOKENS_MOST ? TOKENS_MOST : output;

@@ -79,12 +79,13 @@ static void begin_wish(struct tokens *t, char c)
 /* A number at the top of a request: the largest that is said. One with an exponent is not the same to everybody. */
 static void end_wish(struct tokens *t)
 {
-	static const char *const most[] = { "max_tokens", "max_completion_tokens", "max_output_tokens" };
+	static const char *const most[TOKENS_LIMITS] = TOKENS_LIMIT_KEYS;
 	bool known = false;
 
-	for (size_t i = 0; i < sizeof(most) / sizeof(most[0]); i++)
+	for (size_t i = 0; i < TOKENS_LIMITS; i++)
 		if (key_is(t, most[i])) {
 			known = true;
+			keep_most(&t->limits[i], t->number);
 			keep_most(&t->most, t->number);
 		}
 	if (key_is(t, "n") || key_is(t, "best_of")) {

@@ -14,6 +14,10 @@
 #define TOKENS_DEPTH 48
 #define TOKENS_MODEL 64
 
+/* Keys of a request that limit its answer; each service has its own. */
+enum tokens_limit { TOKENS_LIMIT_ALL, TOKENS_LIMIT_COMPLETION, TOKENS_LIMIT_OUTPUT, TOKENS_LIMITS };
+#define TOKENS_LIMIT_KEYS { "max_tokens", "max_completion_tokens", "max_output_tokens" }
+
 /* Counts are the largest that were said: streams repeat them as they grow. */
 struct tokens {
 	uint64_t input, output;		/* input without what is counted below */
@@ -29,6 +33,7 @@ struct tokens {
 	bool later;			/* it is answered in the background: the answer does not say what it costs */
 	uint8_t known, seen;		/* which known key it is at, 0: another; those that were there, bits */
 	uint64_t most, choices;		/* tokens that the answer may have, 0: not said; how many answers */
+	uint64_t limits[TOKENS_LIMITS];	/* the same, by the key that says it */
 
 	/* where the reading is */
 	bool events;			/* server-sent events */

@@ -244,6 +244,20 @@ say("early", s.recv(12).decode())
     t.check(not [line for line in log() if "TRICK" in line], f"the server saw what was refused: {log()}")
 
 
+def test_limits_that_nobody_heeds(t):
+    """Only the key that a path's service heeds makes what is held for its answer small: the others may be there, and change nothing."""
+    world, log = llm_world(t)
+    said, _ = inside(t, world, r"""
+KEYS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+for path in ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"):
+    say(path, *[ask(path, **{key: 10, "metadata": {"in": 1, "out": 1}})[0] for key in KEYS])
+say("both", ask("/v1/responses", max_tokens=10, max_output_tokens=10, metadata={"in": 1, "out": 1})[0])
+""", rule(spend_limit=0.01))
+    t.equal(said, {"/v1/chat/completions": [200, 200, 402], "/v1/completions": [200, 402, 402], "/v1/responses": [402, 402, 200], "/v1/messages": [200, 402, 402], "both": [200]},
+            "which key counts where")
+    t.equal(len(log()), 6, "what the server saw")
+
+
 def test_unpriced(t):
     """network.unpriced says what becomes of a model without a price; a secret that the agent never holds makes no difference to the count."""
     world, log = llm_world(t)
