@@ -69,6 +69,10 @@ rows() {
 	wasm   wasi-libc         file:/usr/include/wasm32-wasi/stdio.h
 	wasm   libclang-rt-14-dev-wasm32 file:/usr/lib/llvm-14/lib/clang/14.0.6/lib/wasi/libclang_rt.builtins-wasm32.a
 	wasm   nodejs            cmd:node
+	test   qemu-system-x86   cmd:qemu-system-x86_64
+	test   erofs-utils       cmd:mkfs.erofs
+	test   cpio              cmd:cpio
+	test   xz-utils          cmd:xz
 	programs nodejs          cmd:node
 	programs npm             cmd:npm
 	programs strace          cmd:strace
@@ -98,6 +102,7 @@ rows() {
 	relays squid-openssl     file:/usr/lib/squid/security_file_certgen
 	vm     qemu-system-x86   cmd:qemu-system-x86_64
 	vm     busybox-static    cmd:busybox
+	vm     erofs-utils       cmd:mkfs.erofs
 	vm     cpio              cmd:cpio
 	vm     zstd              cmd:zstd
 	vm     xz-utils          cmd:xz

@@ -2,13 +2,15 @@
 # Boots a Debian kernel under emulation with the guest's init, the way the vm engine does, for work on the guest's side.
 #
 #   vm_boot.sh INIT [SOCKET [EROFS]]
+#   vm_boot.sh --fetch          only gets the kernel
 #
 # INIT: a static program that becomes /init. SOCKET: where the guest's port "ward.0" listens (default: WORK/port). EROFS: an
 # image for /dev/vda. WARD_VM_WORK: where the kernel is kept (default: build/vm-rig); WARD_VM_WORDS: more words for the kernel;
 # WARD_VM_NET=1: a network card. The console is standard output; the end of the guest is the end of the script.
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
-init=$(realpath "$1")
+init=$1
+[ "$init" = --fetch ] || init=$(realpath "$1")
 work=${WARD_VM_WORK:-$top/build/vm-rig}
 socket=${2:-$work/port}
 image=${3:+$(realpath "$3")}
@@ -28,6 +30,7 @@ if [ ! -e vmlinux ]; then
 	rm -rf tree ./*.deb
 	mv vmlinux.part vmlinux
 fi
+[ "$init" != --fetch ] || exit 0
 mkdir -p root/dev root/proc root/sys
 install -m 755 "$init" root/init
 (cd root && find . | sort | cpio -o -H newc --quiet -R 0:0) >initrd.cpio

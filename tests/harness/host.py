@@ -74,6 +74,10 @@ def _bwrap():
     return shutil.which("bwrap", path="/usr/bin") is not None
 
 
+def _emulator():
+    return shutil.which("qemu-system-x86_64") and shutil.which("mkfs.erofs") and shutil.which("cpio") and shutil.which("busybox")
+
+
 def _plain():
     with open(WARD, "rb") as f:
         return b"__asan_init" not in f.read()
@@ -92,6 +96,7 @@ FACTS = {
     "runc": (_runc, "runc is not installed"),
     "podman": (_podman, "podman is not installed"),
     "bwrap": (_bwrap, "bubblewrap is not installed"),
+    "emulator": (_emulator, "qemu-system-x86, erofs-utils, cpio or busybox is not installed"),
     "idmap": (_idmap, "id-mapped mounts need root"),
     "plain": (_plain, "AddressSanitizer itself does not run where this takes memory or system calls away"),
 }

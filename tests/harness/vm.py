@@ -1,4 +1,5 @@
 """The vm engine's two ends for tests: a guest that is no machine but this program, and a real one under emulation."""
+import fcntl
 import os
 import shutil
 import socket
@@ -21,9 +22,10 @@ def driver(t):
     path = os.path.join(t.cache, "vm-drive")
     with t.root():
         if not os.path.exists(path):
-            shutil.copy(os.path.join(host.BUILD, "tests/unit/vm-drive"), path + ".new")
-            os.chmod(path + ".new", 0o755)
-            os.rename(path + ".new", path)
+            part = f"{path}.{os.getpid()}"
+            shutil.copy(os.path.join(host.BUILD, "tests/unit/vm-drive"), part)
+            os.chmod(part, 0o755)
+            os.rename(part, path)
     return path
 
 
@@ -155,9 +157,10 @@ class RealGuest:
     def __init__(self, t):
         work = os.path.join(t.cache, "vm-rig")
         image = os.path.join(t.cache, "vm-root.erofs")
-        with t.root():
+        with t.root(), open(os.path.join(t.cache, "vm.lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)	# several tests run at one time
             if not os.path.exists(image):
-                make_image(t, image)
+                make_image(image)
             prepare_rig(work)
         self.t = t
         rig = t.fresh_dir("rig")
@@ -180,7 +183,7 @@ class RealGuest:
         return [driver(self.t), self.port, *more, "--uid", "1000", *options, "--", *command]
 
     def run(self, *options, command, **more):
-        return self.t.run(*self.argv(*options, command=command), timeout=60, env={"PATH": "/bin"}, **more)
+        return self.t.run(*self.argv(*options, command=command), timeout=60, env={"PATH": "/bin"}, cwd="/", **more)
 
 
 def prepare_rig(work):
@@ -202,7 +205,7 @@ def prepare_rig(work):
     os.rename(part, work)
 
 
-def make_image(t, image):
+def make_image(image):
     """busybox under all its names."""
     tree = image + ".tree"
     shutil.rmtree(tree, ignore_errors=True)
