@@ -1,5 +1,5 @@
 /*
- * The module as a file. In: a path in the sandbox, or standard input. Out: its bytes, or a message and the exit code that a shell would give. Only the first eight bytes are looked at here; the rest is the runtime's to read.
+ * The module as a file. In: a path in the sandbox, or standard input. Out: its bytes, or a message and the exit code that a shell would give. Only the first eight bytes are looked at (kind.c); the rest is the runtime's to read.
  * The file belongs to whoever writes in the workspace: it is opened once, without waiting, and what was read is what is hashed and run.
  */
 #include <errno.h>
@@ -11,19 +11,6 @@
 
 #include "lib/sha256.h"
 #include "wasm/wasm.h"
-
-enum wasm_kind wasm_kind(const uint8_t *bytes, size_t n)
-{
-	static const uint8_t magic[4] = { 0, 'a', 's', 'm' };
-
-	if (n >= 1 && bytes[0] == '(')
-		return WASM_TEXT;
-	if (n < 8 || memcmp(bytes, magic, sizeof(magic)) != 0)
-		return WASM_NONE;
-	if (bytes[4] == 1 && !bytes[5] && !bytes[6] && !bytes[7])
-		return WASM_MODULE;
-	return bytes[6] == 1 && !bytes[7] ? WASM_COMPONENT : WASM_NEWER;
-}
 
 static int say_kind(enum wasm_kind kind, const char *path)
 {

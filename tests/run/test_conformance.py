@@ -20,10 +20,10 @@ REFUSES = {
     "oci": {},
     "gvisor": {},
     "vm": {},
-    "wasm": {"network": "network"},
+    "wasm": {},
 }
 # features that have no meaning there: no processes, no signals, no sockets behind a WASI runtime
-MEANINGLESS = {"wasm": {"signals", "processes", "own_kernel", "identity"}}
+MEANINGLESS = {"wasm": {"network", "signals", "processes", "own_kernel", "identity"}}
 
 
 class Conform:

@@ -9,6 +9,7 @@ import signal
 
 from harness import timeout, wasm
 from harness.boxes import box
+from harness.world import World, policy
 
 INTERPRETED = ("--set", "wasm.compile=false")
 
@@ -269,6 +270,21 @@ def test_wasmedge_review(t):
     t.equal(t.read(ws, "a"), "CONTENT-A\n")
     t.equal(t.ward("apply", r.report["run"]).rc, 0)
     t.equal(t.read(ws, "a"), "CHANGED")
+
+
+# -- network
+
+@timeout(150)
+def test_wasmedge_sockets_end_at_the_gateway(t):
+    options = (*wasm.edge(t), *INTERPRETED)
+    ws = wasm.module(t, t.workspace(), "net.wasm", "wasi_net.c")
+    t.contains(run(t, ws, options, "net.wasm", "198", "51", "100", "10", "7", rc=2).out, "no socket", "without a network")
+    world = World(t)
+    allowed = (*options, "--widen", "-p", policy(t))
+    for address, code in (("198 51 100 10 7", 0), ("198 51 100 10 25", 1), ("203 0 113 5 7", 1), ("127 0 0 1 22", 1)):
+        r = world.ward("run", *allowed, "--", "net.wasm", *address.split(), cwd=ws, timeout=60)
+        t.equal((r.rc, "got hello" in r.out), (code, code == 0), f"{address}: {r.out}{r.err}")
+    t.check(not any("203.0.113.5" in line for line in world.log()), world.log())
 
 
 # -- what is said, what is refused

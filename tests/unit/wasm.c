@@ -1,0 +1,115 @@
+/* The words of ward-wasm, and the first bytes of a module. */
+#include "wasm/wasm.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *read_words(struct wasm_job *job, const char **argv)
+{
+	int argc = 0;
+
+	while (argv[argc])
+		argc++;
+	return wasm_words(argc, (char **)(uintptr_t)argv, job);
+}
+
+#define WORDS(job, ...) read_words(job, (const char *[]){ __VA_ARGS__, NULL })
+
+static void test_words(void **state)
+{
+	struct wasm_job job;
+
+	(void)state;
+	assert_null(WORDS(&job, "--runtime", "library", "--file", "/l", "--dir", "/a", "--dir-ro", "/b", "--pages", "65536", "--fuel", "18446744073709551615", "--network", "--aot", "/c", "--aot-digest",
+			  "d", "--", "--dir", "x"));
+	assert_int_equal(job.dir_count, 2);
+	assert_true(job.dirs[0].writable && !job.dirs[1].writable && job.network && !job.metered);
+	assert_string_equal(job.dirs[1].path, "/b");
+	assert_int_equal(job.pages, 65536);
+	assert_true(job.fuel == UINT64_MAX);
+	assert_string_equal(job.words[0], "--dir");
+	assert_string_equal(job.words[1], "x");
+	assert_null(job.words[2]);
+}
+
+static void test_words_that_are_wrong(void **state)
+{
+	struct wasm_job job;
+
+	(void)state;
+	assert_string_equal(WORDS(&job, "--runtime", "library"), "no runtime is named");
+	assert_string_equal(WORDS(&job, "--runtime", "library", "--file"), "a value is missing");
+	assert_string_equal(WORDS(&job, "--runtime", "library", "--file", "/l", "tool.wasm"), "an unknown word");
+	assert_string_equal(WORDS(&job, "--runtime", "library", "--file", "/l", "--aot", "/c"), "compiled code goes with a digest");
+	assert_string_equal(WORDS(&job, "--pages", "65537"), "a number is wrong");
+	assert_string_equal(WORDS(&job, "--pages", "-1"), "a number is wrong");
+	assert_string_equal(WORDS(&job, "--fuel", "18446744073709551616"), "a number is wrong");
+	assert_string_equal(WORDS(&job, "--fuel", "1x"), "a number is wrong");
+	assert_string_equal(WORDS(&job, "--fuel", ""), "a number is wrong");
+}
+
+static void test_many_directories(void **state)
+{
+	const char *argv[2 * WASM_DIRS_MAX + 5] = { "--runtime", "library", "--file", "/l" };
+	struct wasm_job job;
+	size_t n = 4;
+
+	(void)state;
+	for (size_t i = 0; i < WASM_DIRS_MAX - 1; i++) {
+		argv[n++] = "--dir";
+		argv[n++] = "/d";
+	}
+	assert_null(read_words(&job, argv));
+	assert_null(wasm_add_cwd(&job, "/d/e"));
+	assert_int_equal(job.dir_count, WASM_DIRS_MAX);
+	argv[n++] = "--dir-ro";
+	argv[n] = "/d";
+	assert_string_equal(read_words(&job, argv), "too many directories");
+}
+
+static void test_the_working_directory(void **state)
+{
+	struct wasm_job job;
+
+	(void)state;
+	assert_null(WORDS(&job, "--runtime", "library", "--file", "/l", "--dir", "/ws", "--dir-ro", "/ws/ro", "--dir", "/tmp"));
+	assert_null(wasm_add_cwd(&job, "/ws/ro/deep"));
+	assert_int_equal(job.dir_count, 4);
+	assert_string_equal(job.dirs[0].name, ".");
+	assert_string_equal(job.dirs[0].path, "/ws/ro/deep");
+	assert_false(job.dirs[0].writable);	/* the inner directory decides */
+	assert_string_equal(job.dirs[1].name, "/ws");
+	assert_null(WORDS(&job, "--runtime", "library", "--file", "/l", "--dir", "/ws"));
+	assert_null(wasm_add_cwd(&job, "/wsx"));
+	assert_int_equal(job.dir_count, 1);	/* not beneath: there is none */
+	assert_non_null(wasm_add_cwd(&job, "/ws/a:b"));
+	assert_null(WORDS(&job, "--runtime", "library", "--file", "/l", "--dir", "/w:s"));
+	assert_non_null(wasm_add_cwd(&job, "/"));
+}
+
+static void test_kinds(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t n;
+		enum wasm_kind kind;
+	} rows[] = {
+		{ "\0asm\1\0\0\0", 8, WASM_MODULE }, { "\0asm\1\0\0\0\1", 9, WASM_MODULE }, { "\0asm\1\0\0", 7, WASM_NONE }, { "\0asm\2\0\0\0", 8, WASM_NEWER }, { "\0asm\x0d\0\1\0", 8, WASM_COMPONENT },
+		{ "(module)", 8, WASM_TEXT }, { "", 0, WASM_NONE }, { "\x7f" "ELF\2\1\1\0", 8, WASM_NONE }, { "#!/bin/sh", 9, WASM_NONE },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		assert_int_equal(wasm_kind((const uint8_t *)rows[i].bytes, rows[i].n), rows[i].kind);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_words), cmocka_unit_test(test_words_that_are_wrong), cmocka_unit_test(test_many_directories),
+					    cmocka_unit_test(test_the_working_directory), cmocka_unit_test(test_kinds) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
