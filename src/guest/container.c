@@ -1,10 +1,11 @@
 /*
- * ward-init in a container that an OCI runtime made. In: descriptor 3 on the supervisor, and over it first of all a struct guest_setup with the exact system call filter and the ways into the cgroups. Out: this process is in
- * its cgroups, in a user namespace of its own in which the agent has its usual id, without a capability, under its limits and the filter; the supervisor has /proc, a pidfd and the seccomp
- * listener, and at its word the command is started. What cannot be put on ends everything. The first to run there, before anything of the command's.
+ * ward-init in a container that an OCI runtime made. In: descriptor 3 on the supervisor, and over it first of all a struct guest_join with the ways into the cgroups, then a struct guest_setup with the exact system call
+ * filter and the command. Out: this process is in its cgroups, in a user namespace of its own in which the agent has its usual id, without a capability, under its limits and the filter; the supervisor has /proc, a
+ * pidfd and the seccomp listener, and at its word the command is started. What cannot be put on ends everything. The first to run there, before anything of the command's.
  *
  * Why one more user namespace: a runtime wants to be root where it builds, and an ordinary user has only one id to map. The runtime leaves us CAP_SETFCAP, without which
- * the kernel lets nobody map the id of a namespace's root; it goes with all the others.
+ * the kernel lets nobody map the id of a namespace's root; it goes with all the others. Why two steps with an exec between them: whose /proc/1 is depends on where its
+ * program was executed; in the runtime's namespace the agent is root, and pid 1 would be the agent's to look at.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,49 +15,111 @@
 #include <linux/securebits.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
 #include "base/raw.h"
 #include "guest/guest.h"
 
+#define INIT "/.ward/init"
+
 struct setup {
 	struct guest_setup head;
 	struct sock_filter filter[GUEST_FILTER_MAX];
+	char **pointers;	/* to the words, NULL, the variables, NULL */
+	char *texts;
 };
 
-/* The supervisor's first words; the cgroups' descriptors are written to and closed at once. */
-static long receive_setup(struct setup *s)
+static long map(size_t bytes, int flags, int fd)
+{
+	return raw_call(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | flags, fd, 0);
+}
+
+static bool is_error(long r)
+{
+	return r < 0 && r > -4096;
+}
+
+/* Takes the texts apart: the directory is entered, words and variables get their pointers. */
+static long take_texts(struct setup *s, int fd)
+{
+	const size_t count = (size_t)s->head.word_count + s->head.variable_count, len = s->head.text_len;
+	long r = map(len, 0, fd), table;
+	size_t at = 0, next = 0;
+
+	raw_call(SYS_close, fd);
+	table = is_error(r) ? r : map((count + 2) * sizeof(char *), MAP_ANONYMOUS, -1);
+	if (is_error(table))
+		return table;
+	s->texts = (char *)r;
+	s->pointers = (char **)table;
+	if (len == 0 || s->texts[len - 1])
+		return -EINVAL;
+	at = raw_strlen(s->texts) + 1;
+	for (size_t i = 0; i < count; i++) {
+		if (at >= len)
+			return -EINVAL;
+		next += i == s->head.word_count;	/* a NULL between them; the memory is all zeros */
+		s->pointers[next++] = s->texts + at;
+		at += raw_strlen(s->texts + at) + 1;
+	}
+	return raw_call(SYS_chdir, s->texts);
+}
+
+/* One packet of at most n bytes and its descriptors, at most max of them. Its length, or -errno. */
+static long receive(void *bytes, size_t n, int *fds, size_t max, size_t *ret_count)
 {
 	union {
 		struct cmsghdr align;
 		char space[CMSG_SPACE(GUEST_CGROUPS_MAX * sizeof(int))];
 	} control;
-	struct iovec iov = { .iov_base = s, .iov_len = sizeof(*s) };
+	struct iovec iov = { .iov_base = bytes, .iov_len = n };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space) };
 	const struct cmsghdr *header = &control.align;
-	const int *fds = (const int *)(const void *)CMSG_DATA(header);
-	size_t count = 0;
 	long r;
 
 	do
 		r = raw_call(SYS_recvmsg, GUEST_CONTROL_FD, &m, MSG_CMSG_CLOEXEC);
 	while (r == -EINTR);
-	if (r < (long)sizeof(s->head) || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+	if (r <= 0 || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 		return r < 0 ? r : -ECONNRESET;
-	if ((size_t)r != sizeof(s->head) + s->head.filter_len * sizeof(*s->filter) || s->head.rlimit_count > GUEST_RLIMITS_MAX)
+	*ret_count = m.msg_controllen >= sizeof(*header) ? (header->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+	if (*ret_count > max)
 		return -EINVAL;
-	if (m.msg_controllen >= sizeof(*header))
-		count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-	if (count != s->head.cgroup_count)
-		return -EINVAL;
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < *ret_count; i++)
+		fds[i] = ((const int *)(const void *)CMSG_DATA(header))[i];
+	return r;
+}
+
+/* Who to be; the cgroups are entered at once. */
+static long receive_join(struct guest_join *j)
+{
+	int fds[GUEST_CGROUPS_MAX];
+	size_t count = 0;
+	long r = receive(j, sizeof(*j), fds, GUEST_CGROUPS_MAX, &count);
+
+	if (r >= 0 && (r != (long)sizeof(*j) || count != j->cgroup_count))
+		r = -EINVAL;
+	for (size_t i = 0; i < count && r >= 0; i++) {
 		r = raw_call(SYS_write, fds[i], "0", 1);
 		raw_call(SYS_close, fds[i]);
-		if (r < 0)
-			return r;
 	}
-	return 0;
+	return r < 0 ? r : 0;
+}
+
+static long receive_setup(struct setup *s)
+{
+	size_t count = 0;
+	int fd = -1;
+	long r = receive(s, sizeof(s->head) + sizeof(s->filter), &fd, 1, &count);
+
+	if (r < 0)
+		return r;
+	if (count != 1 || r < (long)sizeof(s->head) || s->head.rlimit_count > GUEST_RLIMITS_MAX ||
+	    (size_t)r != sizeof(s->head) + s->head.filter_len * sizeof(*s->filter))
+		return -EINVAL;
+	return take_texts(s, fd);
 }
 
 static long write_file(const char *path, const char *text)
@@ -85,16 +148,16 @@ static long map_id(const char *path, uint32_t id)
 	return write_file(path, text + at);
 }
 
-static long enter_namespaces(const struct guest_setup *s)
+static long enter_namespaces(const struct guest_join *j)
 {
 	long r = raw_call(SYS_unshare, CLONE_NEWUSER);
 
 	if (r == 0)
 		r = write_file("/proc/self/setgroups", "deny");
 	if (r == 0)
-		r = map_id("/proc/self/uid_map", s->uid);
+		r = map_id("/proc/self/uid_map", j->uid);
 	if (r == 0)
-		r = map_id("/proc/self/gid_map", s->gid);
+		r = map_id("/proc/self/gid_map", j->gid);
 	if (r == 0)
 		raw_call(SYS_unshare, CLONE_NEWCGROUP);	/* a kernel without them shows the host's path; nothing more */
 	return r;
@@ -172,20 +235,40 @@ static long wait_for_word(void)
 	return n == (long)sizeof(m) ? 0 : -ECONNRESET;
 }
 
+static _Noreturn void fail(long r)
+{
+	guest_say(GUEST_FAILED, (int32_t)-r, 125, 0);
+	guest_exit(125);
+}
+
+void guest_join(void)
+{
+	static const char *const again[] = { "ward-settle", NULL };
+	struct guest_join j;
+	long r;
+
+	raw_call(SYS_close_range, GUEST_CONTROL_FD + 1, ~0U, 0);
+	r = receive_join(&j);
+	if (r >= 0)
+		r = enter_namespaces(&j);
+	if (r >= 0)
+		r = drop_capabilities();
+	if (r >= 0)
+		r = raw_call(SYS_execve, INIT, again, again + 1);
+	fail(r);
+}
+
 /* Everything in its order; fds become those of the hello. */
 static long settle(struct setup *s, int fds[3])
 {
-	long r = raw_call(SYS_openat, AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), own = raw_call(SYS_getpid);
+	long r = raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0), own = raw_call(SYS_getpid);
 
-	fds[0] = (int)r;
+	if (r >= 0)
+		fds[0] = (int)(r = raw_call(SYS_openat, AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	if (r >= 0)
 		fds[1] = (int)(r = raw_call(SYS_pidfd_open, own, 0));
 	if (r >= 0)
 		r = receive_setup(s);
-	if (r >= 0)
-		r = enter_namespaces(&s->head);
-	if (r >= 0)
-		r = drop_capabilities();
 	if (r >= 0)
 		r = put_limits(&s->head);
 	if (r >= 0)
@@ -193,21 +276,20 @@ static long settle(struct setup *s, int fds[3])
 	return r;
 }
 
-void guest_container(void)
+char **guest_settle(size_t *ret_argc, char ***ret_envp)
 {
 	struct setup s;
 	int fds[3];
-	long r;
+	long r = settle(&s, fds);
 
-	raw_call(SYS_close_range, GUEST_CONTROL_FD + 1, ~0U, 0);
-	r = settle(&s, fds);
 	if (r >= 0)
 		r = say_hello(fds);
 	if (r >= 0)
 		r = wait_for_word();
-	if (r < 0) {
-		guest_say(GUEST_FAILED, (int32_t)-r, 125, 0);
-		guest_exit(125);
-	}
+	if (r < 0)
+		fail(r);
 	raw_call(SYS_close_range, GUEST_CONTROL_FD + 1, ~0U, 0);
+	*ret_argc = s.head.word_count;
+	*ret_envp = s.pointers + s.head.word_count + 1;
+	return s.pointers;
 }

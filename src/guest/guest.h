@@ -30,6 +30,7 @@ struct guest {
 	char **envp;
 	unsigned long command_mask;	/* of signals, for commands */
 	bool rung;
+	bool container;		/* of an OCI runtime */
 	struct guest_message *packet;	/* GUEST_PACKET_MAX bytes, made when the first word comes */
 	struct guest_exec execs[GUEST_EXECS_MAX];
 };
@@ -49,9 +50,11 @@ long guest_exec(struct guest_start *start, char **base);
 /* In the child: copies files between 0, 1 and the sandbox; words are "get" PATH, or "put" PATH NAME. The exit code. */
 int guest_copy(const char *what, const char *path, const char *name);
 
-/* In a container of an OCI runtime, first of all: becomes what the supervisor says, puts the filter on and says hello. Ends the process
- * where it cannot. */
-void guest_container(void);
+/* In a container of an OCI runtime, first of all: becomes whom the supervisor says, then itself again as "ward-settle". */
+_Noreturn void guest_join(void);
+/* As that: puts limits and filter on and says hello. Ends the process where it cannot; else returns the command's words, their count and its
+ * variables. */
+char **guest_settle(size_t *ret_argc, char ***ret_envp);
 /* Around such a container: starts the runtime, waits for the container's end. */
 _Noreturn void guest_outer(char **argv, char **envp);
 

@@ -19,7 +19,7 @@
  * becomes `ward recover`, which cleans up what the kernel does not.
  *
  * As "ward-outer" it is pid 1 around an OCI runtime and the container that the runtime makes: see outer.c. As "/.ward/init" it is
- * started by that runtime, and puts the last layers on itself: see container.c.
+ * started by that runtime, and as "ward-settle" puts the last layers on itself: see container.c.
  *
  * As "ward-keeper" it sits beside whoever has put the operator's terminal into raw mode: see keeper.c.
  */
@@ -31,6 +31,7 @@
 #include <stdbool.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/clone.h"
@@ -164,6 +165,18 @@ static void note_end(struct guest *g, long pid, int status)
 		}
 }
 
+/* What those that were collected have used: whoever started us does not count it, because it would count the runtime. */
+static void say_used(void)
+{
+	struct rusage used;
+	long ms;
+
+	if (raw_call(SYS_getrusage, RUSAGE_CHILDREN, &used) < 0)
+		return;
+	ms = (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 + (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000;
+	guest_say(GUEST_USED, (int32_t)(ms < INT32_MAX ? ms : INT32_MAX), (int32_t)(used.ru_maxrss < INT32_MAX ? used.ru_maxrss : INT32_MAX), 0);
+}
+
 /* Collects the dead; true when the command is among them. */
 static bool reap(struct guest *g)
 {
@@ -172,6 +185,8 @@ static bool reap(struct guest *g)
 
 	while ((pid = raw_call(SYS_wait4, -1, &status, WNOHANG, 0)) > 0) {
 		if (pid == g->command) {
+			if (g->container)
+				say_used();
 			guest_say(GUEST_EXITED, status, 0, 0);
 			return true;
 		}
@@ -268,8 +283,9 @@ static void start_first(struct guest *g, char **argv, size_t argc)
 	}
 }
 
-static _Noreturn void run_init(char **argv, size_t argc, char **envp, bool rung)
+static _Noreturn void run_init(char **argv, size_t argc, char **envp, char role)
 {
+	const bool rung = role == 'r';
 	unsigned long all = ~0UL, child = SIGNAL_BIT(SIGCHLD);
 	long signal_fd, supervisor = raw_call(SYS_getppid);
 	struct guest g;
@@ -278,6 +294,7 @@ static _Noreturn void run_init(char **argv, size_t argc, char **envp, bool rung)
 	g.envp = envp;
 	g.packet = 0;
 	g.rung = rung;
+	g.container = role == 's';
 	for (size_t i = 0; i < GUEST_EXECS_MAX; i++)
 		g.execs[i].pid = 0;
 	raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -335,7 +352,7 @@ _Noreturn void guest_main(long *stack)
 
 	if (argc < 1)
 		guest_exit(125);
-	/* "ward-init", "ward-rung", "ward-guardian", "ward-keeper", "ward-outer" or, started by its path, "/.ward/init": the sixth letter tells */
+	/* "ward-init", "ward-rung", "ward-guardian", "ward-keeper", "ward-outer", "ward-settle" or, started by its path, "/.ward/init": the sixth letter tells */
 	char role = raw_strlen(argv[0]) > 5 ? argv[0][5] : 'i';
 
 	if (role == 'g')
@@ -345,6 +362,10 @@ _Noreturn void guest_main(long *stack)
 	if (role == 'o')
 		guest_outer(argv + 1, envp);
 	if (role == 'd')
-		guest_container();
-	run_init(argv + 1, argc - 1, envp, role == 'r');
+		guest_join();
+	if (role == 's') {
+		argv = guest_settle(&argc, &envp);
+		run_init(argv, argc, envp, role);
+	}
+	run_init(argv + 1, argc - 1, envp, role);
 }

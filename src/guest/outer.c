@@ -3,8 +3,8 @@
  * run, and this process lives for as long as the container does. Whatever ends it ends everything: it is pid 1 of a pid namespace, so a runtime that is killed half-way, or
  * whatever a runtime leaves behind, never outlives it, and it goes when the supervisor's end of 3 closes.
  *
- * Runs in the user namespace that ward made, as its root: the rights that the runtime needs, over nothing of the host. The runtime's own time and memory are
- * not the sandbox's: who is ignored while it dies is not counted.
+ * Runs in the user namespace that ward made, as its root: the rights that the runtime needs, over nothing of the host. What this process and the runtime use is
+ * not what the sandbox uses: ward-init says that itself.
  */
 #include <errno.h>
 #include <poll.h>
@@ -16,28 +16,15 @@
 #include "base/raw.h"
 #include "guest/guest.h"
 
-/* struct sigaction as the kernel has it */
-struct disposition {
-	unsigned long handler, flags, restorer, mask;
-};
-
 struct runtime {
 	char **argv, **envp;
 };
-
-static void on_child(unsigned long handler)
-{
-	const struct disposition d = { .handler = handler };
-
-	raw_call(SYS_rt_sigaction, SIGCHLD, &d, 0, sizeof(d.mask));
-}
 
 static int become_runtime(void *argument)
 {
 	const struct runtime *r = argument;
 	unsigned long none = 0;
 
-	on_child((unsigned long)SIG_DFL);	/* ours alone: handlers are not shared */
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &none, 0, sizeof(none));
 	raw_call(SYS_execve, r->argv[0], r->argv, r->envp);
 	return 127;
@@ -69,30 +56,25 @@ static long start_runtime(char **argv, char **envp, int *ret_pid_fd)
 
 _Noreturn void guest_outer(char **argv, char **envp)
 {
-	unsigned long all = ~0UL, children = 1UL << (SIGCHLD - 1);
-	int pid_fd = -1, status;
-	long signal_fd, pid;
+	unsigned long all = ~0UL;
+	int pid_fd = -1, status = -1;
+	long runtime, r;
 
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, 0, sizeof(all));
-	on_child((unsigned long)SIG_IGN);
-	if (start_runtime(argv, envp, &pid_fd) < 0)
+	runtime = start_runtime(argv, envp, &pid_fd);
+	if (runtime < 0)
 		guest_exit(125);
 	for (int fd = 0; fd < GUEST_CONTROL_FD; fd++)
 		raw_call(SYS_close, fd);
 	raw_call(SYS_close, GUEST_LOG_FD);
 	if (!wait_for(pid_fd))
 		guest_exit(0);
-	on_child((unsigned long)SIG_DFL);
-	signal_fd = raw_call(SYS_signalfd4, -1, &children, sizeof(children), 0);
-	/* what the runtime has made is our child now; without one it has failed, and said why */
-	while (signal_fd >= 0) {
-		char drain[128];
-
-		pid = raw_call(SYS_wait4, -1, &status, WNOHANG, 0);
-		if (pid == -ECHILD || (pid == 0 && !wait_for((int)signal_fd)))
-			guest_exit(0);
-		if (pid == 0)
-			raw_call(SYS_read, signal_fd, drain, sizeof(drain));
-	}
-	guest_exit(125);
+	raw_call(SYS_wait4, runtime, &status, 0, 0);
+	if (status != 0)	/* it has said why, or was killed; what it had begun waits for it, maybe, and dies with us */
+		guest_exit(125);
+	/* what it has made is our child now, and ends when the supervisor does */
+	do
+		r = raw_call(SYS_wait4, -1, 0, 0, 0);
+	while (r >= 0 || r == -EINTR);
+	guest_exit(0);
 }

@@ -9,6 +9,7 @@ enum guest_op {
 	GUEST_FAILED,		/* a = errno, b = 126 or 127: exec; 125: the directory to start in */
 	GUEST_EXITED,		/* a = wait status of the command */
 	GUEST_STOPPED,		/* the command on a terminal was stopped; a = the signal */
+	GUEST_USED,		/* before GUEST_EXITED, in a container, where nobody outside waits for ward-init: a = milliseconds of processors, b = KiB at most */
 	GUEST_SIGNAL = 64,	/* supervisor -> init: send signal a to the command's process group */
 	GUEST_STOP,		/* stop every process */
 	GUEST_CONTINUE,		/* let them go on */
@@ -26,19 +27,26 @@ struct guest_message {
 	uint32_t tag;
 };
 
-/* What ward-init in a container of a runtime gets before all other words: who it shall be, and what it puts on. Behind it the system
- * call filter; with it, by SCM_RIGHTS, descriptors through which it enters its cgroups. */
+/* What ward-init in a container of a runtime gets before all other words. First who it shall be; with it, by SCM_RIGHTS, descriptors through
+ * which it enters its cgroups. */
+struct guest_join {
+	uint32_t uid, gid;	/* inside */
+	uint32_t cgroup_count;	/* descriptors */
+};
+
+/* Then what it puts on. Behind it the system call filter; with it a file with texts: the directory, the command's words, its variables, each
+ * ended by NUL (a runtime's JSON could not bring every byte). */
 #define GUEST_RLIMITS_MAX 16
 #define GUEST_FILTER_MAX 1024
 #define GUEST_CGROUPS_MAX 4
 
 struct guest_setup {
 	uint64_t signal_mask;	/* for the command */
-	uint32_t uid, gid;	/* inside */
 	uint32_t umask;
 	uint32_t rlimit_count;
 	uint32_t filter_len;	/* instructions of 8 bytes */
-	uint32_t cgroup_count;	/* descriptors */
+	uint32_t word_count, variable_count;
+	uint64_t text_len;
 	struct {
 		uint64_t resource, soft, hard;
 	} rlimits[GUEST_RLIMITS_MAX];

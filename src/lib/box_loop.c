@@ -64,6 +64,15 @@ static void end_by_limit(struct box *b, enum limit l)
 	box_kill(b);
 }
 
+/* What a container has used, as ward-init says: for the report, beside what others have counted. */
+static void note_used(struct usage *u, const struct guest_message *m)
+{
+	if (m->a > 0 && u->cpu_ms < (uint64_t)m->a)
+		u->cpu_ms = (uint64_t)m->a;
+	if (m->b > 0 && u->memory_peak_bytes < (uint64_t)m->b * 1024)
+		u->memory_peak_bytes = (uint64_t)m->b * 1024;
+}
+
 bool box_on_control(struct box *b)
 {
 	struct guest_message m;
@@ -87,6 +96,8 @@ bool box_on_control(struct box *b)
 		b->status = m.a;
 	} else if (m.op == GUEST_STOPPED) {
 		b->stopped = true;
+	} else if (m.op == GUEST_USED) {
+		note_used(&b->result->usage, &m);
 	} else if (m.op == GUEST_FAILED) {
 		b->failed = true;
 		b->failed_errno = m.a;

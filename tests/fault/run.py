@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""make fault: kills ward, ward-box and ward-init with SIGKILL at random moments of start, run, exec, apply and stop.
+"""make fault: kills ward, ward-box, ward-init and OCI runtimes with SIGKILL at random moments of start, run, exec, apply and stop.
 
 In: the build directory (WARD_BUILD, or build/), --points N (100) moments per person, --seed to see one again. After each kill:
 the next commands work, no process, mount, control group or socket is left, every file of the workspace is the old or the new
@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import sys
 import time
@@ -98,6 +99,15 @@ def during_stop(scene):
     return with_a_box(scene, ["stop", "--timeout", "1", "box"], 0.03)
 
 
+def during_oci(scene):
+    """The runtime, its own children, and what is around and inside the container."""
+    runtime = random.choice([r for r in ("runc", "crun") if shutil.which(r, path="/usr/sbin:/usr/bin")])
+    options = ["--isolation", "oci", "--set", f"oci.runtime={runtime}"]
+    script = "i=0; while [ $i -lt 200 ]; do echo $i > made; mv made kept; i=$((i+1)); done; sleep 0.02"
+    return killed_at(scene, ["run", *random.choice((options, [*options, "-d", "--name", "box"])), "--", "/bin/sh", "-c", script],
+                     ("ward", "ward-box", "init", "ward-guardian", "runc", "runc:[1:CHILD]", "runc:[2:INIT]", "exe", "crun"), 0.15)
+
+
 def prepare_review(scene):
     """A run whose changes wait: some files changed, some made, some removed. Returns what may be there after it, by name."""
     ws = scene.directory / "ws"
@@ -144,7 +154,7 @@ def during_apply(scene):
     return got
 
 
-MOMENTS = (during_run, during_start_of_a_box, during_exec, during_stop, during_apply)
+MOMENTS = (during_run, during_start_of_a_box, during_exec, during_stop, during_apply, during_oci)
 
 
 def tidy(scene, before):

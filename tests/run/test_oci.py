@@ -58,6 +58,9 @@ def test_it_runs_as_native_does(t):
     sh(t, ws, "kill -9 $$", rc=137)
     t.equal(t.ward("run", *OCI, "--", "cat", cwd=ws, input="through a pipe\n").out, "through a pipe\n")
     t.equal(leftovers(r.report["run"]), [], "control groups")
+    t.equal(t.ward("run", *OCI, "--env", "RAW=\udcfe\"{", "--", "sh", "-c", "printf '%s' \"$RAW\" \"$1\"", "sh", "\udcff\n\\u0000\"", cwd=ws).out_bytes, b"\xfe\"{\xff\n\\u0000\"", "bytes that are no text")
+    r = t.ward("run", *OCI, "--", "python3", "-c", "x = bytearray(60 << 20)", cwd=ws, report=True)
+    t.check(60 << 20 < r.report["memory_peak_bytes"] < 200 << 20 and r.report["cpu_ms"] > 0, r.report)
 
 
 def test_every_runtime(t):
@@ -264,7 +267,7 @@ def test_it_survives_the_death_of_helpers(t):
     """kill -9 of the runtime, of what is around the container or of its first process: ward says so, and nothing stays."""
     ws = t.workspace()
     hit = 0
-    for which in ("runc", "ward-outer", "/.ward/init", "runc", "crun"):
+    for which in ("runc", "ward-outer", "ward-settle", "runc", "crun"):
         if which == "crun" and "crun" not in RUNTIMES:
             continue
         process = t.ward_start("run", *with_runtime("crun" if which == "crun" else "runc"), "--", "sleep", "1000", cwd=ws)

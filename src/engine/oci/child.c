@@ -62,7 +62,7 @@ static long oci_cgroups(struct native_child *c)
 		r = raw_call(SYS_mount, "ward", CGROUPS, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "mode=0755,size=4k");
 	else
 		r = raw_call(SYS_mount_setattr, AT_FDCWD, CGROUPS, AT_RECURSIVE, &attr, sizeof(attr));
-	return r == -ENOENT ? 0 : r;
+	return r == -ENOENT || r == -EINVAL ? 0 : r;	/* no such directory, or nothing mounted there */
 }
 
 static const struct oci_stage {

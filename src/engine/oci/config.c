@@ -64,7 +64,7 @@ static void put_mounts(struct json *j, const struct plan *p, const char *bundle,
 	json_end_array(j);
 }
 
-static void put_process(struct json *j, const struct plan *p)
+static void put_process(struct json *j)
 {
 	static const char *const sets[] = { "bounding", "effective", "permitted" };
 	static char *const one[] = { (char *)(uintptr_t)"CAP_SETFCAP", NULL };	/* for the id map of ward-init's own namespace: guest/container.c */
@@ -76,12 +76,10 @@ static void put_process(struct json *j, const struct plan *p)
 	json_uint(j, "gid", 0);
 	json_end_object(j);
 	json_begin_array(j, "args");
-	json_string(j, NULL, OCI_INIT);
-	for (char *const *word = p->argv; word && *word; word++)
-		json_string(j, NULL, *word);
+	json_string(j, NULL, OCI_INIT);	/* the command comes over the control socket: JSON has no words for every byte */
 	json_end_array(j);
-	text_list(j, "env", p->env.items);
-	json_string(j, "cwd", p->cwd);
+	text_list(j, "env", NULL);
+	json_string(j, "cwd", "/");
 	json_begin_object(j, "capabilities");
 	for (size_t i = 0; i < ARRAY_LEN(sets); i++)
 		text_list(j, sets[i], one);
@@ -176,7 +174,7 @@ int oci_config(const struct plan *p, const char *bundle, const struct oci_runtim
 	json_string(&j, "path", OCI_ROOT);
 	json_bool(&j, "readonly", true);
 	json_end_object(&j);
-	put_process(&j, p);
+	put_process(&j);
 	put_mounts(&j, p, bundle, r->crun);
 	put_linux(&j, p);
 	json_end_object(&j);

@@ -1,7 +1,7 @@
 /*
  * The oci engine as the supervisor sees it. In: a plan. Out: a container whose first process is ward-init, on the same control socket, under the same filter, with the same seccomp listener and the same gateway as in the native
  * engine. The child (child.c) builds the root and the network as the native one does and becomes ward-outer, which is what init_pid and pid_fd are: it is pid 1 of a namespace that holds the runtime, the container and whatever either
- * starts. The runtime makes the container and ends; ward-init, its first process, then gets what only ward knows (struct guest_setup): cgroups, limits, the filter.
+ * starts. The runtime makes the container and ends; ward-init, its first process, then gets what only ward knows (struct guest_join, struct guest_setup): cgroups, the command, limits, the filter.
  *
  * Works for root and for ordinary users alike: nothing of it has rights on the host that the agent's id has not. What this engine does not do is refused.
  */
@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
@@ -199,33 +200,66 @@ static mode_t own_umask(void)
 	return mask;
 }
 
+/* The directory, the words and the variables, as they are. */
+static int make_texts(const struct plan *p, struct guest_setup *s, struct ward_err *e)
+{
+	auto_fd fd = memfd_create("ward-texts", MFD_CLOEXEC);
+	auto_buf text = { 0 };
+	int r;
+
+	buf_add(&text, p->cwd, strlen(p->cwd) + 1);
+	for (char *const *word = p->argv; word && *word; word++, s->word_count++)
+		buf_add(&text, *word, strlen(*word) + 1);
+	for (char *const *variable = p->env.items; variable && *variable; variable++, s->variable_count++)
+		buf_add(&text, *variable, strlen(*variable) + 1);
+	if (text.failed)
+		return ward_fail(e, ENOMEM, "out of memory");
+	s->text_len = text.len;
+	r = fd < 0 ? -errno : io_write_all(fd, text.data, text.len);
+	return r < 0 ? ward_fail(e, -r, "cannot pass the command on: %s", strerror(-r)) : take_fd(&fd);
+}
+
+static int send_packet(const struct running *run, const void *bytes, size_t n, const int *fds, size_t count, struct ward_err *e)
+{
+	int r = io_send_fds(run->control_fd, bytes, n, fds, count);
+
+	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+		return ward_fail(e, -r, "cannot tell ward-init what to put on: %s", strerror(-r));
+	return 0;	/* an end that has come is seen next */
+}
+
+static int send_join(const struct plan *p, const struct running *run, struct ward_err *e)
+{
+	struct guest_join j = { .uid = p->ids.inside_uid, .gid = p->ids.inside_gid };
+	int fds[GUEST_CGROUPS_MAX], count;
+	auto_fd opened = -1;
+
+	count = cgroup_fds(run, fds, &opened, e);
+	j.cgroup_count = count < 0 ? 0 : (uint32_t)count;
+	return count < 0 ? count : send_packet(run, &j, sizeof(j), fds, (size_t)count, e);
+}
+
 static int send_setup(const struct plan *p, const struct running *run, struct ward_err *e)
 {
 	const struct native_child *c = &((struct native_memory *)run->child)->child;
-	struct guest_setup s = { .signal_mask = c->signal_mask, .uid = p->ids.inside_uid, .gid = p->ids.inside_gid, .umask = own_umask(),
-				 .filter_len = (uint32_t)c->filter_len };
-	int fds[GUEST_CGROUPS_MAX], count;
-	auto_fd opened = -1;
+	struct guest_setup s = { .signal_mask = c->signal_mask, .umask = own_umask(), .filter_len = (uint32_t)c->filter_len,
+				 .rlimit_count = (uint32_t)c->rlimit_count };
+	auto_fd texts = make_texts(p, &s, e);
 	auto_buf packet = { 0 };
 
 	_Static_assert(NATIVE_FILTER_MAX <= GUEST_FILTER_MAX && LIMITS_RLIMITS <= GUEST_RLIMITS_MAX, "a setup is too small");
-	count = cgroup_fds(run, fds, &opened, e);
-	if (count < 0)
-		return count;
-	s.cgroup_count = (uint32_t)count;
+	if (texts < 0)
+		return texts;
 	for (size_t i = 0; i < c->rlimit_count; i++) {
 		s.rlimits[i].resource = (uint64_t)c->rlimits[i].resource;
 		s.rlimits[i].soft = c->rlimits[i].soft;
 		s.rlimits[i].hard = c->rlimits[i].hard;
 	}
-	s.rlimit_count = (uint32_t)c->rlimit_count;
 	buf_add(&packet, &s, sizeof(s));
 	buf_add(&packet, c->filter, c->filter_len * sizeof(*c->filter));
 	if (packet.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
-	if (io_send_fds(run->control_fd, packet.data, packet.len, fds, (size_t)count) < 0 && errno != EPIPE && errno != ECONNRESET)
-		return ward_fail_errno(e, "cannot tell ward-init what to put on");
-	return 0;	/* an end that has come is seen next */
+	return send_packet(run, packet.data, packet.len, &texts, 1, e);
 }
 
 /* The container's first process is there, under everything. */
@@ -284,6 +318,8 @@ static int oci_release(const struct plan *p, struct running *run, struct result 
 	int status = native_take_hello(run, e);
 
 	if (status == 0)
+		status = send_join(p, run, e);
+	if (status == 0)
 		status = send_setup(p, run, e);
 	if (status == 0)
 		status = take_container(run, e);
@@ -293,6 +329,12 @@ static int oci_release(const struct plan *p, struct running *run, struct result 
 	note_layers(p, run, r);
 	(void)!send(run->control_fd, &go, sizeof(go), MSG_NOSIGNAL);	/* a container that has ended is seen in the loop */
 	return 0;
+}
+
+/* The command has ended, and so do the others; the runtime, which may still be writing down that it has begun, is not waited for. */
+static void oci_exited(struct running *run)
+{
+	syscall(SYS_pidfd_send_signal, run->pid_fd, SIGKILL, NULL, 0);
 }
 
 static int oci_remount(const struct plan *p, struct running *run, const struct guard_root *g, const size_t *steps, size_t count, struct ward_err *e)
@@ -322,6 +364,7 @@ const struct engine engine_oci = {
 	.release = oci_release,
 	.remount = oci_remount,
 	.net_bring = native_net_bring,
+	.exited = oci_exited,
 	.finish = oci_finish,
 	.stages = oci_stage_names,
 };
