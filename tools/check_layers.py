@@ -17,6 +17,7 @@ MAY = {
     'policy': {'base'},
     'lib': {'base', 'policy'},
     **{part: {'base', 'policy', 'lib'} for part in PARTS},
+    'gvisor': {'base'},  # a program of its own inside a sandbox
     'creds': {'base', 'policy', 'lib'},
     'gateway': {'base', 'policy', 'lib', 'creds'},
     'vm': {'base', 'policy', 'lib', 'guest'},  # ward-vm and the guest's init, which shares ward-init's code

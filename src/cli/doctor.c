@@ -28,8 +28,8 @@ static void engines_text(struct buf *out)
 	buf_puts(out, "\n");
 	for (size_t i = 0; i < count; i++) {
 		buf_printf(out, "engine %-10s %s", states[i].name, states[i].usable ? "usable" : "not usable: ");
-		if (states[i].wall)
-			buf_printf(out, ": %s", states[i].wall);
+		if (states[i].wall || states[i].about[0])
+			buf_printf(out, ": %s", states[i].about[0] ? states[i].about : states[i].wall);
 		text_escape(out, states[i].usable ? "" : states[i].why.why);
 		buf_puts(out, "\n");
 		if (!states[i].usable && states[i].why.remedy[0]) {
@@ -51,6 +51,7 @@ static void engines_json(struct json *j)
 		json_string(j, "name", states[i].name);
 		json_bool(j, "usable", states[i].usable);
 		json_string(j, "wall", states[i].wall);
+		json_string(j, "about", states[i].usable && states[i].about[0] ? states[i].about : NULL);
 		json_string(j, "why", states[i].usable ? NULL : states[i].why.why);
 		json_string(j, "remedy", states[i].usable || !states[i].why.remedy[0] ? NULL : states[i].why.remedy);
 		json_end_object(j);

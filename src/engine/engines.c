@@ -5,8 +5,10 @@
 #include "engine/engines.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "engine/gvisor/gvisor.h"
 #include "engine/landlock/rung.h"
 #include "engine/native/native.h"
 #include "engine/oci/oci.h"
@@ -21,7 +23,7 @@ static const struct {
 } engines[] = {
 	{ "native", REQUIRE_NAMESPACES, &engine_native, NULL },
 	{ "oci", REQUIRE_NAMESPACES, &engine_oci, NULL },
-	{ "gvisor", REQUIRE_GVISOR, NULL, NULL },
+	{ "gvisor", REQUIRE_GVISOR, &engine_native, &wall_gvisor },
 	{ "vm", REQUIRE_VM, NULL, NULL },
 	{ "wasm", REQUIRE_NAMESPACES, &engine_native, &wall_wasm },
 };
@@ -96,6 +98,12 @@ size_t engines_look(struct engine_state states[ENGINES_MAX])
 		states[i].usable = probe(i, &states[i].why) == 0;
 		if (states[i].usable && engines[i].wall)
 			states[i].wall = engines[i].wall->which ? engines[i].wall->which() : engines[i].wall->help;
+		if (states[i].usable && engines[i].wall && engines[i].wall->about) {
+			auto_buf text = { 0 };
+
+			engines[i].wall->about(&text);
+			snprintf(states[i].about, sizeof(states[i].about), "%s", buf_text(&text));
+		}
 	}
 	return ARRAY_LEN(engines);
 }

@@ -122,6 +122,25 @@ int plan_add_file(struct plan *p, const char *text, const char *target)
 	return m ? 0 : -ENOMEM;
 }
 
+struct plan_mount *plan_add_tmpfs(struct plan *p, const char *target, unsigned mode)
+{
+	struct mount_list list = plan_list(p);
+	struct plan_mount *m = add_mount(&list, MOUNT_TMPFS, "", target);
+
+	if (m) {
+		m->mode = mode;
+		m->noexec = m->writable = true;
+	}
+	return m;
+}
+
+int plan_add_proc(struct plan *p, const char *target)
+{
+	struct mount_list list = plan_list(p);
+
+	return add_mount(&list, MOUNT_PROC, "", target) ? 0 : -ENOMEM;
+}
+
 static int add_link(const struct mount_list *list, int dir_fd, const char *name, const char *path)
 {
 	char target[4096];

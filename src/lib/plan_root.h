@@ -19,6 +19,10 @@ must_check int plan_add_policy_bind(struct plan *p, const char *source, const ch
 /* Appends a link or a file of ward's own, which the engine makes. Texts are copied. -ENOMEM. */
 must_check int plan_add_link(struct plan *p, const char *to, const char *target);
 must_check int plan_add_file(struct plan *p, const char *text, const char *target);
+/* Appends a private file system of ward's own, which the caller sizes. NULL: out of memory. */
+must_check struct plan_mount *plan_add_tmpfs(struct plan *p, const char *target, unsigned mode);
+/* Appends a read-only /proc of the sandbox's processes on which nothing is masked: while one is in view the kernel lets a program inside mount another. -ENOMEM. */
+must_check int plan_add_proc(struct plan *p, const char *target);
 /* Adds what the policy's programs are made of. */
 must_check int plan_add_programs(struct plan *p, struct ward_err *e);
 /* Opens the image that the policy names, and makes the system of it; nothing to do for host. */

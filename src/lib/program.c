@@ -21,7 +21,7 @@
 
 static const char *const places[] = {
 #define PROGRAM(name, built) name, "../libexec/ward/" name, "../" built "/" name,
-	PROGRAM("ward-secrets", "creds") PROGRAM("ward-secret-http", "creds") PROGRAM("ward-audit", "cli") PROGRAM("ward-wasm", "wasm")
+	PROGRAM("ward-secrets", "creds") PROGRAM("ward-secret-http", "creds") PROGRAM("ward-audit", "cli") PROGRAM("ward-wasm", "wasm") PROGRAM("ward-gvisor", "gvisor")
 #undef PROGRAM
 };
 

@@ -18,6 +18,10 @@ struct wall {
 	int (*mounts)(struct plan *p, struct ward_err *e);
 	/* The plan is complete: fills p->wall_run, p->wall_exec, p->wall_copy. */
 	int (*words)(struct plan *p, struct ward_err *e);
+	/* What there is of it here, for `ward doctor`: version, kind. NULL: nothing to say. */
+	void (*about)(struct buf *out);
+	bool memory_files;	/* its runner needs memfd_create(), which the filter refuses where the watch holds the memory limit: the watch counts what is in such files, and the command cannot make any */
+	bool interfaces;	/* its runner asks what network interfaces can do */
 	const char *const *stages;	/* "name", "help" pairs, NULL-terminated: what happens behind the native ones; NULL: nothing to say */
 };
 

@@ -33,6 +33,7 @@
 #include <sys/sysinfo.h>
 
 #include "base/io.h"
+#include "lib/wall.h"
 #include "lib/watch_parts.h"
 
 #define MAX_TREES 64
@@ -52,8 +53,9 @@ struct watch {
 	struct proc_view view;
 	struct proc_table table;
 	int tmpfs_fds[MAX_TMPFS];	/* borrowed */
-	dev_t tmpfs_devs[MAX_TMPFS];
+	dev_t tmpfs_devs[MAX_TMPFS + 1];	/* behind the last: of memory files */
 	size_t tmpfs_count;
+	struct memfds memfds;
 	int tree_fds[MAX_TREES];	/* borrowed */
 	size_t tree_count;
 	struct disk disks[MAX_TREES];	/* one per file system */
@@ -155,6 +157,8 @@ static int add_tmpfs(struct watch *w, const struct watch_config *c, struct ward_
 		w->tmpfs_fds[w->tmpfs_count] = c->tmpfs_fds[i];
 		w->tmpfs_devs[w->tmpfs_count++] = st.st_dev;
 	}
+	if (w->plan->spec->wall && w->plan->spec->wall->memory_files)
+		memfds_open(&w->memfds);
 	return 0;
 }
 
@@ -208,9 +212,9 @@ void watch_destroy(struct watch *w)
 
 /* ---- each tick ---- */
 
-static uint64_t tmpfs_bytes(const struct watch *w)
+static uint64_t tmpfs_bytes(struct watch *w)
 {
-	uint64_t sum = 0;
+	uint64_t sum = memfds_bytes(&w->memfds, &w->view, &w->table);
 	struct statfs s;
 
 	for (size_t i = 0; i < w->tmpfs_count; i++)
@@ -399,7 +403,8 @@ static void confirm_memory(struct watch *w, struct usage *u)
 {
 	uint64_t began = io_now_ms(), limit = limit_of(w, LIMIT_MEMORY), exact, pause, kernel = 0;
 
-	exact = proc_memory_exact(&w->view, &w->table, w->tmpfs_devs, w->tmpfs_count,
+	w->tmpfs_devs[w->tmpfs_count] = w->memfds.dev;
+	exact = proc_memory_exact(&w->view, &w->table, w->tmpfs_devs, w->tmpfs_count + w->memfds.on,
 				  tmpfs_bytes(w), limit);
 	if (exact <= limit &&
 	    !kernel_memory_exact(w->init_pid, w->own_network ? w->sock_count : 0, &kernel))

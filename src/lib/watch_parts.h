@@ -74,6 +74,28 @@ uint64_t fd_memory_upper(uint64_t slots);
  * when it took too long: then there is more. */
 must_check bool kernel_memory_exact(pid_t init_pid, uint64_t sockets, uint64_t *ret_bytes);
 
+/* ---- memory files, where a wall has some: watch_memfd.c ---- */
+
+#define MEMFDS_MAX 64
+
+struct memfd_place {
+	pid_t pid;
+	int fd;
+	ino_t ino;
+};
+
+struct memfds {
+	bool on;
+	dev_t dev;		/* of all memory files */
+	uint64_t again_ms;	/* when to look for others */
+	struct memfd_place items[MEMFDS_MAX];
+	size_t len;
+};
+
+void memfds_open(struct memfds *m);
+/* What the memory files of these processes hold, each counted once; 0 where it is not on. */
+uint64_t memfds_bytes(struct memfds *m, const struct proc_view *v, const struct proc_table *t);
+
 /* ---- trees: watch_disk.c ---- */
 
 /* What a close look finds. */

@@ -13,8 +13,8 @@ import time
 from . import users
 
 GRACE_S = 4.0
-# What may stay in the state directory after a run: what the user asked ward to keep.
-KEPT = ("trust", "trusted", "quarantine", "lock", "caches", "homes", "images", "wasm")
+# What may stay in the state directory after a run: what the user asked ward to keep, and which runsc there is.
+KEPT = ("trust", "trusted", "quarantine", "lock", "caches", "homes", "images", "wasm", "gvisor-runtime")
 
 
 def _parents():

@@ -180,6 +180,7 @@ static const struct {
 	{ POLICY_F_audit_on_full, "stop", "stop", "continue" },
 	{ POLICY_F_audit_sinks, "[]", "[]", "[{type: file, to: /x}]" },
 	{ POLICY_F_tools, "null", "a.yaml", NULL },
+	{ POLICY_F_gvisor_platform, "auto", "ptrace", NULL },
 	{ POLICY_F_req_isolation, "namespaces", "vm", "landlock" },
 	{ POLICY_F_req_limits, "watch", "cgroup", "none" },
 	{ POLICY_F_req_idmap, "true", "true", "false" },
@@ -244,7 +245,7 @@ static void test_memory_unknown(void **state)
 
 static void test_unsupported(void **state)
 {
-	static const char doc[] = "isolation: [gvisor]\nprocess: {commands: {deny: [a]}}\n"
+	static const char doc[] = "isolation: [vm]\nprocess: {commands: {deny: [a]}}\n"
 				  "filesystem: {mode: read_only, hide: [a]}\napprovals: {mode: ask}\n"
 				  "tools: null\n";
 	struct policy_errors errors = { 0 };
@@ -257,7 +258,7 @@ static void test_unsupported(void **state)
 	assert_int_equal(policy_unsupported(&p, &lines), 0);
 	assert_int_equal(policy_read(&p, "f", (const uint8_t *)doc, strlen(doc), POLICY_FILE, &errors), 0);
 	assert_int_equal(policy_unsupported(&p, &lines), 3);
-	assert_string_equal(lines.items[0], "isolation: gvisor is not yet supported by this build");
+	assert_string_equal(lines.items[0], "isolation: vm is not yet supported by this build");
 	assert_non_null(strstr(lines.items[1], "process.commands: "));
 	assert_string_equal(lines.items[2], "approvals.mode: ask is not yet supported by this build");
 	policy_clear(&p);

@@ -309,6 +309,24 @@ static void test_gpu_requests(void **state)
 		}
 }
 
+/* A wall that asks for it may ask what interfaces can do; its neighbours, and everything else, stay as they are. */
+static void test_interface_requests(void **state)
+{
+	(void)state;
+	for (unsigned set = 0; set < 3; set++)
+		for (uint32_t request = 0x8900; request < 0x8a00; request++) {
+			uint32_t plain;
+
+			take(set, SECCOMP_NESTING);
+			plain = fate(SYS_ioctl, 0, request, 0, 0);
+			take(set, SECCOMP_NESTING | SECCOMP_INTERFACES);
+			assert_int_equal(fate(SYS_ioctl, 0, request, 0, 0), request == 0x8946 ? ALLOW : plain);
+			assert_int_equal(fate(SYS_bpf, 0, request, 0, 0), NOTIFY);
+			assert_int_equal(fate(0x40000000 + SYS_ioctl, 0, request, 0, 0), KILL);
+			assert_true(request != 0x8946 || plain == ERRNO(ENOTTY));
+		}
+}
+
 /* Whatever is watched, the listener is shown only what the program itself would allow with those arguments, and everything else is decided as without. */
 static void test_watch_groups(void **state)
 {
@@ -774,6 +792,7 @@ int main(void)
 		cmocka_unit_test(test_every_number),
 		cmocka_unit_test(test_watch_exec),
 		cmocka_unit_test(test_gpu_requests),
+		cmocka_unit_test(test_interface_requests),
 		cmocka_unit_test(test_watch_groups),  cmocka_unit_test(test_other_machines_die),
 		cmocka_unit_test(test_set_id_modes),  cmocka_unit_test(test_device_nodes),
 		cmocka_unit_test(test_namespaces),    cmocka_unit_test(test_sockets),

@@ -9,6 +9,7 @@
 #include "engine/native/net_batch.h"
 #include "engine/native/seccomp.h"
 #include "lib/observe.h"
+#include "lib/wall.h"
 
 static char *tmpfs_options(struct strv *texts, const struct plan_ids *ids, unsigned mode, uint64_t bytes,
 			   uint64_t inodes)
@@ -79,11 +80,12 @@ static int prepare_landlock(struct native_child *c, const struct plan *p, struct
 
 static int prepare_filter(struct native_child *c, const struct plan *p, struct ward_err *e)
 {
+	bool memory_files = p->spec->wall && p->spec->wall->memory_files;
 	unsigned flags = (p->spec->policy.proc_nesting ? SECCOMP_NESTING : 0) |
-			 (p->limits[LIMIT_MEMORY].held_by == HELD_WATCH ? SECCOMP_CLOSE_MEMORY : 0) | (p->gpus ? SECCOMP_GPUS : 0);
+			 (p->limits[LIMIT_MEMORY].held_by == HELD_WATCH && !memory_files ? SECCOMP_CLOSE_MEMORY : 0) | (p->gpus ? SECCOMP_GPUS : 0);
 	int r;
 
-	flags |= SECCOMP_WATCH(observe_wanted(p));
+	flags |= SECCOMP_WATCH(observe_wanted(p)) | (p->spec->wall && p->spec->wall->interfaces ? SECCOMP_INTERFACES : 0);
 	r = seccomp_program(p->spec->policy.proc_syscalls, flags, c->filter, ARRAY_LEN(c->filter),
 				&c->filter_len);
 

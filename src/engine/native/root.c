@@ -297,6 +297,8 @@ static long make_late(struct native_child *c, const struct plan_mount *m, const 
 	if (m->kind == MOUNT_FILE)
 		return create_file(c->base_fd, target, m->source, raw_strlen(m->source), m->mode);
 	r = native_make_point(c->base_fd, target, false);
+	if (m->kind == MOUNT_PROC && r == 0)
+		return raw_call(SYS_mount, "proc", target, "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 	return r < 0 ? r : mount_tmpfs(c, target, m->noexec ? MS_NOEXEC : 0, options);
 }
 

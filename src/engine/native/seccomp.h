@@ -18,8 +18,9 @@ enum {
 	SECCOMP_CLOSE_MEMORY =
 		1 << 3, /* memfd_create and System V IPC are ENOSYS: memory is held by looking */
 	SECCOMP_GPUS = 1 << 4, /* requests to the drivers of graphics processors pass */
+	SECCOMP_INTERFACES = 1 << 5, /* a wall's runner may ask what its interfaces can do (SIOCETHTOOL) */
 	/* What every set allows anyhow is shown to the listener first: OBSERVE_* of lib/observe.h, shifted. On the Landlock rung only programs are. */
-	SECCOMP_WATCH_SHIFT = 5,
+	SECCOMP_WATCH_SHIFT = 6,
 	SECCOMP_WATCH_EXEC = 1 << SECCOMP_WATCH_SHIFT,
 };
 

@@ -1,0 +1,22 @@
+/* gVisor as a wall inside a native sandbox: runsc, found and asked once, and started there by ward-gvisor (src/gvisor). */
+#ifndef WARD_ENGINE_GVISOR_GVISOR_H
+#define WARD_ENGINE_GVISOR_GVISOR_H
+
+#include "lib/wall.h"
+
+extern const struct wall wall_gvisor;
+
+/* runsc as it is installed here. */
+struct gvisor_runtime {
+	const char *path;	/* static, or the environment's */
+	uint32_t date;		/* of its version, 20240729 */
+};
+
+/* Finds it; else why not, and the remedy. Its version is asked for once and kept in the state directory for as long as the file stays the same. */
+must_check int gvisor_find(struct gvisor_runtime *ret_runtime, struct ward_err *e);
+/* The date in what `runsc --version` prints; 0: there is none. A pure function. */
+uint32_t gvisor_version_date(const char *text, size_t n);
+/* Whether that version knows the platform systrap. */
+bool gvisor_has_systrap(const struct gvisor_runtime *r);
+
+#endif

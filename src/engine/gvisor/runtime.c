@@ -1,0 +1,152 @@
+/*
+ * Which runsc there is. In: the places where packages put it, or WARD_RUNSC of the operator's environment. Out: its path and the date of its version, which decides the platform. Runs in the supervisor as the user. Starting a Go program costs a tenth of a whole start behind
+ * gVisor, so the answer is kept in the state directory, in one line with what tells one file from another; a line that does not fit is an answer that has to be asked for again.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "engine/gvisor/gvisor.h"
+#include "lib/store.h"
+
+#define CACHE "gvisor-runtime"
+#define ANSWER_MAX 512
+#define ANSWER_MS 10000
+#define SYSTRAP_SINCE 20230501
+
+static const char *const places[] = { "/usr/local/bin/runsc", "/usr/bin/runsc", "/usr/sbin/runsc", "/usr/local/sbin/runsc" };
+
+uint32_t gvisor_version_date(const char *text, size_t n)
+{
+	for (size_t i = 0; i + 8 <= n; i++) {
+		uint32_t date = 0;
+		size_t k = 0;
+
+		for (; k < 8 && text[i + k] >= '0' && text[i + k] <= '9'; k++)
+			date = 10 * date + (uint32_t)(text[i + k] - '0');
+		if (k == 8 && date / 1000000 == 20)
+			return date;
+	}
+	return 0;
+}
+
+bool gvisor_has_systrap(const struct gvisor_runtime *r)
+{
+	return r->date >= SYSTRAP_SINCE;
+}
+
+static _Noreturn void be_runsc(const char *path, int out_fd)
+{
+	char name[] = "runsc", option[] = "--version", env[] = "PATH=/usr/bin:/bin";
+	char *argv[] = { name, option, NULL }, *envp[] = { env, NULL };
+	int nothing = open("/dev/null", O_RDWR);
+
+	if (dup2(nothing, 0) == 0 && dup2(out_fd, 1) == 1 && dup2(nothing, 2) == 2)
+		execve(path, argv, envp);
+	_exit(127);
+}
+
+/* What it says of itself; a program that says nothing in time has none. */
+static uint32_t ask(const char *path)
+{
+	char answer[ANSWER_MAX];
+	size_t n = 0;
+	int ends[2];
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return 0;
+	pid = fork();
+	if (pid == 0)
+		be_runsc(path, ends[1]);
+	close(ends[1]);
+	while (pid > 0 && n < sizeof(answer)) {
+		struct pollfd p = { .fd = ends[0], .events = POLLIN };
+		ssize_t got = poll(&p, 1, ANSWER_MS) == 1 ? read(ends[0], answer + n, sizeof(answer) - n) : 0;
+
+		if (got <= 0)
+			break;
+		n += (size_t)got;
+	}
+	close(ends[0]);
+	if (pid > 0)
+		kill(pid, SIGKILL);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return gvisor_version_date(answer, n);
+}
+
+static void keep(int dir_fd, const char *line)
+{
+	char name[64];
+	auto_fd file = -1;
+
+	snprintf(name, sizeof(name), CACHE ".%d", (int)getpid());
+	file = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (file >= 0 && (io_write_all(file, line, strlen(line)) < 0 || renameat(dir_fd, name, dir_fd, CACHE) < 0))
+		unlinkat(dir_fd, name, 0);
+}
+
+static uint32_t date_of(const char *path, const struct stat *st)
+{
+	struct ward_err ignored = { 0 };
+	auto_fd dir = store_open(&ignored);
+	auto_buf known = { 0 };
+	char identity[128], line[160];
+	uint32_t date;
+
+	snprintf(identity, sizeof(identity), "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 ".%ld ", (uint64_t)st->st_dev, (uint64_t)st->st_ino, (uint64_t)st->st_size,
+		 (uint64_t)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
+	if (dir >= 0 && io_read_file(dir, CACHE, sizeof(line), &known) == 0 && strncmp(buf_text(&known), identity, strlen(identity)) == 0)
+		date = gvisor_version_date(known.data + strlen(identity), known.len - strlen(identity));
+	else
+		date = 0;
+	if (date)
+		return date;
+	date = ask(path);
+	snprintf(line, sizeof(line), "%s%u\n", identity, date);
+	if (dir >= 0 && date)
+		keep(dir, line);
+	return date;
+}
+
+static bool is_program(const char *path, struct stat *ret_st)
+{
+	return stat(path, ret_st) == 0 && S_ISREG(ret_st->st_mode) && access(path, X_OK) == 0;
+}
+
+int gvisor_find(struct gvisor_runtime *ret_runtime, struct ward_err *e)
+{
+	const char *path = getenv("WARD_RUNSC");
+	struct stat st;
+	bool found;
+
+	if (path && *path == '/') {
+		found = is_program(path, &st);
+	} else {
+		path = NULL;
+		found = false;
+		for (size_t i = 0; i < ARRAY_LEN(places) && !found; i++) {
+			path = places[i];
+			found = is_program(path, &st);
+		}
+	}
+	if (!found) {
+		ward_fail(e, ENOENT, "runsc is not installed");
+		return ward_remedy(e, "apt-get install runsc; best the one of bookworm-backports");
+	}
+	*ret_runtime = (struct gvisor_runtime){ path, date_of(path, &st) };
+	if (ret_runtime->date)
+		return 0;
+	ward_fail(e, EIO, "%s does not say which version it is", path);
+	return ward_remedy(e, "see what %s --version prints", path);
+}

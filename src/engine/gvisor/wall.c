@@ -1,0 +1,175 @@
+/*
+ * The gvisor wall. In: a spec that picked it, then its plan. Out: what the native sandbox around it must have, and the words that ward-init starts. Runs in the supervisor as the user.
+ *
+ * Around runsc stands a native sandbox that is wider than others in one way: it may make user namespaces and mounts, and trace its children (process.nesting, the set `build`), because runsc builds its own jails with them. None of
+ * that is the command's: it speaks to gVisor's kernel alone. Two more things are in that sandbox: a tmpfs for runsc's state, and a read-only /proc on which nothing is masked, without which the kernel would let runsc mount
+ * none. Neither is in the tree that gVisor's gofer serves.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "base/text.h"
+#include "engine/gvisor/gvisor.h"
+#include "lib/plan_root.h"
+#include "lib/program.h"
+
+#define OWN_BYTES (64ULL * 1024 * 1024)
+#define OWN_INODES 4096
+#define DIRS_MAX 60
+
+static int probe(struct ward_err *e)
+{
+	struct gvisor_runtime r;
+
+	return gvisor_find(&r, e);
+}
+
+static void about(struct buf *out)
+{
+	struct ward_err ignored = { 0 };
+	struct gvisor_runtime r;
+
+	if (gvisor_find(&r, &ignored) == 0)
+		buf_printf(out, "%s of %u, platform %s", r.path, r.date, gvisor_has_systrap(&r) ? "systrap" : "ptrace (ls and stat of Debian 12 fail in it: bookworm-backports has a better one)");
+}
+
+static int want(struct spec *s, struct ward_err *e);
+static int mounts(struct plan *p, struct ward_err *e);
+static int words(struct plan *p, struct ward_err *e);
+
+static const char *const stages[] = {
+	"wall", "a user and a mount namespace, the tree for gVisor's gofer, an OCI bundle",
+	"runsc", "gVisor's kernel and gofer, each in a jail of its own",
+	"enter", "the agent's id in gVisor's kernel, no capability, then the command",
+	NULL,
+};
+
+enum platform { SYSTRAP, PTRACE };
+
+static const struct wall platforms[] = {
+	[SYSTRAP] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform systrap", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .memory_files = true, .interfaces = true, .stages = stages },
+	[PTRACE] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform ptrace", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .memory_files = true, .interfaces = true, .stages = stages },
+};
+
+const struct wall wall_gvisor = { .name = "gvisor", .help = "gVisor's kernel (runsc)", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .memory_files = true, .interfaces = true, .stages = stages };
+
+static int want(struct spec *s, struct ward_err *e)
+{
+	struct gvisor_runtime r;
+	unsigned asked = s->policy.gvisor_platform;
+	int err = gvisor_find(&r, e);
+
+	if (err < 0)
+		return err;
+	if (asked == GVISOR_SYSTRAP && !gvisor_has_systrap(&r)) {
+		ward_fail(e, ENOTSUP, "gvisor.platform: %s of %u does not know systrap", r.path, r.date);
+		return ward_remedy(e, "gvisor.platform: auto, or a runsc of 2023 or later");
+	}
+	if (s->policy.res_gpus.len) {
+		ward_fail(e, ENOTSUP, "resources.gpus: graphics processors are not passed through gVisor");
+		return ward_remedy(e, "isolation: native passes them");
+	}
+	s->wall = &platforms[asked == GVISOR_SYSTRAP || (asked == GVISOR_AUTO && gvisor_has_systrap(&r)) ? SYSTRAP : PTRACE];
+	s->policy.proc_nesting = true;
+	s->policy.proc_syscalls = SYSCALLS_BUILD;
+	return 0;
+}
+
+/* Where ward's own program for this wall lies. */
+static int find_runner(char path[PATH_MAX], struct ward_err *e)
+{
+	auto_fd fd = program_open("ward-gvisor", e);
+	char link[64];
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, PATH_MAX - 1);
+	if (n <= 0)
+		return ward_fail_errno(e, "cannot find ward-gvisor");
+	path[n] = '\0';
+	return 0;
+}
+
+static int add_file(struct plan *p, const char *source, const char *target, struct ward_err *e)
+{
+	struct plan_mount *m = plan_add_bind(p, source, target);
+
+	if (!m)
+		return ward_fail(e, ENOMEM, "out of memory");
+	m->is_file = true;
+	return 0;
+}
+
+static int mounts(struct plan *p, struct ward_err *e)
+{
+	struct gvisor_runtime r;
+	char runner[PATH_MAX];
+	struct plan_mount *own;
+	int err = gvisor_find(&r, e);
+
+	if (err == 0)
+		err = find_runner(runner, e);
+	if (err == 0)
+		err = add_file(p, runner, "/.ward/ward-gvisor", e);
+	if (err == 0)
+		err = add_file(p, r.path, "/.ward/runsc", e);
+	if (err < 0)
+		return err;
+	own = plan_add_tmpfs(p, "/.ward/gvisor", 0700);
+	if (!own)
+		return ward_fail(e, ENOMEM, "out of memory");
+	own->bytes = OWN_BYTES;
+	own->inodes = OWN_INODES;
+	return plan_add_proc(p, "/.ward/proc") < 0 ? ward_fail(e, ENOMEM, "out of memory") : 0;
+}
+
+/* Whether others may change what is in it while the sandbox runs: gVisor must look again each time. */
+static bool is_shared(const struct plan_mount *m)
+{
+	if (path_is_beneath(m->target, "/.ward"))
+		return false;
+	return (m->kind == MOUNT_BIND && m->from_policy && !m->is_file) || (m->kind == MOUNT_TMPFS && m->writable);
+}
+
+static int list_shared(const struct plan *p, struct strv *dirs, struct ward_err *e)
+{
+	for (size_t i = 0; i < p->mount_count; i++) {
+		bool inner = false;
+
+		if (!is_shared(&p->mounts[i]))
+			continue;
+		for (size_t k = 0; k < p->mount_count && !inner; k++)
+			inner = k != i && is_shared(&p->mounts[k]) && strcmp(p->mounts[k].target, p->mounts[i].target) != 0 && path_is_beneath(p->mounts[i].target, p->mounts[k].target);
+		if (inner || strv_has(dirs, p->mounts[i].target))
+			continue;
+		if (!text_is_utf8(p->mounts[i].target))
+			return ward_fail(e, EINVAL, "%s: gVisor takes no path that is not UTF-8", p->mounts[i].target);
+		strv_add(dirs, p->mounts[i].target);
+	}
+	if (dirs->len > DIRS_MAX)
+		return ward_fail(e, E2BIG, "gVisor: more than %d directories that are shared", DIRS_MAX);
+	return 0;
+}
+
+static int words(struct plan *p, struct ward_err *e)
+{
+	auto_strv dirs = { 0 };
+	int r = list_shared(p, &dirs, e);
+
+	if (r < 0)
+		return r;
+	strv_add(&p->wall_run, "/.ward/ward-gvisor");
+	strv_add(&p->wall_run, "run");
+	strv_add(&p->wall_run, p->spec->wall == &platforms[SYSTRAP] ? "systrap" : "ptrace");
+	strv_addf(&p->wall_run, "%zu", dirs.len);
+	for (size_t i = 0; i < dirs.len; i++)
+		strv_add(&p->wall_run, dirs.items[i]);
+	strv_add(&p->wall_exec, "/.ward/ward-gvisor");
+	strv_add(&p->wall_exec, "exec");
+	return dirs.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
+}

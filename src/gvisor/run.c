@@ -1,0 +1,271 @@
+/*
+ * The runner of a sandbox's command behind gVisor, and of one more command (`ward exec`). Started by ward-init inside the native sandbox with the command's environment, directory and 0-2; ends as the command ends. In:
+ *
+ *	ward-gvisor run PLATFORM COUNT DIR... CMD...	makes the place (place.c) and starts `runsc run` in it
+ *	ward-gvisor exec CMD...				starts `runsc exec`
+ *
+ * Both start this program behind the wall in its role `enter`, which becomes the agent and executes CMD. Signals to the runner are the command's: runsc-sandbox hands those that it gets to the container's first process, and for a
+ * command of exec `runsc kill` does. runsc and its gofer are in a session of their own, where no such signal reaches them, and die with the runner.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "gvisor/gvisor.h"
+
+#define BINDS_MAX 64
+#define WORDS_MAX 20
+#define START_MS 60000
+
+static char path_variable[] = "PATH=/usr/bin:/bin", home_variable[] = "HOME=/";
+static char *runsc_env[] = { path_variable, home_variable, NULL };
+
+struct words {
+	char *items[WORDS_MAX];
+	size_t len;
+};
+
+static void add_word(struct words *w, const char *word)
+{
+	if (w->len + 1 < WORDS_MAX)
+		w->items[w->len++] = strdup(word);
+}
+
+static void add_common(struct words *w)
+{
+	static const char *const common[] = { "runsc", "--root=" GVISOR_STATE, "--network=host", "--ignore-cgroups", "--overlay2=none", "--file-access=exclusive", "--file-access-mounts=shared" };
+
+	for (size_t i = 0; i < ARRAY_LEN(common); i++)
+		add_word(w, common[i]);
+}
+
+/* Starts runsc away from the runner's group; it dies with the runner. */
+static pid_t start_runsc(const struct words *w)
+{
+	pid_t parent = getpid(), pid = fork();
+	sigset_t none;
+
+	if (pid)
+		return pid;
+	setsid();
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(125);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execve(GVISOR_RUNSC, w->items, runsc_env);
+	gvisor_say("cannot start runsc: %s", strerror(errno));
+	_exit(125);
+}
+
+/* The number in a file that runsc writes; 0: it is not there yet. */
+static pid_t read_pid(const char *path)
+{
+	auto_buf text = { 0 };
+	long n;
+
+	if (io_read_file(AT_FDCWD, path, 32, &text) < 0)
+		return 0;
+	n = strtol(buf_text(&text), NULL, 10);
+	return n > 1 && n < 1 << 30 ? (pid_t)n : 0;
+}
+
+static void kill_inside(const char *pid_file, int sig)
+{
+	struct words w = { 0 };
+	char pid[32], number[16];
+
+	snprintf(pid, sizeof(pid), "--pid=%d", (int)read_pid(pid_file));
+	snprintf(number, sizeof(number), "%d", sig);
+	add_word(&w, "runsc");
+	add_word(&w, "--root=" GVISOR_STATE);
+	add_word(&w, "kill");
+	add_word(&w, pid);
+	add_word(&w, GVISOR_NAME);
+	add_word(&w, number);
+	if (strcmp(pid, "--pid=0") != 0)
+		start_runsc(&w);
+}
+
+static void pass_signal(const char *pid_file, bool inside, int sig)
+{
+	pid_t pid;
+
+	if (inside) {
+		kill_inside(pid_file, sig);
+		return;
+	}
+	pid = read_pid(pid_file);
+	if (pid)
+		kill(pid, sig);
+}
+
+/* Until runsc has ended: its status. */
+static int wait_for(pid_t runsc, const char *pid_file, bool inside)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	for (;;) {
+		int sig = sigwaitinfo(&all, NULL), status;
+		pid_t pid;
+
+		if (sig > 0 && sig != SIGCHLD) {
+			pass_signal(pid_file, inside, sig);
+			continue;
+		}
+		while ((pid = waitpid(runsc, &status, WNOHANG)) == runsc)
+			return status;
+		if (pid < 0 && errno == ECHILD)
+			return 0;
+	}
+}
+
+static void take_signals(void)
+{
+	sigset_t all;
+
+	signal(SIGCHLD, SIG_DFL);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+}
+
+/* How the command ended, or what became of it. */
+static int settle(const char *name, int status)
+{
+	int value = 0;
+	enum told told = gvisor_told(name, &value);
+
+	gvisor_forget(name);
+	if (told == TOLD_EXIT || told == TOLD_SIGNAL)
+		return gvisor_end_like(told, value);
+	if (told == TOLD_BEGUN) {
+		gvisor_say("gVisor's kernel or its gofer ended while the command ran: killed, or out of what resources.pids_limit or open_files give");
+		return gvisor_end_like(TOLD_SIGNAL, SIGKILL);
+	}
+	if (WIFSIGNALED(status)) {
+		gvisor_say("runsc was killed by signal %d before the command began", WTERMSIG(status));
+		return gvisor_end_like(TOLD_SIGNAL, WTERMSIG(status));
+	}
+	gvisor_say("gVisor could not start the command");
+	return 125;
+}
+
+int gvisor_run(int argc, char **argv)
+{
+	long count = argc > 2 ? strtol(argv[1], NULL, 10) : -1;
+	char platform[32], name[16] = "run";
+	struct pumps pumps = { 0 };
+	struct words w = { 0 };
+	pid_t runsc;
+	int status;
+
+	if (count < 0 || count > BINDS_MAX || count + 2 >= argc) {
+		gvisor_say("usage: ward-gvisor run PLATFORM COUNT DIR... CMD...");
+		return 125;
+	}
+	take_signals();
+	if (gvisor_make_dirs() < 0 || gvisor_tell(argv + 2 + count, name, sizeof(name)) < 0 || gvisor_place(argv + 2, (size_t)count, isatty(0) == 1) < 0 ||
+	    chdir("/") < 0 || pumps_start(&pumps) < 0)
+		return 125;
+	add_common(&w);
+	snprintf(platform, sizeof(platform), "--platform=%s", argv[0]);
+	add_word(&w, platform);
+	add_word(&w, "run");
+	add_word(&w, "--bundle=" GVISOR_BUNDLE);
+	add_word(&w, "--pid-file=" GVISOR_PID);
+	add_word(&w, GVISOR_NAME);
+	runsc = start_runsc(&w);
+	if (runsc < 0) {
+		gvisor_say("cannot start runsc: %s", strerror(errno));
+		return 125;
+	}
+	status = wait_for(runsc, GVISOR_PID, false);
+	if (pumps.count)
+		pumps_end(&pumps);
+	return settle(name, status);
+}
+
+/* The runner of an exec may be killed with its group: then the command behind the wall shall end, too. */
+static void watch_runner(const char *pid_file)
+{
+	pid_t parent = getpid();
+	int ends[2];
+	char byte;
+
+	if (pipe(ends) < 0)
+		return;
+	fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+	if (fork() == 0) {
+		setsid();
+		close(ends[1]);
+		for (int i = 0; i < 3; i++)
+			close(i);
+		while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
+			;
+		if (getppid() == parent)
+			_exit(0);
+		kill_inside(pid_file, GVISOR_END);
+		while (wait(NULL) > 0)
+			;
+		_exit(0);
+	}
+	close(ends[0]);
+}
+
+/* The sandbox may be asked for a command before gVisor is up: until its first command has begun, there is nothing to ask. What has ended meanwhile ends us, too. */
+static int wait_for_kernel(void)
+{
+	const struct timespec moment = { 0, 5 * 1000 * 1000 };
+	int value;
+
+	for (int i = 0; i < START_MS / 5; i++) {
+		if (gvisor_told("run", &value) != TOLD_NOTHING)
+			return 0;
+		nanosleep(&moment, NULL);
+	}
+	gvisor_say("gVisor does not start");
+	return -ETIMEDOUT;
+}
+
+int gvisor_exec(int argc, char **argv)
+{
+	char name[32] = "", pid_file[64], pid_option[96];
+	struct words w = { 0 };
+	pid_t runsc;
+	int status;
+
+	if (argc < 1) {
+		gvisor_say("usage: ward-gvisor exec CMD...");
+		return 125;
+	}
+	take_signals();
+	if (wait_for_kernel() < 0 || gvisor_tell(argv, name, sizeof(name)) < 0)
+		return 125;
+	snprintf(pid_file, sizeof(pid_file), GVISOR_DIR "/exec.%d", (int)getpid());
+	snprintf(pid_option, sizeof(pid_option), "--internal-pid-file=%s", pid_file);
+	watch_runner(pid_file);
+	add_common(&w);
+	add_word(&w, "exec");
+	add_word(&w, "--cwd=/");
+	add_word(&w, pid_option);
+	add_word(&w, GVISOR_NAME);
+	add_word(&w, GVISOR_SELF);
+	add_word(&w, "enter");
+	add_word(&w, name);
+	runsc = start_runsc(&w);
+	if (runsc < 0)
+		return 125;
+	status = wait_for(runsc, pid_file, true);
+	unlink(pid_file);
+	return settle(name, status);
+}
