@@ -61,11 +61,8 @@ void session_taken(struct vm_inbox *in, size_t n)
 	in->at += n;
 	in->len -= n;
 	in->owed += (uint32_t)n;
-	if (in->len)
-		return;
-	free(in->bytes);	/* many channels are idle most of the time */
-	in->bytes = NULL;
-	in->at = 0;
+	if (!in->len)
+		in->at = 0;
 }
 
 void session_break(struct vm_inbox *in)
@@ -73,6 +70,8 @@ void session_break(struct vm_inbox *in)
 	if (in->broken)
 		return;
 	session_taken(in, in->len);
+	free(in->bytes);
+	in->bytes = NULL;
 	in->broken = true;
 	in->tell_broken = !in->ended;
 }

@@ -7,7 +7,7 @@
 
 /* Bytes that came and wait for whoever they are for; at most a window. */
 struct vm_inbox {
-	uint8_t *bytes;		/* owned; NULL while empty */
+	uint8_t *bytes;		/* owned; NULL until something came */
 	size_t at, len;
 	uint32_t credit;	/* what the guest may still send */
 	uint32_t owed;		/* what was taken since it was last told */

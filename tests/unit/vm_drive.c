@@ -36,7 +36,7 @@ static int reach(const char *path)
 int main(int argc, char **argv)
 {
 	struct vm_tree trees[16];
-	char *cwd = getcwd(NULL, 0);
+	auto_free char *cwd = getcwd(NULL, 0);
 	struct vm_setup s = { .cwd = cwd, .envp = environ, .uid = 1000, .gid = 1000, .trees = trees, .qemu_pid_fd = -1 };
 	struct ward_err e = { 0 };
 	bool restored = false;

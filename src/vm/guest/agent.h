@@ -71,7 +71,11 @@ void time_set(const struct vm_time *t);
 void limits_open(struct agent *a);
 /* What VM_SETUP says of it. */
 void limits_apply(struct agent *a);
-/* In the child: into the cgroup, limits, ids, no capability; returns false where that fails. */
+/* No capability and no group for whatever pid 1 will start; false where that fails. */
+bool limits_seal(void);
+/* fork(), of a child in the cgroup of commands or beside it. */
+pid_t limits_fork(const struct agent *a, bool in_cgroup);
+/* In the child: limits, ids, no capability; returns false where that fails. */
 bool limits_enter(const struct agent *a);
 /* ---- job.c ---- */
 

@@ -250,4 +250,6 @@ void boot_all(struct agent *a)
 	if (net_set_up(net) < 0)
 		dprintf(2, "ward-vm-init: network %s: %s\n", net, strerror(errno));
 	take_signals(a);
+	if (!limits_seal())
+		boot_die("capabilities");
 }

@@ -22,8 +22,7 @@
 
 #define EXIT_NOT_STARTED 125
 #define PIPE_BYTES 262144
-#define CGROUP_FD 4
-#define CHILD_FDS 5
+#define CHILD_FDS 4
 
 /* Of the freestanding code that is shared with ward-init. */
 _Noreturn void guest_exit(int code)
@@ -116,11 +115,11 @@ static int make_ends(struct agent *a, struct job *j, const struct vm_start *s, s
 
 /* ---- the child ---- */
 
-/* 0-2; 3 for the session's leader or the manifest; the cgroup. All else is closed at once: not every child executes something, and
- * a pipe that somebody has open does not end. */
-static bool take_ends(struct agent *a, const struct ends *ends, int *manifest_fd)
+/* 0-2; 3 for the session's leader or the manifest. All else is closed at once: not every child executes something, and a pipe that
+ * somebody has open does not end. */
+static bool take_ends(const struct ends *ends, int *manifest_fd)
 {
-	int fds[CHILD_FDS] = { ends->inner[0], ends->inner[1], ends->inner[2], ends->told[1] < 0 ? *manifest_fd : ends->told[1], a->cgroup_fd };
+	int fds[CHILD_FDS] = { ends->inner[0], ends->inner[1], ends->inner[2], ends->told[1] < 0 ? *manifest_fd : ends->told[1] };
 
 	for (int i = 0; i < CHILD_FDS; i++)	/* out of the way of each other first */
 		if (fds[i] >= 0) {
@@ -133,7 +132,6 @@ static bool take_ends(struct agent *a, const struct ends *ends, int *manifest_fd
 		if (fds[i] >= 0 && dup3(fds[i], i, i < VM_STREAMS ? 0 : O_CLOEXEC) < 0)
 			return false;
 	}
-	a->cgroup_fd = a->cgroup_fd < 0 ? -1 : CGROUP_FD;
 	*manifest_fd = GUEST_CONTROL_FD;
 	return syscall(SYS_close_range, CHILD_FDS, ~0u, 0) == 0;
 }
@@ -179,11 +177,11 @@ static _Noreturn void run_copy(const struct agent *a, const char *words, uint32_
 	_exit(guest_copy(what, path, name));
 }
 
-static _Noreturn void run_child(struct agent *a, const char *words, const struct vm_start *s, const struct ends *ends, int manifest_fd)
+static _Noreturn void run_child(const struct agent *a, const char *words, const struct vm_start *s, const struct ends *ends, int manifest_fd)
 {
 	const char *first = words + strlen(words) + 1;
 
-	if (!take_ends(a, ends, &manifest_fd))
+	if (!take_ends(ends, &manifest_fd))
 		_exit(EXIT_NOT_STARTED);
 	if (s->kind == VM_RUN)
 		run_command(a, words, s);
@@ -233,7 +231,7 @@ void job_start(struct agent *a, unsigned channel, const struct vm_start *s)
 	if (r == 0)
 		r = make_ends(a, j, s, &ends);
 	if (r == 0) {
-		j->pid = fork();
+		j->pid = limits_fork(a, !tree);
 		if (j->pid == 0)
 			run_child(a, j->words, s, &ends, manifest);
 		r = j->pid < 0 ? -errno : 0;

@@ -8,6 +8,8 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
+#include <linux/sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -74,31 +76,36 @@ void limits_apply(struct agent *a)
 	write_at(a->cgroup_fd, "pids.max", a->setup.pids ? text : "max");
 }
 
-static bool drop_rights(const struct agent *a)
+/* pid 1 executes nothing itself: what an exec could give is taken away once, for all that it will ever start. */
+bool limits_seal(void)
 {
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = { 0 };
-	gid_t gid = a->setup.gid;
-	uid_t uid = a->setup.uid;
-
 	for (int cap = 0; cap < 64; cap++)
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
 			break;
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	if (prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED, 0, 0, 0) < 0)
-		return false;
-	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
-		return false;
-	return syscall(SYS_capset, &head, none) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+	return prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED, 0, 0, 0) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       setgroups(0, NULL) == 0;
 }
 
 bool limits_enter(const struct agent *a)
 {
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct rlimit files = { a->setup.files, a->setup.files };
+	struct __user_cap_data_struct none[2] = { 0 };
+	gid_t gid = a->setup.gid;
+	uid_t uid = a->setup.uid;
 
-	if (a->cgroup_fd >= 0 && write_at(a->cgroup_fd, "cgroup.procs", "0") < 0)
-		return false;
 	if (a->setup.files && setrlimit(RLIMIT_NOFILE, &files) < 0)
 		return false;
-	return drop_rights(a);
+	return setresgid(gid, gid, gid) == 0 && setresuid(uid, uid, uid) == 0 && syscall(SYS_capset, &head, none) == 0;
+}
+
+/* Born in the cgroup: to move there takes a lock of the kernel's that waits for all of its processors. */
+pid_t limits_fork(const struct agent *a, bool in_cgroup)
+{
+	struct {
+		uint64_t flags, pid_fd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size, cgroup;
+	} how = { .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)a->cgroup_fd };
+
+	return in_cgroup && a->cgroup_fd >= 0 ? (pid_t)syscall(SYS_clone3, &how, sizeof(how)) : fork();
 }

@@ -44,10 +44,22 @@ void streams_feed(struct job *j)
 	}
 }
 
-static void take_data(struct job *j, const struct vm_frame *f)
+static void take_data(struct job *j, const struct vm_frame *frame)
 {
+	struct vm_frame rest = *frame, *f = &rest;
+	ssize_t done;
+
 	if (j->in_fd < 0 || j->in_eof || f->len > VM_WINDOW_BYTES - j->pending_len)
 		return;
+	if (!j->pending_len) {	/* mostly there is room: nothing to keep */
+		done = write(j->in_fd, f->payload, f->len);
+		done = done > 0 ? done : 0;
+		j->owed += (uint32_t)done;
+		f->payload += done;
+		f->len -= (size_t)done;
+		if (!f->len)
+			return;
+	}
 	if (!j->pending) {
 		j->pending = malloc(VM_WINDOW_BYTES);
 		j->pending_at = j->pending_len = 0;
