@@ -1,4 +1,4 @@
-/* Shared by the supervisor's files about the gateway: egress.c (its life), egress_live.c (other rules, looking at it). */
+/* Shared by the supervisor's files about the gateway: egress_start.c (its beginning), egress.c (its life), egress_live.c (other rules, looking at it). */
 #ifndef WARD_LIB_EGRESS_INTERNAL_H
 #define WARD_LIB_EGRESS_INTERNAL_H
 
@@ -60,6 +60,8 @@ struct egress {
 	void *shown_context;
 };
 
+/* Starts it (egress_start.c); the sockets are not handed over yet. */
+must_check int egress_start(struct egress *g, struct ward_err *e);
 /* The configuration as it is now: a sealed memory file. */
 must_check int egress_write_config(const struct egress *g, struct ward_err *e);
 /* Events (egress_told.c). False: not such a packet. */
