@@ -16,15 +16,14 @@ import os
 import pathlib
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import inspect_peers  # noqa: E402
 import net_peers  # noqa: E402
+import turns  # noqa: E402
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 LIMIT_S = 90
@@ -33,28 +32,6 @@ COLUMNS = [("rate", "requests", "/s", "{:.0f}"), ("cpu_us", "relay CPU", "µs/re
            ("fresh", "connections", "/s", "{:.0f}"), ("down", "download", "MiB/s", "{:.0f}"), ("up", "upload", "MiB/s", "{:.0f}"),
            ("pss_mb", "memory", "MB PSS", "{:.1f}"), ("idle_mb", "idle", "MB PSS", "{:.1f}")]
 IDLE_S = 7    # ward gives memory back when nothing has happened for five
-
-
-@contextlib.contextmanager
-def client(argv, env, place):
-    """An inspect-load whose connections are open; ended by force when it takes too long."""
-    with open(place.base / "stderr", "w+") as err:
-        process = subprocess.Popen([str(a) for a in argv], cwd=place.work, env={**os.environ, **env}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                   stderr=err, text=True)
-        watch = threading.Timer(LIMIT_S, net_peers.end, [process])
-        watch.start()
-        try:
-            if process.stdout.readline() != "ready\n":
-                err.seek(0)
-                raise RuntimeError(" / ".join(err.read().strip().splitlines()[-2:]) or "it ended")
-            yield process
-            process.stdin.close()
-            process.wait()
-        finally:
-            watch.cancel()
-            if process.poll() is None:
-                net_peers.end(process)
-            process.stdout.close()
 
 
 def pss_mb(pids):
@@ -68,41 +45,27 @@ def pss_mb(pids):
 def one_turn(place, way, word, count, idle):
     """The number, the relay's processor seconds, its memory at the end, and after a rest (None: not looked at)."""
     argv, env, relays = way
-    with client(argv(word, count), env, place) as process:
+    with turns.client(argv(word, count), place, LIMIT_S, env) as process:
         pids = relays(process)
         before = net_peers.cpu_seconds(pids)
-        process.stdin.write("\n")
-        process.stdin.flush()
-        line = process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"broke off, or took longer than {LIMIT_S} s")
+        number = float(turns.go(process, LIMIT_S)[0])
         cpu, memory = net_peers.cpu_seconds(pids) - before, pss_mb(pids)
         if not idle:
-            return float(line), cpu, memory, None
+            return number, cpu, memory, None
         time.sleep(IDLE_S)
-        return float(line), cpu, memory, pss_mb(pids)
+        return number, cpu, memory, pss_mb(pids)
 
 
 def measure(place, rounds, only):
     """{name: {note, word: [numbers], cpu_us: [], pss_mb: [], failed: [why]}} and {name: how to get it}."""
-    results, missing, ways = {}, {}, []
+    results = {}
     with contextlib.ExitStack() as stack:
-        for name, note, needs, start, share in inspect_peers.WAYS:
-            how = net_peers.absent(name, needs)
-            if only and name not in only:
-                continue
-            if how:
-                missing[name] = how
-                continue
-            try:
-                ways.append((name, stack.enter_context(start(place)), share))
-            except (OSError, RuntimeError, subprocess.SubprocessError) as e:
-                missing[name] = f"installed, but does not start here: {e}"
-                continue
+        ways, missing = turns.begin(stack, inspect_peers.WAYS, place, only)
+        for name, note, _, _ in ways:
             results[name] = {"note": note, "cpu_us": [], "pss_mb": [], "idle_mb": [], "failed": [], **{word: [] for word in WORDS}}
         for at in range(rounds):
             for word, all_of_it in WORDS.items():
-                for name, way, share in ways:
+                for name, _, way, share in ways:
                     count = max(int(all_of_it * share) // 16 * 16, 16)
                     try:
                         number, cpu, pss, idle = one_turn(place, way, word, count, word == "rate" and name != "direct" and at == 0)

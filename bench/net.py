@@ -21,12 +21,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import net_peers  # noqa: E402
 import net_report  # noqa: E402
+import turns  # noqa: E402
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 LIMIT_S = 60
@@ -34,35 +34,14 @@ WORDS = {"ttfb": 400, "rate": 8000, "down": 1024, "up": 1024}    # what net-load
 IDLE = 2000
 
 
-@contextlib.contextmanager
 def client(argv, place):
-    """A net-load that is ready; ended by force when it takes too long."""
-    with open(place.base / "stderr", "w+") as err:
-        process = subprocess.Popen([str(a) for a in argv], cwd=place.work, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, text=True)
-        watch = threading.Timer(LIMIT_S, net_peers.end, [process])
-        watch.start()
-        try:
-            if process.stdout.readline() != "ready\n":
-                err.seek(0)
-                raise RuntimeError(err.read().strip().splitlines()[-1:] or "it ended")
-            yield process
-            process.stdin.close()
-            process.wait()
-        finally:
-            watch.cancel()
-            if process.poll() is None:
-                net_peers.end(process)
-            process.stdout.close()
+    return turns.client(argv, place, LIMIT_S)
 
 
 def go(process):
     """Lets it measure: the number, its own processor time, its congestion control."""
-    process.stdin.write("\n")
-    process.stdin.flush()
-    words = process.stdout.readline().split()
-    if len(words) != 3:
-        raise RuntimeError(f"broke off, or took longer than {LIMIT_S} s")
-    return float(words[0]), float(words[1]), words[2]
+    number, cpu, control = turns.go(process, LIMIT_S)
+    return float(number), float(cpu), control
 
 
 def one_turn(place, way, word, count):
@@ -75,24 +54,14 @@ def one_turn(place, way, word, count):
 
 def measure(place, rounds, only):
     """{name: {note, word: [numbers], cpu: [seconds a GiB], failed: [why]}} and {name: how to get it}."""
-    results, missing, ways = {}, {}, []
+    results = {}
     with contextlib.ExitStack() as stack:
-        for name, note, needs, start, share in net_peers.WAYS:
-            how = net_peers.absent(name, needs)
-            if only and name not in only:
-                continue
-            if how:
-                missing[name] = how
-                continue
-            try:
-                ways.append((name, stack.enter_context(start(place)), share))
-            except (OSError, RuntimeError) as e:
-                missing[name] = f"installed, but does not start here: {e}"
-                continue
+        ways, missing = turns.begin(stack, net_peers.WAYS, place, only)
+        for name, note, _, _ in ways:
             results[name] = {"note": note, "cpu": [], "failed": [], "control": "", **{word: [] for word in WORDS}}
         for at in range(rounds):
             for word, all_of_it in WORDS.items():
-                for name, way, share in ways:
+                for name, _, way, share in ways:
                     count = max(int(all_of_it * share), 64)
                     try:
                         number, cpu, control = one_turn(place, way, word, count)
