@@ -27,7 +27,6 @@ struct attempt {
 	bool was_refused;
 	uint64_t next_at_ms, end_at_ms;
 	bool by_proxy;
-	bool speaks;			/* the server hears something at once */
 	bool looking;			/* its name is looked up when the supervisor has answered about the files */
 	bool inward, revoked;		/* revoked: the rules changed while its name was being looked up */
 	struct host target;		/* that front asked for */

@@ -118,7 +118,7 @@ void dial_begin(struct dial *d, const struct dial_request *request)
 	while (a->used)
 		a++;	/* there is room: see dial_on_front() */
 	*a = (struct attempt){ .used = true, .question = d->questions++ * DIAL_MAX + (uint32_t)(a - d->attempts),
-			       .id = request->id, .speaks = request->speaks, .end_at_ms = io_now_ms() + DIAL_MS };
+			       .id = request->id, .end_at_ms = io_now_ms() + DIAL_MS };
 	for (int i = 0; i < TRIES; i++)
 		a->fds[i] = -1;
 	d->busy++;

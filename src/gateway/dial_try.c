@@ -115,16 +115,7 @@ bool dial_is_own(const struct ip *ip)
 	return memcmp(&((struct sockaddr_in6 *)&here)->sin6_addr, ip->bytes, 16) == 0;
 }
 
-/* Who speaks at once needs no packet to say that it is connected: the first bytes say so, and the server wakes up for both together. If
- * they fail to come the kernel sends it in a fifth of a second; from then on acknowledgements are as ever. */
-static void be_terse(int fd)
-{
-	int off = 0;
-
-	setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &off, sizeof(off));
-}
-
-static int open_try(const struct ip *ip, uint16_t port, bool speaks, bool *ret_done)
+static int open_try(const struct ip *ip, uint16_t port, bool *ret_done)
 {
 	struct sockaddr_storage there;
 	socklen_t n = to_sockaddr(ip, port, &there);
@@ -135,8 +126,6 @@ static int open_try(const struct ip *ip, uint16_t port, bool speaks, bool *ret_d
 		return -errno;
 	if (addr_classify(ip) != ADDR_LOOPBACK)	/* whoever is on this machine does not vanish without a word */
 		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	if (speaks)
-		be_terse(fd);
 	/* on this machine the second call finds it done; elsewhere it is still under way */
 	*ret_done = connect(fd, (struct sockaddr *)&there, n) == 0 ||
 		    (errno == EINPROGRESS && connect(fd, (struct sockaddr *)&there, n) == 0);
@@ -180,7 +169,7 @@ void dial_try_next(struct dial *d, struct attempt *a)
 			a->was_refused = true;
 			continue;
 		}
-		fd = open_try(ip, a->by_proxy ? d->proxy.port : a->verdict.port, a->speaks || a->by_proxy, &done);
+		fd = open_try(ip, a->by_proxy ? d->proxy.port : a->verdict.port, &done);
 		if (fd < 0) {
 			a->error = -fd;
 			continue;

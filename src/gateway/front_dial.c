@@ -11,7 +11,6 @@
 #include "gateway/flow.h"
 
 #define MESSAGES 4	/* of answers, taken at once */
-#define FIRST_BYTES 4096
 
 void flow_ask_dial(struct front *f, struct flow *w)
 {
@@ -25,36 +24,14 @@ void flow_ask_dial(struct front *f, struct flow *w)
 	f->ask.last = w;
 }
 
-/* In mode tcp nobody has listened to the client yet. If it has said something, the server hears that with the news that it is connected. */
-static void hear_client(struct front *f, struct flow *w)
-{
-	ssize_t n = pump_read(f, w, CLIENT, f->scratch, FIRST_BYTES);
-
-	if (n == -2 || (n > 0 && !pump_send(f, w, UP, f->scratch, (size_t)n)))
-		flow_close(f, w, true);
-	else if (n == -1)
-		w->lanes[UP].ended = true;
-	else if (n == 0)
-		w->can_read[CLIENT] = true;	/* it may have by then, and it is not watched */
-}
-
-static bool is_unheard(const struct flow *w)
-{
-	return w->watched[CLIENT] == WATCH_NOT && w->can_read[CLIENT] && !w->server && !w->inward && !w->limited && !w->held_len;
-}
-
 /* The first of the list; those whose client has gone meanwhile are passed over. */
-static unsigned gather(struct front *f, struct dial_request requests[DIAL_AT_ONCE])
+static unsigned gather(const struct front *f, struct dial_request requests[DIAL_AT_ONCE])
 {
 	unsigned n = 0;
 
-	for (struct flow *w = f->ask.first; w && n < DIAL_AT_ONCE; w = w->ask_next) {
-		if (w->state == FLOW_DIAL && is_unheard(w))
-			hear_client(f, w);
+	for (const struct flow *w = f->ask.first; w && n < DIAL_AT_ONCE; w = w->ask_next)
 		if (w->state == FLOW_DIAL)
-			requests[n++] = (struct dial_request){ .id = w->id, .inward = w->inward ? INWARD_PORT : INWARD_NOT, .looked = w->server,
-							       .speaks = w->server || w->lanes[UP].kept_len, .want = w->want };
-	}
+			requests[n++] = (struct dial_request){ .id = w->id, .inward = w->inward ? INWARD_PORT : INWARD_NOT, .looked = w->server, .want = w->want };
 	return n;
 }
 

@@ -135,7 +135,6 @@ struct dial_request {
 	uint8_t inward;			/* enum dial_inward */
 	uint8_t kinds[4];		/* INWARD_SOCKETS: of the descriptors that come with it */
 	uint8_t looked;			/* for an exchange that is looked into: replay answers those alone */
-	uint8_t speaks;			/* there is something to be sent as soon as it is connected */
 	struct want want;		/* dial decides about it once more, with rules of its own; inward: its port counts */
 };
 
