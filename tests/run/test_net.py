@@ -185,3 +185,23 @@ def test_detached(t):
         t.contains(r.out, "db.test 5432 -> got hello", "an allowed name")
         t.contains(r.out, "evil.test 443 -> EAI_NONAME", "another name")
     t.wait_until(lambda: "Seccomp:\t2" in boxes.look(t, f"/proc/{pid}/status"), 20, "the supervisor is not confined")
+
+
+LEAVE = """
+import re, socket
+server = socket.create_server(("127.0.0.1", 7003), backlog=64)
+for _ in range(1500):
+    client = socket.create_connection(("127.0.0.1", 7003))
+    accepted, _ = server.accept()
+    accepted.close()    # who ends first waits
+    client.recv(1)
+    client.close()
+print(re.search(r"tw (\\d+)", open("/proc/net/sockstat").read())[1])
+"""
+
+
+def test_ended_connections(t):
+    """Connections that have ended do not pile up in the kernel."""
+    r = t.ward("run", "-p", policy(t, ["web.test"]), "--", "/usr/bin/python3", "leave.py", cwd=t.workspace({"leave.py": LEAVE}))
+    t.equal(r.rc, 0, f"the program ({r.err})")
+    t.check(0 < int(r.out) <= 1024, f"{r.out} are waiting")
