@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 
-from harness import timeout, wasm
+from harness import leaks, timeout, wasm
 from harness.boxes import box
 from harness.world import World, policy
 
@@ -208,6 +208,36 @@ def test_the_store_is_bounded(t):
     left = stored(t)
     t.check(used in left and "new-left-by-a-kill" not in left and f"{599:064x}.so" in left and f"{0:064x}.so" not in left, sorted(left)[:3])
     t.check(len(left) <= 512 and sum(left.values()) < (1 << 30) + (8 << 20), (len(left), sum(left.values())))
+
+
+def compiling(t):
+    """Whether a compiler runs below this test."""
+    found = set()
+    for pid in leaks.descendants(os.getpid()):
+        try:
+            with t.root(), open(f"/proc/{pid}/cmdline", "rb") as f:
+                words = f.read().split(b"\0")
+            found.add(words[0].endswith(b"/ward-wasm") and words[1] == b"compile")
+        except (OSError, IndexError):
+            pass
+    return True in found
+
+
+@timeout(150)
+def test_ward_ends_while_it_compiles(t):
+    """Killed or asked to end: no compiler goes on (looked for after the test), nothing half lies in the store, and the next start compiles."""
+    options = wasm.edge(t)
+    ws = wasm.tools(t)
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        process = t.ward_start("run", *options, "--", "conform.wasm", "args", "STARTED", cwd=ws)
+        t.wait_until(lambda: compiling(t), 30, "no compiler was seen")
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+        t.check(process.returncode == (125 if number == signal.SIGTERM else -9) and b"STARTED" not in out, (process.returncode, out, err))
+        t.wait_until(lambda: not compiling(t), 10, "the compiler goes on")
+        t.equal(stored(t), {}, "entries")
+    t.equal(run(t, ws, options, "conform.wasm", "args", "FINE").out, "[FINE]\n")
+    t.equal(len(stored(t)), 1)
 
 
 @timeout(150)

@@ -8,12 +8,17 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "base/clone.h"
+#include "base/raw.h"
+
+#define FIRST_FD 16		/* above all that the child overwrites */
 #define EMPTY "empty"		/* in the store: a workspace with nothing in it */
 #define TURN_MS 100
 
@@ -45,35 +50,43 @@ static int make_words(const struct compile_job *job, struct strv *out, struct wa
 	return out->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
 
+struct starting {
+	char *const *argv;
+	int fds[3];		/* that become 0-2, all above them */
+	uint64_t no_signals;
+};
+
+/* Shares the caller's memory until it executes: raw calls only. */
+static int become_ward(void *argument)
+{
+	struct starting *s = argument;
+
+	raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);	/* whoever kills ward ends this, too */
+	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &s->no_signals, 0, 8);
+	for (int i = 0; i < 3; i++)
+		if (raw_call(SYS_dup3, s->fds[i], i, 0) < 0)
+			return 125;
+	raw_call(SYS_execve, "/proc/self/exe", s->argv, environ);
+	return 125;
+}
+
 /* ward once more, with no signal blocked. */
 static int start_ward(char *const *argv, int in_fd, int out_fd, pid_t *ret_pid)
 {
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t none;
-	int r;
+	char stack[8192] __attribute__((aligned(16)));
+	auto_fd nothing = open("/dev/null", O_WRONLY | O_CLOEXEC), in = fcntl(in_fd, F_DUPFD_CLOEXEC, FIRST_FD), out = fcntl(out_fd, F_DUPFD_CLOEXEC, FIRST_FD),
+		silent = fcntl(nothing, F_DUPFD_CLOEXEC, FIRST_FD);
+	struct starting s = { .argv = argv, .fds = { in, out, silent } };
+	struct clone_child child = { .flags = CLONE_VM | CLONE_VFORK, .stack = stack, .stack_bytes = sizeof(stack), .main = become_ward, .argument = &s };
+	long pid;
 
-	sigemptyset(&none);
-	if (posix_spawn_file_actions_init(&actions) != 0)
-		return -ENOMEM;
-	if (posix_spawnattr_init(&attributes) != 0) {
-		posix_spawn_file_actions_destroy(&actions);
-		return -ENOMEM;
-	}
-	r = posix_spawn_file_actions_adddup2(&actions, in_fd, STDIN_FILENO);
-	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(&actions, out_fd, STDOUT_FILENO);
-	if (r == 0)
-		r = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-	if (r == 0)
-		r = posix_spawnattr_setsigmask(&attributes, &none);
-	if (r == 0)
-		r = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-	if (r == 0)
-		r = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attributes, argv, environ);
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&actions);
-	return -r;
+	if (in < 0 || out < 0 || silent < 0)
+		return -EMFILE;
+	pid = clone_start(&child);
+	if (pid < 0)
+		return (int)pid;
+	*ret_pid = (pid_t)pid;
+	return 0;
 }
 
 /* ward's own signals are blocked, and read when the sandbox runs: here they are looked at and stay. */
@@ -151,6 +164,7 @@ int compile_module(const struct compile_job *job, struct ward_err *e)
 		kept = wasm_store_keep(job->code, fd, name, r == 0, e);
 		return kept < 0 ? kept : r;
 	}
-	unlinkat(job->code->dir_fd, name, 0);
+	if (name[0])
+		unlinkat(job->code->dir_fd, name, 0);
 	return r;
 }

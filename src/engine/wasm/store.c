@@ -100,24 +100,40 @@ static void make_room(int dir_fd)
 			return;
 }
 
+/* Without a name where the file system can do that: nothing is left of it then, whoever is killed. */
 int wasm_store_begin(const struct wasm_code *c, char ret_name[64], struct ward_err *e)
 {
 	char id[24];
-	int fd;
+	int fd = openat(c->dir_fd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
 
 	make_room(c->dir_fd);
+	ret_name[0] = '\0';
+	if (fd >= 0)
+		return fd;
 	store_new_id(id, sizeof(id));
 	snprintf(ret_name, 64, NEW_PREFIX "%s", id);
 	fd = openat(c->dir_fd, ret_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	return fd < 0 ? ward_fail_errno(e, "cannot make a file in %s", c->dir) : fd;
 }
 
+static int give_name(const struct wasm_code *c, int fd, const char *name)
+{
+	char path[32];
+
+	if (name[0])
+		return renameat(c->dir_fd, name, c->dir_fd, c->name);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	/* somebody else may have been faster, with the same code */
+	return linkat(AT_FDCWD, path, c->dir_fd, c->name, AT_SYMLINK_FOLLOW) == 0 || errno == EEXIST ? 0 : -1;
+}
+
 int wasm_store_keep(const struct wasm_code *c, int fd, const char *name, bool good, struct ward_err *e)
 {
 	/* readable by everybody: as root the agent is somebody else; the directory lets nobody through */
-	if ((good || ftruncate(fd, 0) == 0) && fchmod(fd, 0444) == 0 && (!good || fdatasync(fd) == 0) && renameat(c->dir_fd, name, c->dir_fd, c->name) == 0)
+	if ((good || ftruncate(fd, 0) == 0) && fchmod(fd, 0444) == 0 && (!good || fdatasync(fd) == 0) && give_name(c, fd, name) == 0)
 		return 0;
 	ward_fail_errno(e, "cannot keep the compiled module in %s", c->dir);
-	unlinkat(c->dir_fd, name, 0);
+	if (name[0])
+		unlinkat(c->dir_fd, name, 0);
 	return -e->code;
 }

@@ -44,7 +44,7 @@ must_check int wasm_store_open(struct wasm_code *c, struct ward_err *e);
 void wasm_store_close(struct wasm_code *c);
 /* 1: it is there; 0: it is not; -ENOTSUP: this module could not be compiled before. */
 must_check int wasm_store_look(const struct wasm_code *c);
-/* Makes room, then a new file, which is nobody's until it is kept. Returns its descriptor. */
+/* Makes room, and a new file that is no entry until it is kept; ret_name is "" where it has no name. Returns its descriptor. */
 must_check int wasm_store_begin(const struct wasm_code *c, char ret_name[64], struct ward_err *e);
 /* Gives the new file its name; good: it holds code, else it says that there is none. */
 must_check int wasm_store_keep(const struct wasm_code *c, int fd, const char *name, bool good, struct ward_err *e);
