@@ -39,6 +39,9 @@ def with_engine(t, args):
 
 def prepare(t, engine, options):
     """What an engine needs once for a test; may add to the options."""
+    if engine == "wasm":
+        from . import wasm
+        options.extend(wasm.image())	# a real runtime rather than node, where there is one
 
 
 def linux_tool(t, source):

@@ -298,6 +298,7 @@ def test_wasmedge_review(t):
     ws = wasm.tools(t, {"a": "CONTENT-A\n"})
     r = run(t, ws, (*options, "--review"), "conform.wasm", "write", "a", "CHANGED", report=True)
     t.equal(t.read(ws, "a"), "CONTENT-A\n")
+    t.contains(t.ward("audit", "show", r.report["run"], "--json").out, '"engine":"wasm"', "the journal")
     t.equal(t.ward("apply", r.report["run"]).rc, 0)
     t.equal(t.read(ws, "a"), "CHANGED")
 
@@ -341,6 +342,11 @@ def test_no_runtime(t):
     empty = t.workspace({"etc/x": ""})
     r = run(t, ws, ("--isolation", "wasm", "--image", empty), "conform.wasm", rc=125)
     t.contains(r.err, "C library of GNU", "an image without anything")
+    colon = os.path.join(ws, "a:b")
+    os.mkdir(colon)
+    shutil.copy(os.path.join(ws, "conform.wasm"), colon)
+    r = run(t, colon, wasm.node(t), "conform.wasm", "args", "STARTED", rc=125)
+    t.check("colon" in r.err and "STARTED" not in r.out, r)
 
 
 def test_another_runtime_elsewhere(t):
