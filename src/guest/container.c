@@ -1,7 +1,7 @@
 /*
  * ward-init in a container that an OCI runtime made. In: descriptor 3 on the supervisor, and over it first of all a struct guest_join with the ways into the cgroups, then a struct guest_setup with the exact system call
  * filter and the command. Out: this process is in its cgroups, in a user namespace of its own in which the agent has its usual id, without a capability, under its limits and the filter; the supervisor has /proc, a
- * pidfd and the seccomp listener, and at its word the command is started. What cannot be put on ends everything. The first to run there, before anything of the command's.
+ * pidfd and the seccomp listener, and the command is started. What cannot be put on ends everything. The first to run there, before anything of the command's.
  *
  * Why one more user namespace: a runtime wants to be root where it builds, and an ordinary user has only one id to map. The runtime leaves us CAP_SETFCAP, without which
  * the kernel lets nobody map the id of a namespace's root; it goes with all the others. Why two steps with an exec between them: whose /proc/1 is depends on where its
@@ -224,17 +224,6 @@ static long say_hello(const int fds[3])
 	return raw_call(SYS_sendmsg, GUEST_CONTROL_FD, &message, 0);
 }
 
-static long wait_for_word(void)
-{
-	struct guest_message m;
-	long n;
-
-	do
-		n = raw_call(SYS_read, GUEST_CONTROL_FD, &m, sizeof(m));
-	while (n == -EINTR);
-	return n == (long)sizeof(m) ? 0 : -ECONNRESET;
-}
-
 static _Noreturn void fail(long r)
 {
 	guest_say(GUEST_FAILED, (int32_t)-r, 125, 0);
@@ -284,8 +273,6 @@ char **guest_settle(size_t *ret_argc, char ***ret_envp)
 
 	if (r >= 0)
 		r = say_hello(fds);
-	if (r >= 0)
-		r = wait_for_word();
 	if (r < 0)
 		fail(r);
 	raw_call(SYS_close_range, GUEST_CONTROL_FD + 1, ~0U, 0);

@@ -30,6 +30,7 @@ struct box {
 	int signal_fd;
 	int disk_fds[BOX_DISK_ROOTS_MAX];
 	size_t disk_count;
+	uint64_t guardian_from_ms;	/* the command runs since */
 	uint64_t started_ms, deadline_ms, kill_at_ms, tick_at_ms, notify_at_ms, slim_at_ms, sample_at_ms;
 	bool tried_guardian, dead, exited, failed;
 	bool answered;		/* ward-init was asked whether the command was started: it has dealt with it */

@@ -283,7 +283,7 @@ static void on_time(struct box *b, uint64_t now)
 		look_at_limits(b);
 		b->tick_at_ms = box_is_empty(b) ? 0 : now + box_tick_ms(b);
 	}
-	if (now >= b->started_ms + GUARDIAN_AFTER_MS)
+	if (now >= b->guardian_from_ms + GUARDIAN_AFTER_MS)
 		start_guardian(b);
 	if (b->sample_at_ms && now >= b->sample_at_ms)
 		box_report_sample(b, now);
@@ -302,7 +302,7 @@ static struct serve *server_of(const struct box *b)
 static int next_timeout(const struct box *b, uint64_t now)
 {
 	const uint64_t times[] = { b->deadline_ms, b->kill_at_ms, b->tick_at_ms, b->notify_at_ms,
-				   b->tried_guardian ? 0 : b->started_ms + GUARDIAN_AFTER_MS,
+				   b->tried_guardian ? 0 : b->guardian_from_ms + GUARDIAN_AFTER_MS,
 				   server_of(b) ? serve_due_ms(server_of(b)) : 0, b->slim_at_ms,
 				   b->detached ? 0 : b->sample_at_ms,	/* one that is left behind is not woken up for it */
 				   egress_due_ms(b->egress) };
