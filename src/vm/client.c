@@ -143,7 +143,7 @@ static int reach(const char *path, struct ward_err *e)
 
 	if (strlen(path) >= sizeof(to.sun_path))
 		return ward_fail(e, ENAMETOOLONG, "the path of the guest's socket is too long: %s", path);
-	strcpy(to.sun_path, path);
+	memcpy(to.sun_path, path, strlen(path) + 1);
 	if (fd < 0 || connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0)
 		return ward_fail_errno(e, "reaching the guest at %s", path);
 	return take_fd(&fd);

@@ -27,7 +27,7 @@ int server_listen(struct server *v, struct ward_err *e)
 		return 0;
 	if (strlen(path) >= sizeof(at.sun_path))
 		return ward_fail(e, ENAMETOOLONG, "the path of the guest's socket is too long: %s", path);
-	strcpy(at.sun_path, path);
+	memcpy(at.sun_path, path, strlen(path) + 1);
 	unlink(path);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0 || bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 || chmod(path, 0600) < 0 || listen(fd, 64) < 0)

@@ -166,17 +166,19 @@ static void put_tree(struct sender *v, int fd, unsigned deep)
 int tree_send(int out_fd, const char *path, struct ward_err *e)
 {
 	auto_fd source = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
-	auto_free struct sender *v = calloc(1, sizeof(*v));
+	FILE *out = source < 0 ? NULL : fdopen(out_fd, "w");
+	struct sender *v = out ? calloc(1, sizeof(*v)) : NULL;
 	struct stat none = { 0 };
 
-	if (source < 0 || !v)
+	if (source < 0 || !out)
 		return ward_fail_errno(e, "opening it");
-	v->out = fdopen(out_fd, "w");
-	if (!v->out)
-		return ward_fail_errno(e, "writing it");
-	setvbuf(v->out, NULL, _IOFBF, 2 * TREE_CHUNK_MAX);
-	put_tree(v, source, 0);
-	v->len = 0;
-	put_head(v, TREE_END, &none, 0);
-	return fclose(v->out) != 0 ? ward_fail_errno(e, "the guest does not take it") : 0;
+	if (v) {
+		v->out = out;
+		setvbuf(out, NULL, _IOFBF, 2 * TREE_CHUNK_MAX);
+		put_tree(v, source, 0);
+		v->len = 0;
+		put_head(v, TREE_END, &none, 0);
+		free(v);
+	}
+	return fclose(out) != 0 || !v ? ward_fail_errno(e, "the guest does not take it") : 0;
 }

@@ -120,7 +120,8 @@ static void begin_file(struct taker *t, const struct tree_head *h, const char *n
 	int dir = 0;
 
 	t->head = *h;
-	strcpy(t->name, name);
+	memcpy(t->name, name, h->name_len);
+	t->name[h->name_len] = '\0';
 	t->failure = 0;
 	if (!*name) {	/* one file, which others may have mounted: it keeps its place */
 		t->file_fd = open(t->path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
@@ -236,29 +237,38 @@ static void forget(struct taker *t)
 	own_close_fd(&t->root_fd);
 }
 
-int tree_take(int in_fd, const char *path, uint64_t bytes_max, uint64_t *ret_lost, struct ward_err *e)
+static int take_all(struct taker *t, int in_fd, struct ward_err *e)
 {
-	auto_free struct taker *t = calloc(1, sizeof(*t));
 	ssize_t n = 0;
 	int r = 0;
 
-	if (!t)
-		return ward_fail(e, ENOMEM, "no memory");
-	t->path = path;
-	t->dir_fd = t->file_fd = -1;
-	t->root_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	t->root_fd = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->root_fd < 0 && errno != ENOTDIR)
 		return ward_fail_errno(e, "opening it");
-	t->reader = (struct tree_reader){ .sink = &sink, .ctx = t, .bytes_max = bytes_max ? bytes_max : UINT64_MAX, .records_max = RECORDS_MAX };
 	while (r == 0 && (n = read(in_fd, t->chunk, sizeof(t->chunk))) != 0)
 		r = n > 0 ? tree_read(&t->reader, t->chunk, (size_t)n) : errno == EINTR ? 0 : -errno;
 	if (r == 0 && t->reader.at != TREE_AT_END)
 		r = -EPIPE;
 	forget(t);
-	*ret_lost = t->lost;
 	if (t->lost > LINES_MAX)
 		dprintf(2, "ward-vm: %llu more did not come back\n", (unsigned long long)(t->lost - LINES_MAX));
 	if (r == -E2BIG)
 		return ward_fail(e, E2BIG, "it is more than may come back");
 	return r < 0 ? ward_fail(e, -r, r == -EPIPE ? "the guest stopped in the middle" : "the guest sent something that is no copy") : 0;
+}
+
+int tree_take(int in_fd, const char *path, uint64_t bytes_max, uint64_t *ret_lost, struct ward_err *e)
+{
+	struct taker *t = calloc(1, sizeof(*t));
+	int r;
+
+	if (!t)
+		return ward_fail(e, ENOMEM, "no memory");
+	t->path = path;
+	t->dir_fd = t->file_fd = -1;
+	t->reader = (struct tree_reader){ .sink = &sink, .ctx = t, .bytes_max = bytes_max ? bytes_max : UINT64_MAX, .records_max = RECORDS_MAX };
+	r = take_all(t, in_fd, e);
+	*ret_lost = t->lost;
+	free(t);
+	return r;
 }
