@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 
-PARTS = {'engine', 'gateway', 'audit', 'approve', 'tools', 'state', 'guest', 'confine', 'image', 'wasm'}
+PARTS = {'engine', 'gateway', 'audit', 'approve', 'tools', 'state', 'guest', 'confine', 'image', 'wasm', 'vmtool'}
 
 # directory -> the directories whose headers it may include, beside its own
 MAY = {
@@ -34,6 +34,7 @@ SHARED = {
     'gateway/classes.h': {'lib'},           # pure: the kernel's rules are made of the same classes
     'gateway/upstream.h': {'lib'},          # pure: the plan reads the proxy's URL
     'creds/protocol.h': {'lib', 'cli'},     # what supervisor and ward-secrets say to each other
+    'gateway/json_in.h': {'vm'},            # pure: QEMU's control channel speaks JSON, too
     'gateway/tape.h': {'lib'},              # pure: the supervisor reads recordings before and after the gateway
     'gateway/waf.h': {'lib'},               # where the firewall's socket and rules are
     'gateway/told.h': {'lib'},              # the same, for what passed

@@ -31,9 +31,9 @@ struct run_outcome;	/* run.h */
 /* The command line of one verb, read. Strings are argv's own unless `made` holds them. */
 struct options {
 	enum verb verb;
-	const char *profile, *policy_file, *workspace, *cwd, *report_file, *to, *name, *signal, *grace, *tail, *max_size, *max_files, *temporary;
+	const char *profile, *policy_file, *workspace, *cwd, *report_file, *to, *name, *signal, *grace, *tail, *max_size, *max_files, *temporary, *vm_from, *vm_image, *vm_memory, *vm_cpus, *vm_accel;
 	bool image_command;	/* a run without CMD: the image's own */
-	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, quiet, exclusive, read_only, from_stdin;
+	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, quiet, exclusive, read_only, from_stdin, vm_network;
 	const char *continue_run, *from_event;
 	const char *kinds, *actions, *host, *since, *until, *key, *older, *keep, *format, *output;	/* audit */
 	const char *merge, *expect;	/* learn */

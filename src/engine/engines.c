@@ -12,6 +12,7 @@
 #include "engine/landlock/rung.h"
 #include "engine/native/native.h"
 #include "engine/oci/oci.h"
+#include "engine/vm/vm.h"
 #include "engine/wasm/wasm.h"
 #include "lib/wall.h"
 
@@ -24,7 +25,7 @@ static const struct {
 	{ "native", REQUIRE_NAMESPACES, &engine_native, NULL },
 	{ "oci", REQUIRE_NAMESPACES, &engine_oci, NULL },
 	{ "gvisor", REQUIRE_GVISOR, &engine_native, &wall_gvisor },
-	{ "vm", REQUIRE_VM, NULL, NULL },
+	{ "vm", REQUIRE_VM, &engine_native, &wall_vm },
 	{ "wasm", REQUIRE_NAMESPACES, &engine_native, &wall_wasm },
 };
 

@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "lib/idmap.h"
+#include "lib/wall.h"
 
 #define USERS_BYTES_MAX 65536
 
@@ -99,6 +100,8 @@ int plan_open_image(struct plan *p, struct ward_err *e)
 	r = images_open(p->spec->policy.image, &p->image, e);
 	if (r == 0)
 		r = check_place(p, e);
+	if (r == 0 && p->spec->wall && p->spec->wall->own_root)
+		return 0;
 	if (r == 0)
 		r = plan_system_bare(&p->facts, &p->own_system, e);
 	if (r < 0)
@@ -188,7 +191,7 @@ int plan_choose_command(struct plan *p, struct ward_err *e)
 	strv_add(&p->strings, dir);
 	if (p->strings.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
-	if (dir[1] && !is_taken(p, dir))
+	if (dir[1] && p->own_system && !is_taken(p, dir))
 		p->own_system->image->workdir = p->strings.items[p->strings.len - 1];
 	p->cwd = take_ptr(dir);
 	return 0;

@@ -22,6 +22,7 @@ struct wall {
 	void (*about)(struct buf *out);
 	bool memory_files;	/* its runner needs memfd_create(), which the filter refuses where the watch holds the memory limit: the watch counts what is in such files, and the command cannot make any */
 	bool interfaces;	/* its runner asks what network interfaces can do */
+	bool own_root;		/* an image is behind the wall: the native sandbox around it has the host's root */
 	const char *const *stages;	/* "name", "help" pairs, NULL-terminated: what happens behind the native ones; NULL: nothing to say */
 };
 

@@ -1,0 +1,239 @@
+/*
+ * A virtual machine's part of the plan. In: the policy, the kernel of ward vm setup, the root made of the image, and the template that fits, if there is one. Out: read-only binds beneath /.ward, and the words that ward-vm is started with. A root of an
+ * image that was not packed yet is packed now, by ward-vm-tool, if the plan will be run; that of the host, which takes minutes, only by ward vm root host.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/path.h"
+#include "engine/vm/vm.h"
+#include "lib/plan_root.h"
+#include "lib/vm.h"
+
+static uint64_t memory_of(const struct plan *p)
+{
+	return p->spec->policy.vm_memory & ~(uint64_t)0xfffff;
+}
+
+static bool has_network(const struct plan *p)
+{
+	return p->spec->policy.net_mode != NET_MODE_NONE;
+}
+
+/* As a tree of the policy's: as root it is opened now, because the sandbox's own user does not get into the state directory. */
+static int add(struct plan *p, const char *source, const char *target, struct ward_err *e)
+{
+	struct plan_mount *m = plan_add_bind(p, source, target);
+	struct stat st;
+
+	if (!m)
+		return ward_fail(e, ENOMEM, "out of memory");
+	if (stat(source, &st) < 0)
+		return ward_fail_errno(e, "cannot look at %s", source);
+	m->is_file = true;
+	m->from_policy = true;
+	m->dev = st.st_dev;
+	m->ino = st.st_ino;
+	return 0;
+}
+
+static bool is_bound(const struct plan *p, const char *target)
+{
+	for (size_t i = 0; i < p->mount_count; i++)
+		if (p->mounts[i].kind == MOUNT_BIND && strcmp(p->mounts[i].target, target) == 0)
+			return true;
+	return false;
+}
+
+/* Has ward-vm-tool pack the image. What it says goes to the user. */
+static int pack_root(const struct plan *p, struct ward_err *e)
+{
+	auto_free char *tool = NULL, *name = strdup(p->spec->policy.image);
+	char verb[] = "root", quiet[] = "--quiet", end[] = "--";
+	int status = 0, r = vm_own_file("ward-vm-tool", &tool, e);
+	pid_t pid;
+
+	if (r < 0)
+		return r;
+	if (!name)
+		return ward_fail(e, ENOMEM, "out of memory");
+	r = posix_spawn(&pid, tool, NULL, NULL, (char *[]){ tool, verb, quiet, end, name, NULL }, environ);
+	if (r)
+		return ward_fail(e, r, "cannot start %s: %s", tool, strerror(r));
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : ward_fail(e, EIO, "image: %.200s could not be made a root, see above", name);
+}
+
+static int add_root(struct plan *p, char ret_key[SHA256_HEX], struct ward_err *e)
+{
+	bool host = !p->image.root;
+	auto_free char *path = NULL;
+	int r = vm_root_key(host ? NULL : &p->image, ret_key, e);
+
+	if (r == 0)
+		r = vm_root_path(ret_key, &path, e);
+	if (r < 0)
+		return r;
+	if (access(path, R_OK) < 0 && host) {
+		ward_fail(e, ENOENT, "image: the host's own directories are not packed as a machine's root, or have changed since");
+		return ward_remedy(e, "ward vm root host packs them, which takes minutes and gigabytes; or give a small root: --image NAME");
+	}
+	if (access(path, R_OK) < 0) {
+		if (!p->spec->starts)
+			return 0;	/* a plan that is only looked at makes nothing */
+		r = pack_root(p, e);
+		if (r < 0)
+			return r;
+	}
+	return add(p, path, VM_IN_ROOT, e);
+}
+
+/* 1: it fits and is bound; 0: there is none. */
+static int add_template(struct plan *p, const struct vm_boot *boot, const char *root_key, const char *qemu, struct ward_err *e)
+{
+	const struct vm_kind kind = { boot->id, root_key, p->spec->policy.vm_accel == VM_ACCEL_TCG ? "tcg" : "kvm", qemu, memory_of(p), (unsigned)p->spec->policy.vm_cpus, has_network(p) };
+	auto_free char *dir = NULL, *ram = NULL, *state = NULL, *shim = NULL;
+	char key[SHA256_HEX], rest[SHA256_HEX + 32];
+	int r = vm_template_key(&kind, key, e);
+
+	if (r < 0)
+		return r;
+	snprintf(rest, sizeof(rest), VM_TEMPLATES "/%s", key);
+	r = vm_path(rest, &dir, e);
+	ram = r == 0 ? path_join(dir, "ram") : NULL;
+	state = r == 0 ? path_join(dir, "state") : NULL;
+	if (r < 0 || !ram || !state)
+		return r < 0 ? r : ward_fail(e, ENOMEM, "out of memory");
+	if (access(ram, R_OK) < 0 || access(state, R_OK) < 0)
+		return 0;
+	r = vm_own_file("ward-vm-ram.so", &shim, e);
+	if (r == 0)
+		r = add(p, ram, VM_IN_RAM, e);
+	if (r == 0)
+		r = add(p, state, VM_IN_STATE, e);
+	if (r == 0)
+		r = add(p, shim, VM_IN_SHIM, e);
+	if (r == 0)
+		strv_addf(&p->notes, "the machine starts from the template %.12s", key);
+	return r < 0 ? r : 1;
+}
+
+int vm_add_mounts(struct plan *p, struct ward_err *e)
+{
+	auto_free char *runner = NULL, *qemu = NULL;
+	char root_key[SHA256_HEX] = "";
+	struct vm_boot boot = { 0 };
+	int r = vm_own_file("ward-vm", &runner, e);
+
+	if (r == 0)
+		r = vm_find_qemu(&qemu, e);
+	if (r == 0)
+		r = vm_boot_find(&boot, e);
+	if (r == 0)
+		r = add(p, runner, VM_IN_RUNNER, e);
+	if (r == 0)
+		r = add_root(p, root_key, e);
+	if (r == 0)
+		r = add_template(p, &boot, root_key, qemu, e);
+	if (r == 0) {
+		strv_addf(&p->notes, "the machine boots, because no template fits: ward vm template build makes one");
+		r = add(p, boot.kernel, VM_IN_KERNEL, e);
+		if (r == 0)
+			r = add(p, boot.initrd, VM_IN_INITRD, e);
+	}
+	vm_boot_clear(&boot);
+	return r < 0 ? r : 0;
+}
+
+static void add_two(struct strv *v, const char *a, const char *b)
+{
+	strv_add(v, a);
+	strv_add(v, b);
+}
+
+static void add_number(struct strv *v, const char *name, uint64_t value)
+{
+	strv_add(v, name);
+	strv_addf(v, "%llu", (unsigned long long)value);
+}
+
+static void add_machine(const struct plan *p, const char *qemu, struct strv *v)
+{
+	bool restored = is_bound(p, VM_IN_RAM);
+
+	add_two(v, "--program", qemu);
+	add_two(v, "--accel", p->spec->policy.vm_accel == VM_ACCEL_TCG ? "tcg" : "kvm");
+	add_number(v, "--memory", memory_of(p));
+	add_number(v, "--cpus", p->spec->policy.vm_cpus);
+	add_two(v, "--root", VM_IN_ROOT);
+	if (has_network(p))
+		strv_add(v, "--network");
+	if (restored) {
+		add_two(v, "--ram", VM_IN_RAM);
+		add_two(v, "--state", VM_IN_STATE);
+		add_two(v, "--shim", VM_IN_SHIM);
+	} else {
+		add_two(v, "--kernel", VM_IN_KERNEL);
+		add_two(v, "--initrd", VM_IN_INITRD);
+		add_two(v, "--words", has_network(p) ? VM_WORDS_ROOT " " VM_WORDS_NET : VM_WORDS_ROOT);
+	}
+}
+
+/* What of the sandbox is the machine's, too: what the policy gives, what ward itself makes in /etc, and whom programs trust. */
+static void add_trees(const struct plan *p, struct strv *v)
+{
+	for (size_t i = 0; i < p->mount_count; i++) {
+		const struct plan_mount *m = &p->mounts[i];
+		bool own_file = m->kind == MOUNT_FILE && strncmp(m->target, "/etc/", 5) == 0 && strcmp(m->target, "/etc/resolv.conf") != 0 && strcmp(m->target, "/etc/hosts") != 0;
+
+		if ((m->kind == MOUNT_BIND && m->from_policy && !m->in_bind && !path_is_beneath(m->target, "/.ward")) || own_file) {
+			strv_add(v, "--tree");
+			strv_addf(v, "%s:%s", m->writable || m->review ? "rw" : "ro", m->target);
+		}
+	}
+	if (p->certs)
+		add_two(v, "--tree", "ro:" CERTS_SYSTEM);
+	if (p->certs)
+		add_two(v, "--tree", "ro:" CERTS_DIR);
+}
+
+static int check_memory(const struct plan *p, struct ward_err *e)
+{
+	uint64_t limit = p->limits[LIMIT_MEMORY].value;
+
+	if (limit == POLICY_NONE || memory_of(p) + VM_UPPER_OVERHEAD <= limit)
+		return 0;
+	ward_fail(e, EINVAL, "vm.memory: the machine and QEMU itself need %llu MiB, and resources.memory_limit is %llu MiB", (unsigned long long)((memory_of(p) + VM_UPPER_OVERHEAD) >> 20),
+		  (unsigned long long)(limit >> 20));
+	return ward_remedy(e, "give the machine less (--set vm.memory=256Mi), or the sandbox more (--memory)");
+}
+
+int vm_fill_words(struct plan *p, struct ward_err *e)
+{
+	auto_free char *qemu = NULL;
+	int r = check_memory(p, e);
+
+	if (r == 0)
+		r = vm_find_qemu(&qemu, e);
+	if (r < 0)
+		return r;
+	add_two(&p->wall_run, VM_IN_RUNNER, "run");
+	add_machine(p, qemu, &p->wall_run);
+	add_trees(p, &p->wall_run);
+	if (p->spec->policy.res_pids != POLICY_NONE)
+		add_number(&p->wall_run, "--pids", p->spec->policy.res_pids);
+	if (p->spec->policy.res_open_files != POLICY_NONE)
+		add_number(&p->wall_run, "--open-files", p->spec->policy.res_open_files);
+	add_number(&p->wall_run, "--uid", p->ids.inside_uid);
+	add_number(&p->wall_run, "--gid", p->ids.inside_gid);
+	strv_add(&p->wall_run, "--");
+	add_two(&p->wall_exec, VM_IN_RUNNER, "exec");
+	strv_add(&p->wall_exec, "--");
+	add_two(&p->wall_copy, VM_IN_RUNNER, "copy");
+	return 0;
+}

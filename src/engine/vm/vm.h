@@ -1,0 +1,23 @@
+/* The vm engine: a virtual machine inside a native sandbox. */
+#ifndef WARD_ENGINE_VM_VM_H
+#define WARD_ENGINE_VM_VM_H
+
+#include "lib/wall.h"
+
+extern const struct wall wall_vm;
+
+/* Where its files are inside. */
+#define VM_IN_RUNNER "/.ward/ward-vm"
+#define VM_IN_KERNEL "/.ward/vm/vmlinux"
+#define VM_IN_INITRD "/.ward/vm/initrd"
+#define VM_IN_ROOT "/.ward/vm/root"
+#define VM_IN_RAM "/.ward/vm/ram"
+#define VM_IN_STATE "/.ward/vm/state"
+#define VM_IN_SHIM "/.ward/vm/ward-vm-ram.so"
+
+/* Adds the binds of all that. A step of the planner. */
+must_check int vm_add_mounts(struct plan *p, struct ward_err *e);
+/* Writes the words of ward-vm. */
+must_check int vm_fill_words(struct plan *p, struct ward_err *e);
+
+#endif

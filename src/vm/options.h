@@ -1,0 +1,23 @@
+/* The words that ward starts ward-vm with. */
+#ifndef WARD_VM_OPTIONS_H
+#define WARD_VM_OPTIONS_H
+
+#include "vm/vmm.h"
+
+#define VM_TREES_MAX 64
+
+struct vm_options {
+	struct vm_config config;
+	const char *trees[VM_TREES_MAX];	/* "ro:PATH" or "rw:PATH" */
+	size_t tree_count;
+	uint64_t uid, gid, pids, open_files;	/* of the commands; 0: no limit */
+	const char *socket;			/* where commands of ward exec come to, inside the sandbox */
+	const char *out;			/* template: the file that the state is written to */
+	char **words;				/* behind "--" */
+	int word_count;
+};
+
+/* Reads "--NAME VALUE" up to "--". Texts are borrowed. */
+must_check int vm_options_read(int argc, char **argv, struct vm_options *ret, struct ward_err *e);
+
+#endif

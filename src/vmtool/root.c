@@ -1,0 +1,125 @@
+/*
+ * ward vm root: the root of guests as one file, an erofs image. In: an image of the store, or host. Out: STATE/vm/roots/KEY.erofs. An image's tree is read where it lies; the host's own directories are read from inside a native sandbox, so that
+ * exactly what a sandbox shows gets in. Everything in it belongs to root, as in the image's tree nothing has an owner of its own.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "base/json.h"
+#include "base/path.h"
+#include "policy/units.h"
+#include "vmtool/tool.h"
+
+#define HOST_ROOM (UINT64_C(20) << 30)
+
+/* What of a sandbox's root is made new in each. */
+static const char *const private_dirs[] = { "proc", "sys", "dev", "tmp", "run", "home", "root", "var", "mnt", "media", "srv", "opt", "boot", ".ward", "work" };
+
+static int make_of_image(const struct image *image, const char *out, struct ward_err *e)
+{
+	auto_strv argv = { 0 };
+	static const char *const words[] = { "mkfs.erofs", "--quiet", "--all-root", "-x-1", "-T0" };
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		strv_add(&argv, words[i]);
+	strv_add(&argv, out);
+	strv_add(&argv, image->root);
+	return argv.failed ? ward_fail(e, ENOMEM, "out of memory") : tool_run(argv.items, NULL, e);
+}
+
+static int check_room(const char *dir, struct ward_err *e)
+{
+	struct statvfs v;
+
+	if (statvfs(dir, &v) < 0)
+		return ward_fail_errno(e, "cannot look at %s", dir);
+	if ((uint64_t)v.f_bavail * v.f_frsize < HOST_ROOM) {
+		ward_fail(e, ENOSPC, "a root of the host's own directories may take 20 GiB, which %s has not", dir);
+		return ward_remedy(e, "use a smaller image: ward image import, then --image NAME");
+	}
+	return 0;
+}
+
+/* From a copy by tar, because mkfs.erofs gives up at the first directory that it may not read. */
+static int make_of_host(const struct tool_work *w, const char *out, struct ward_err *e)
+{
+	auto_strv argv = { 0 };
+	auto_buf script = { 0 };
+	static const char *const words[] = { "ward", "run", "--set", "audit.journal=none", "--disk", "none", "--set", "resources.inode_limit=none" };
+	int r = check_room(w->path, e);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		strv_add(&argv, words[i]);
+	strv_addf(&argv, "--workspace=%s", w->path);
+	buf_puts(&script, "set -e; mkdir tree; set --; for d in /*; do case $d in ");
+	for (size_t i = 0; i < ARRAY_LEN(private_dirs); i++)
+		buf_printf(&script, "%s/%s", i ? "|" : "", private_dirs[i]);
+	buf_puts(&script, ") ;; *) set -- \"$@\" \".$d\" ;; esac; done; tar -C / --ignore-failed-read -cf - \"$@\" 2>/dev/null | tar -C tree --no-same-owner -xf - || true; "
+			  "test -e tree/usr/bin; PATH=$PATH:/usr/sbin mkfs.erofs --quiet --all-root -x-1 \"$0\" tree >/dev/null; rm -rf tree");
+	strv_add(&argv, "--");
+	strv_add(&argv, "/bin/sh");
+	strv_add(&argv, "-c");
+	strv_add(&argv, buf_text(&script));
+	strv_add(&argv, out);
+	return argv.failed || script.failed ? ward_fail(e, ENOMEM, "out of memory") : tool_run_ward(argv.items, e);
+}
+
+int tool_root_make(const struct tool_options *o, const char *name, char ret_key[SHA256_HEX], bool *ret_made, struct ward_err *e)
+{
+	bool host = strcmp(name, "host") == 0;
+	struct image image = { .lock_fd = -1 };
+	struct tool_work w = { .lock_fd = -1 };
+	auto_free char *place = NULL, *part = NULL;
+	int r = host ? 0 : images_open(name, &image, e);
+
+	*ret_made = false;
+	if (r == 0)
+		r = vm_root_key(host ? NULL : &image, ret_key, e);
+	if (r == 0)
+		r = vm_root_path(ret_key, &place, e);
+	if (r == 0 && access(place, R_OK) < 0) {
+		r = tool_work_begin(&w, e);
+		part = r == 0 ? path_join(w.path, "root.erofs") : NULL;
+		if (r == 0)
+			tool_tell(o, host ? "packing the host's own directories, which takes minutes" : "packing %s", name);
+		if (r == 0)
+			r = host ? make_of_host(&w, part, e) : make_of_image(&image, part, e);
+		if (r == 0 && (chmod(part, 0444) < 0 || rename(part, place) < 0))
+			r = ward_fail_errno(e, "cannot make %s", place);
+		*ret_made = r == 0;
+	}
+	tool_work_end(&w);
+	image_clear(&image);
+	return r < 0 ? ward_wrap(e, "the root of %.100s", name) : 0;
+}
+
+int tool_root(const struct tool_options *o)
+{
+	struct ward_err e = { 0 };
+	char key[SHA256_HEX] = "";
+	auto_buf out = { 0 };
+	struct json j = { .out = &out };
+	bool made = false;
+
+	if (o->count != 1) {
+		ward_fail(&e, EINVAL, "root takes the name of an image, or host");
+		return tool_error(&e, o->json, TOOL_USAGE);
+	}
+	if (tool_root_make(o, o->words[0], key, &made, &e) < 0)
+		return tool_error(&e, o->json, TOOL_REFUSED);
+	if (o->json) {
+		json_begin_object(&j, NULL);
+		json_string(&j, "root", key);
+		json_bool(&j, "made", made);
+		json_end_object(&j);
+		buf_puts(&out, "\n");
+	} else if (!o->quiet) {
+		buf_printf(&out, made ? "%s is ready as a root of virtual machines\n" : "%s was ready already\n", o->words[0]);
+	}
+	return tool_out(&out, TOOL_FINE);
+}

@@ -1,0 +1,140 @@
+/*
+ * Starting other programs for ward vm. In: argv. Out: how it ended, and what it said where that matters. With the user's rights, no shell, no input; standard error of what fails is quoted in the error.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/io.h"
+#include "base/text.h"
+#include "vmtool/tool.h"
+
+#define SAID_MAX (1 << 16)
+
+/* PATH, and the directories that hold what only administrators usually call. */
+static void set_path(struct strv *envp)
+{
+	const char *path = getenv("PATH");
+
+	strv_addf(envp, "PATH=%s:/usr/sbin:/sbin:/usr/local/sbin", path && *path ? path : "/usr/bin:/bin");
+	for (char *const *line = environ; *line; line++)
+		if (strncmp(*line, "PATH=", 5) != 0 && strncmp(*line, "LC_", 3) != 0 && strncmp(*line, "LANG", 4) != 0)
+			strv_add(envp, *line);
+	strv_add(envp, "LC_ALL=C");
+}
+
+/* Reads both pipes to their ends. */
+static int hear(const int fds[2], struct buf *out, size_t max, struct buf *said)
+{
+	struct pollfd p[2] = { { .fd = fds[0], .events = POLLIN }, { .fd = fds[1], .events = POLLIN } };
+	char bytes[8192];
+
+	while (p[0].fd >= 0 || p[1].fd >= 0) {
+		if (poll(p, 2, -1) < 0 && errno != EINTR)
+			return -errno;
+		for (int i = 0; i < 2; i++) {
+			struct buf *to = i ? said : out;
+			size_t room = i ? SAID_MAX : max;
+			ssize_t n = p[i].fd >= 0 && p[i].revents ? read(p[i].fd, bytes, sizeof(bytes)) : -2;
+
+			if (n == 0 || (n == -1 && errno != EINTR))
+				p[i].fd = -1;
+			else if (n > 0 && to->len + (size_t)n <= room)
+				buf_add(to, bytes, (size_t)n);
+		}
+	}
+	return 0;
+}
+
+static int start(char *const *argv, const char *cwd, int out, int err, pid_t *ret, struct ward_err *e)
+{
+	auto_strv envp = { 0 };
+	posix_spawn_file_actions_t a;
+	int r;
+
+	set_path(&envp);
+	if (envp.failed || posix_spawn_file_actions_init(&a) != 0)
+		return ward_fail(e, ENOMEM, "out of memory");
+	r = posix_spawn_file_actions_addopen(&a, 0, "/dev/null", O_RDONLY, 0);
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(&a, out, 1);
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(&a, err, 2);
+	if (r == 0 && cwd)
+		r = posix_spawn_file_actions_addchdir_np(&a, cwd);
+	if (r == 0)
+		r = strchr(argv[0], '/') ? posix_spawn(ret, argv[0], &a, NULL, argv, envp.items) : posix_spawnp(ret, argv[0], &a, NULL, argv, envp.items);
+	posix_spawn_file_actions_destroy(&a);
+	return r ? ward_fail(e, r, "cannot start %s: %s", argv[0], strerror(r)) : 0;
+}
+
+static int judge(const char *name, int status, const struct buf *said, struct ward_err *e)
+{
+	auto_buf safe = { 0 };
+	const char *text = buf_text(said);
+	size_t n = said->len;
+
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	text_escape(&safe, text + (n > 400 ? n - 400 : 0));
+	if (WIFSIGNALED(status))
+		return ward_fail(e, EIO, "%s was ended by signal %d: %s", name, WTERMSIG(status), buf_text(&safe));
+	return ward_fail(e, EIO, "%s failed with exit status %d: %s", name, WEXITSTATUS(status), buf_text(&safe));
+}
+
+int tool_run_read(char *const *argv, const char *cwd, size_t max, struct buf *out, struct ward_err *e)
+{
+	int a[2] = { -1, -1 }, b[2] = { -1, -1 }, status = 0, r;
+	auto_buf said = { 0 };
+	pid_t pid = -1;
+
+	if (pipe2(a, O_CLOEXEC) < 0 || pipe2(b, O_CLOEXEC) < 0)
+		r = ward_fail_errno(e, "cannot make a pipe");
+	else
+		r = start(argv, cwd, a[1], b[1], &pid, e);
+	own_close_fd(&a[1]);
+	own_close_fd(&b[1]);
+	if (r == 0) {
+		r = hear((const int[]){ a[0], b[0] }, out, max, &said);
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+		r = r < 0 ? ward_fail(e, -r, "cannot hear %s", argv[0]) : judge(argv[0], status, &said, e);
+	}
+	own_close_fd(&a[0]);
+	own_close_fd(&b[0]);
+	return r;
+}
+
+int tool_run(char *const *argv, const char *cwd, struct ward_err *e)
+{
+	auto_buf unused = { 0 };
+
+	return tool_run_read(argv, cwd, 0, &unused, e);
+}
+
+int tool_run_ward(char *const *argv, struct ward_err *e)
+{
+	static const char *const places[] = { "ward", "../../bin/ward", "../cli/ward" };
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	auto_strv words = { 0 };
+	char path[PATH_MAX + 32];
+
+	if (n <= 0)
+		return ward_fail_errno(e, "cannot find ward's own file");
+	self[n] = '\0';
+	*(strrchr(self, '/') + 1) = '\0';
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		snprintf(path, sizeof(path), "%s%s", self, places[i]);
+		if (access(path, X_OK) == 0)
+			break;
+	}
+	strv_add(&words, path);
+	for (size_t i = 1; argv[i]; i++)
+		strv_add(&words, argv[i]);
+	return words.failed ? ward_fail(e, ENOMEM, "out of memory") : tool_run(words.items, NULL, e);
+}

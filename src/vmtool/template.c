@@ -1,0 +1,221 @@
+/*
+ * ward vm template build|ls|rm. build boots a machine once, in a native sandbox of its own (`ward run`), waits until its guest is ready for a command and writes it down: the memory as a file, the rest as a state. A template is named by the digest of
+ * everything that a machine is made of (lib/vm.h), so a run finds the one that fits by itself, and one that does not fit is never taken.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/json.h"
+#include "base/path.h"
+#include "lib/remove.h"
+#include "policy/units.h"
+#include "vmtool/tool.h"
+
+struct making {
+	const struct tool_options *o;
+	struct vm_boot boot;
+	struct tool_work work;
+	char *qemu, *ward_vm, *root;
+	char root_key[SHA256_HEX], key[SHA256_HEX];
+};
+
+static void add_two(struct strv *v, const char *a, const char *b)
+{
+	strv_add(v, a);
+	strv_add(v, b);
+}
+
+/* The words of `ward run` and, behind them, those of ward-vm. */
+static void add_words(const struct making *m, struct strv *v)
+{
+	const struct tool_options *o = m->o;
+
+	add_two(v, "ward", "run");
+	add_two(v, "--set", "audit.journal=none");
+	strv_addf(v, "--workspace=%s", m->work.path);
+	strv_addf(v, "--ro=%s", m->boot.kernel);
+	strv_addf(v, "--ro=%s", m->boot.initrd);
+	strv_addf(v, "--ro=%s", m->root);
+	strv_addf(v, "--ro=%s", m->ward_vm);
+	strv_add(v, "--");
+	add_two(v, m->ward_vm, "template");
+	add_two(v, "--program", m->qemu);
+	add_two(v, "--accel", o->accel);
+	strv_add(v, "--memory");
+	strv_addf(v, "%llu", (unsigned long long)o->memory_bytes);
+	strv_add(v, "--cpus");
+	strv_addf(v, "%llu", (unsigned long long)o->cpus);
+	add_two(v, "--kernel", m->boot.kernel);
+	add_two(v, "--initrd", m->boot.initrd);
+	add_two(v, "--root", m->root);
+	add_two(v, "--words", o->network ? VM_WORDS_ROOT " " VM_WORDS_NET : VM_WORDS_ROOT);
+	if (o->network)
+		strv_add(v, "--network");
+	strv_add(v, "--ram");
+	strv_addf(v, "%s/ram", m->work.path);
+	strv_add(v, "--out");
+	strv_addf(v, "%s/state", m->work.path);
+}
+
+static int find_parts(struct making *m, struct ward_err *e)
+{
+	const struct tool_options *o = m->o;
+	bool made;
+	int r = vm_boot_find(&m->boot, e);
+
+	if (r == 0)
+		r = vm_find_qemu(&m->qemu, e);
+	if (r == 0)
+		r = vm_own_file("ward-vm", &m->ward_vm, e);
+	if (r == 0 && strcmp(o->accel, "kvm") == 0)
+		r = vm_probe_kvm(e);
+	if (r == 0)
+		r = tool_root_make(o, o->image, m->root_key, &made, e);
+	if (r == 0)
+		r = vm_root_path(m->root_key, &m->root, e);
+	if (r == 0) {
+		const struct vm_kind kind = { m->boot.id, m->root_key, o->accel, m->qemu, o->memory_bytes, (unsigned)o->cpus, o->network };
+
+		r = vm_template_key(&kind, m->key, e);
+	}
+	return r;
+}
+
+static int describe(const struct making *m, struct ward_err *e)
+{
+	auto_free char *path = path_join(m->work.path, "info");
+	auto_file f = path ? fopen(path, "we") : NULL;
+	char size[32];
+
+	units_format_size(m->o->memory_bytes, size, sizeof(size));
+	if (!f || fprintf(f, "image %s, kernel %s, %s, %s, %llu cpu%s%s\n", m->o->image, m->boot.release, m->o->accel, size, (unsigned long long)m->o->cpus,
+			  m->o->cpus > 1 ? "s" : "", m->o->network ? ", network" : "") < 0)
+		return ward_fail_errno(e, "cannot describe the template");
+	return 0;
+}
+
+/* Everything is there: the directory gets its name. */
+static int commit(const struct making *m, struct ward_err *e)
+{
+	static const char *const files[] = { "ram", "state", "info" };
+	char rest[SHA256_HEX + 32];
+	auto_free char *place = NULL, *kept = path_join(m->work.path, "template");
+	int r;
+
+	snprintf(rest, sizeof(rest), VM_TEMPLATES "/%s", m->key);
+	r = vm_path(rest, &place, e);
+	if (r < 0)
+		return r;
+	if (!kept || mkdir(kept, 0755) < 0)
+		return ward_fail_errno(e, "cannot make the template's directory");
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		auto_free char *from = path_join(m->work.path, files[i]), *to = path_join(kept, files[i]);
+
+		if (!from || !to || chmod(from, 0444) < 0 || rename(from, to) < 0)
+			return ward_fail_errno(e, "the template's %s is not there", files[i]);
+	}
+	if (remove_tree(place) < 0 || rename(kept, place) < 0)
+		return ward_fail_errno(e, "cannot make %s", place);
+	return 0;
+}
+
+static void forget(struct making *m)
+{
+	vm_boot_clear(&m->boot);
+	tool_work_end(&m->work);
+	free(m->qemu);
+	free(m->ward_vm);
+	free(m->root);
+}
+
+static int build(const struct tool_options *o)
+{
+	struct making m = { .o = o, .work = { .lock_fd = -1 } };
+	struct ward_err e = { 0 };
+	auto_strv words = { 0 };
+	auto_buf out = { 0 };
+	struct json j = { .out = &out };
+	int r = find_parts(&m, &e);
+
+	if (r == 0)
+		r = tool_work_begin(&m.work, &e);
+	if (r == 0) {
+		tool_tell(o, "booting a machine, which takes seconds%s", strcmp(o->accel, "tcg") == 0 ? " (tcg: no hardware isolation)" : "");
+		add_words(&m, &words);
+		r = words.failed ? ward_fail(&e, ENOMEM, "out of memory") : tool_run_ward(words.items, &e);
+	}
+	if (r == 0)
+		r = describe(&m, &e);
+	if (r == 0)
+		r = commit(&m, &e);
+	if (r == 0 && o->json) {
+		json_begin_object(&j, NULL);
+		json_string(&j, "template", m.key);
+		json_end_object(&j);
+		buf_puts(&out, "\n");
+	} else if (r == 0 && !o->quiet) {
+		buf_printf(&out, "template %.12s is ready: runs that fit it start from it\n", m.key);
+	}
+	forget(&m);
+	return r < 0 ? tool_error(&e, o->json, TOOL_REFUSED) : tool_out(&out, TOOL_FINE);
+}
+
+/* Removes every template whose name begins with the word. */
+static int remove_named(const char *dir, const char *word, size_t *ret_count)
+{
+	auto_dir d = opendir(dir);
+
+	*ret_count = 0;
+	for (struct dirent *entry = d ? readdir(d) : NULL; entry; entry = readdir(d)) {
+		auto_free char *path = entry->d_name[0] != '.' && strncmp(entry->d_name, word, strlen(word)) == 0 ? path_join(dir, entry->d_name) : NULL;
+		int r = path ? remove_tree(path) : 0;
+
+		if (r < 0)
+			return r;
+		*ret_count += path != NULL;
+	}
+	return 0;
+}
+
+static int drop(const struct tool_options *o)
+{
+	struct ward_err e = { 0 };
+	auto_free char *dir = NULL;
+	int r = vm_path(VM_TEMPLATES, &dir, &e), code = TOOL_FINE;
+
+	if (o->count < 2) {
+		ward_fail(&e, EINVAL, "rm needs the name of a template, or all");
+		return tool_error(&e, o->json, TOOL_USAGE);
+	}
+	for (size_t i = 1; i < o->count && r == 0; i++) {
+		const char *word = strcmp(o->words[i], "all") == 0 ? "" : o->words[i];
+		size_t count = 0;
+
+		if (*word && (strlen(word) < 6 || strspn(word, "0123456789abcdef") != strlen(word)))
+			r = ward_fail(&e, EINVAL, "%.100s is no name of a template: at least 6 of its digits, or all", word);
+		else if (remove_named(dir, word, &count) < 0)
+			r = ward_fail_errno(&e, "cannot remove %.100s", word);
+		else if (!count && *word)
+			r = ward_fail(&e, ENOENT, "there is no template %.100s", word);
+		if (r < 0)
+			code = tool_error(&e, o->json, TOOL_REFUSED);
+	}
+	return code;
+}
+
+int tool_template(const struct tool_options *o)
+{
+	struct ward_err e = { 0 };
+	const char *what = o->count ? o->words[0] : "";
+
+	if (strcmp(what, "build") == 0 && o->count == 1)
+		return build(o);
+	if (strcmp(what, "ls") == 0 && o->count == 1)
+		return tool_list(&(struct tool_options){ .json = o->json, .quiet = o->quiet });
+	if (strcmp(what, "rm") == 0)
+		return drop(o);
+	ward_fail(&e, EINVAL, "template takes build, ls or rm NAME");
+	return tool_error(&e, o->json, TOOL_USAGE);
+}

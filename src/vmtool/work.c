@@ -1,0 +1,111 @@
+/*
+ * Places where ward vm makes things, and how it speaks. A place is a directory of the state directory that is locked while it is in use: what a killed command left is removed by the next one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/path.h"
+#include "lib/remove.h"
+#include "lib/result.h"
+#include "lib/store.h"
+#include "vmtool/tool.h"
+
+int tool_error(const struct ward_err *e, bool json, int code)
+{
+	auto_buf out = { 0 };
+
+	result_error_text(e, json, &out);
+	if (out.data && io_write_all(STDERR_FILENO, out.data, out.len) < 0)
+		return code;	/* nobody is there to be told */
+	return code;
+}
+
+int tool_out(const struct buf *out, int code)
+{
+	struct ward_err e = { 0 };
+	int r = out->failed ? -ENOMEM : io_write_all(STDOUT_FILENO, buf_text(out), out->len);
+
+	if (r == 0 || r == -EPIPE)
+		return code;
+	errno = -r;
+	ward_fail_errno(&e, "cannot write to standard output");
+	return tool_error(&e, false, TOOL_REFUSED);
+}
+
+void tool_tell(const struct tool_options *o, const char *format, ...)
+{
+	auto_buf line = { 0 };
+	char text[600];
+	va_list more;
+
+	if (o->quiet || o->json)
+		return;
+	va_start(more, format);
+	vsnprintf(text, sizeof(text), format, more);
+	va_end(more);
+	buf_printf(&line, "%s\n", text);
+	if (line.data && io_write_all(STDERR_FILENO, line.data, line.len) < 0)
+		return;
+}
+
+/* Removes the places of processes that are dead. */
+static void sweep(const char *dir)
+{
+	auto_dir d = opendir(dir);
+
+	for (struct dirent *entry = d ? readdir(d) : NULL; entry; entry = readdir(d)) {
+		auto_free char *path = strncmp(entry->d_name, VM_WORK, strlen(VM_WORK)) == 0 ? path_join(dir, entry->d_name) : NULL;
+		auto_fd fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+
+		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && remove_tree(path) < 0)
+			continue;	/* the next one tries again */
+	}
+}
+
+int tool_work_begin(struct tool_work *w, struct ward_err *e)
+{
+	static const char *const parts[] = { VM_ROOTS, VM_TEMPLATES };
+	auto_fd state = store_open(e), vm = -1;
+	auto_free char *dir = NULL;
+	char id[24];
+	int r;
+
+	*w = (struct tool_work){ .lock_fd = -1 };
+	if (state < 0)
+		return state;
+	vm = store_open_dir(state, VM_DIR, e);
+	if (vm < 0)
+		return vm;
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+		if (mkdirat(vm, parts[i], 0700) < 0 && errno != EEXIST)
+			return ward_fail_errno(e, "cannot make " VM_DIR "/%s in the state directory", parts[i]);
+	r = vm_path("", &dir, e);
+	if (r < 0)
+		return r;
+	sweep(dir);
+	store_new_id(id, sizeof(id));
+	if (asprintf(&w->path, "%s" VM_WORK "%s", dir, id) < 0) {
+		w->path = NULL;
+		return ward_fail(e, ENOMEM, "out of memory");
+	}
+	if (mkdir(w->path, 0700) < 0)
+		return ward_fail_errno(e, "cannot make %s", w->path);
+	w->lock_fd = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (w->lock_fd < 0 || flock(w->lock_fd, LOCK_EX) < 0)
+		return ward_fail_errno(e, "cannot lock %s", w->path);
+	return 0;
+}
+
+void tool_work_end(struct tool_work *w)
+{
+	if (w->path && remove_tree(w->path) < 0)
+		w->lock_fd = take_fd(&w->lock_fd);	/* the next one removes it */
+	own_close_fd(&w->lock_fd);
+	free(w->path);
+	*w = (struct tool_work){ .lock_fd = -1 };
+}
