@@ -163,13 +163,34 @@ static struct keys *prepare(void)
 	return k;
 }
 
+/* Bodies in what was written; heads are compressed, and may look like anything. */
+static void check(const struct queue *q, const char *text)
+{
+	const uint8_t *at = (const uint8_t *)q->bytes.data + q->at;
+	size_t n = queue_len(q);
+
+	if (n >= 24 && memcmp(at, "PRI * HTTP/2.0", 14) == 0) {
+		at += 24;
+		n -= 24;
+	}
+	while (n >= 9) {
+		size_t body = (size_t)at[0] << 16 | (size_t)at[1] << 8 | at[2];
+
+		assert(n >= 9 + body);
+		assert(at[3] != 0 || !memmem(at + 9, body, text, TEXT_BYTES));
+		at += 9 + body;
+		n -= 9 + body;
+	}
+	assert(!n);
+}
+
 static void run(struct keys *k, struct conn *c)
 {
 	for (int i = 0; i < ROUNDS && !c->dead && keys_h2_step(k, c); i++) {
 		if (queue_len(&c->back))
-			assert(!memmem(c->back.bytes.data + c->back.at, queue_len(&c->back), SECRET, TEXT_BYTES));
+			check(&c->back, SECRET);
 		if (queue_len(&c->out))
-			assert(!memmem(c->out.bytes.data + c->out.at, queue_len(&c->out), SHOWN, TEXT_BYTES));
+			check(&c->out, SHOWN);
 		queue_drop(&c->back, queue_len(&c->back));
 		queue_drop(&c->out, queue_len(&c->out));
 	}

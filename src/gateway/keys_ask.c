@@ -203,6 +203,8 @@ size_t ask_scan(const struct keys *k, struct buf *data, size_t boundary, bool fi
 {
 	size_t clean = boundary ? scan_run(k->scan, (uint8_t *)data->data, boundary, true, f) : 0;
 
+	if (clean == data->len)
+		return clean;
 	return clean + scan_run(k->scan, (uint8_t *)data->data + clean, data->len - clean, final, f);
 }
 
@@ -238,17 +240,17 @@ static bool take_messages(struct keys *k, struct ask *a, const uint8_t *bytes, s
 	return fine;
 }
 
-bool ask_take(struct keys *k, struct ask *a, const struct buf *data, size_t before, bool ended)
+bool ask_take(struct keys *k, struct ask *a, const struct buf *data, size_t before)
 {
-	const uint8_t *bytes = (const uint8_t *)data->data + before;
 	size_t n = data->len - before;
+	const uint8_t *bytes;
 
-	(void)ended;
 	a->boundary = 0;
 	if (!k->scan)
 		return ask_refuse(a, 403, gone);
 	if (!n)
 		return true;
+	bytes = (const uint8_t *)data->data + before;
 	if (a->grpc)
 		return take_messages(k, a, bytes, n, before);
 	return !a->unzip || unzip_look(a->unzip, k->scan, bytes, n, &a->found) || unreadable(k, a);

@@ -37,8 +37,8 @@ bool ask_refuse(struct ask *a, unsigned status, const char *why);
 must_check bool ask_begin(struct keys *k, struct ask *a, const struct host *host, uint16_t port, const uint8_t *bytes, bool body);
 /* Whether all of its body is to be there before its head is sent. */
 bool ask_wants_all(const struct ask *a, bool body);
-/* Bytes of the body behind data's first `before`; ended: they are the last. */
-must_check bool ask_take(struct keys *k, struct ask *a, const struct buf *data, size_t before, bool ended);
+/* Bytes of the body behind data's first `before`. */
+must_check bool ask_take(struct keys *k, struct ask *a, const struct buf *data, size_t before);
 /* Looks through data: *ret_clean bytes of it may go. sent: the head has gone. */
 must_check bool ask_look(struct keys *k, struct ask *a, struct buf *data, bool ended, bool sent, size_t *ret_clean);
 /* Whether a body that is held may have grown to n bytes. */

@@ -76,7 +76,7 @@ nghttp2_nv keys_h2_field(const char *name, const char *value, size_t n, uint8_t 
 
 size_t keys_h2_fields(char *lines, size_t n, nghttp2_nv *out, size_t room, uint8_t flags)
 {
-	char *at = lines, *end = lines + n;
+	char *at = lines, *end = n ? lines + n : lines;
 	size_t count = 0;
 
 	while (at < end && count < room) {

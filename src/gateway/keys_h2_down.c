@@ -17,11 +17,11 @@ static void clean(struct keys_h2 *h, struct keys_stream *s, struct buf *lines)
 /* A field of lines; *ret_n 0: there is none. */
 static const char *field(const struct buf *lines, const char *name, size_t *ret_n)
 {
-	const char *at = lines->data, *end = lines->data + lines->len;
-	size_t n = strlen(name);
+	const char *at = lines->data;
+	size_t n = strlen(name), left = lines->len;
 
 	*ret_n = 0;
-	while (at < end) {
+	for (const char *end = left ? at + left : at; at < end;) {
 		const char *line_end = memmem(at, (size_t)(end - at), "\r\n", 2);
 
 		if (!line_end)

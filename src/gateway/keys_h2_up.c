@@ -65,7 +65,7 @@ void keys_h2_sent(struct keys_h2 *h, struct keys_stream *s, const uint8_t *bytes
 
 	buf_add(held, bytes, n);
 	s->owed[WAY_UP] += n;
-	if (held->failed || !go_on(h, s, ask_take(h->k, &s->ask, held, before, false))) {
+	if (held->failed || !go_on(h, s, ask_take(h->k, &s->ask, held, before))) {
 		h->broken |= held->failed;
 		return;
 	}

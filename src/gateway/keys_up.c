@@ -120,7 +120,7 @@ static bool take_body(struct keys *k, struct conn *c)
 		conn_kill(c);
 		return false;
 	}
-	return go_on(c, ask_take(k, &c->ask, &c->up_data, before, c->up_ended));
+	return go_on(c, ask_take(k, &c->ask, &c->up_data, before));
 }
 
 static bool move_body(struct keys *k, struct conn *c)
