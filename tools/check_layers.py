@@ -30,6 +30,7 @@ MAY = {
 SHARED = {
     'guest/protocol.h': {'lib', 'engine'},  # what supervisor and ward-init say to each other
     'guest/image.h': {'lib', 'engine'},     # the bytes of ward-init, which ward carries
+    'guest/command.h': {'engine'},          # how a command is executed, in ward-init and beside it
     'gateway/rules.h': {'lib'},             # pure: the plan compiles the rules that the gateway decides by
     'gateway/classes.h': {'lib'},           # pure: the kernel's rules are made of the same classes
     'gateway/upstream.h': {'lib'},          # pure: the plan reads the proxy's URL

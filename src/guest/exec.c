@@ -1,5 +1,5 @@
 /*
- * What ward-init does to execute a command: take the word apart that asks for it, find the program along PATH, run it.
+ * What ward-init does to execute a command: take the word apart that asks for it, then run it (command.c).
  * Freestanding. The word comes from the supervisor, the only peer of the socket; a malformed one is refused all the same.
  * Everything behind the fork happens with the sandbox's own rights: a directory or program that is not what it seems leads
  * nowhere but inside.
@@ -11,74 +11,8 @@
 #include <sys/socket.h>
 
 #include "base/raw.h"
+#include "guest/command.h"
 #include "guest/guest.h"
-
-static const char *find_env(char **envp, const char *name)
-{
-	size_t n = raw_strlen(name);
-
-	for (; *envp; envp++) {
-		size_t i = 0;
-
-		while (i < n && (*envp)[i] == name[i])
-			i++;
-		if (i == n && (*envp)[n] == '=')
-			return *envp + n + 1;
-	}
-	return "";
-}
-
-/* A file without a format that the kernel knows is a shell script, as every shell and execvp(3) treat it. */
-static long exec_one(const char *path, char **argv, size_t argc, char **envp)
-{
-	long err = raw_call(SYS_execve, path, argv, envp);
-
-	if (err == -ENOEXEC && argc < 4096) {
-		const char *shell[4099];	/* argc + sh + NULL */
-
-		shell[0] = "/bin/sh";
-		shell[1] = path;
-		for (size_t i = 1; i <= argc; i++)
-			shell[i + 1] = argv[i];
-		err = raw_call(SYS_execve, shell[0], shell, envp);
-	}
-	return err;
-}
-
-/* Tries the directories of PATH; a name with a slash is taken as it is. Returns the errno to report. */
-static long exec_command(char **argv, size_t argc, char **envp)
-{
-	const char *dirs = find_env(envp, "PATH"), *name = argv[0];
-	long result = ENOENT;
-	char path[4096];
-	size_t len = raw_strlen(name);
-
-	for (size_t i = 0; i < len; i++)
-		if (name[i] == '/')
-			return -exec_one(name, argv, argc, envp);
-	if (len == 0 || len >= 256)
-		return ENOENT;
-	while (*dirs) {
-		size_t n = 0;
-		long err;
-
-		for (; *dirs && *dirs != ':'; dirs++)
-			if (n < sizeof(path) - 258)
-				path[n++] = *dirs;
-		dirs += *dirs == ':';
-		if (n == 0 || path[0] != '/')
-			continue;	/* an empty or relative entry would mean the workspace */
-		path[n++] = '/';
-		for (size_t i = 0; i <= len; i++)
-			path[n + i] = name[i];
-		err = -exec_one(path, argv, argc, envp);
-		if (err != ENOENT && err != ENOTDIR)
-			result = err;
-		if (err != ENOENT && err != ENOTDIR && err != EACCES)
-			break;
-	}
-	return result;
-}
 
 long guest_receive(struct guest *g, struct guest_message **ret_message, int fds[3])
 {
@@ -185,7 +119,7 @@ long guest_exec(struct guest_start *start, char **base)
 	long r;
 
 	if (!start->from_packet)
-		return exec_command(start->argv, start->argc, start->envp);
+		return guest_exec_words(start->argv, start->argc, start->envp);
 	for (char **s = base; *s; s++)
 		slots++;
 	r = raw_call(SYS_mmap, 0, slots * sizeof(*list), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -196,5 +130,5 @@ long guest_exec(struct guest_start *start, char **base)
 	start->envp = list + start->argc + 1;
 	point_at(start->envp, start->envc, point_at(start->argv, start->argc, start->strings));
 	merge_env(start, base);
-	return exec_command(start->argv, start->argc, start->envp);
+	return guest_exec_words(start->argv, start->argc, start->envp);
 }

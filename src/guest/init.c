@@ -7,7 +7,8 @@
  * command has ended, it exits, and the kernel kills everything else in the pid namespace. It is not dumpable: the
  * command, which has the same uid, can neither trace it nor reach its descriptors. At the supervisor's word it starts
  * further commands, whose descriptors come with that word (exec.c); they live under everything that the first one does.
- * Without a command it is an idle sandbox that ends when it is told to.
+ * Without a command it is an idle sandbox that ends when it is told to. As "ward-begun" it does all that, but for its own command, which
+ * is its child already (engine/native/begin.c).
  *
  * As "ward-rung" it does the same where there is no pid namespace (the Landlock rung). It is no pid 1 there, so the
  * kernel would not kill what it leaves behind; but its Landlock domain scopes signals, and kill(-1) reaches exactly
@@ -271,6 +272,16 @@ static bool is_confined(long supervisor)
 	       raw_call(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) >= 0;
 }
 
+/* The child that was begun before us: its number is our only word. */
+static long read_number(const char *text)
+{
+	long n = 0;
+
+	for (; *text >= '0' && *text <= '9' && n < 100000000; text++)
+		n = n * 10 + *text - '0';
+	return n;
+}
+
 static void start_first(struct guest *g, char **argv, size_t argc)
 {
 	struct guest_start start = { .argv = argv, .argc = argc, .envp = g->envp, .cwd = "", .fds = { 0, 1, 2 } };
@@ -285,7 +296,7 @@ static void start_first(struct guest *g, char **argv, size_t argc)
 
 static _Noreturn void run_init(char **argv, size_t argc, char **envp, char role)
 {
-	const bool rung = role == 'r';
+	const bool rung = role == 'r', begun = role == 'b' && argc == 1;
 	unsigned long all = ~0UL, child = SIGNAL_BIT(SIGCHLD);
 	long signal_fd, supervisor = raw_call(SYS_getppid);
 	struct guest g;
@@ -303,7 +314,12 @@ static _Noreturn void run_init(char **argv, size_t argc, char **envp, char role)
 	signal_fd = raw_call(SYS_signalfd4, -1, &child, SIGNAL_SET_BYTES, O_CLOEXEC | O_NONBLOCK);
 	if (signal_fd < 0 || (rung && !is_confined(supervisor)))
 		guest_exit(125);
-	start_first(&g, argv, argc);
+	if (begun)
+		g.command = read_number(argv[0]);
+	else
+		start_first(&g, argv, argc);
+	if (begun && reap(&g))	/* it may have ended before there was a signalfd */
+		end_all(rung);
 	for (;;) {
 		struct pollfd polled[2] = { { GUEST_CONTROL_FD, POLLIN, 0 }, { (int)signal_fd, POLLIN, 0 } };
 		char drain[512];
@@ -352,7 +368,7 @@ _Noreturn void guest_main(long *stack)
 
 	if (argc < 1)
 		guest_exit(125);
-	/* "ward-init", "ward-rung", "ward-guardian", "ward-keeper", "ward-outer", "ward-settle" or, started by its path, "/.ward/init": the sixth letter tells */
+	/* "ward-init", "ward-begun", "ward-rung", "ward-guardian", "ward-keeper", "ward-outer", "ward-settle" or, started by its path, "/.ward/init": the sixth letter tells */
 	char role = raw_strlen(argv[0]) > 5 ? argv[0][5] : 'i';
 
 	if (role == 'g')

@@ -246,6 +246,7 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 
 	change_engine(early, engine);
 	b.run = early->run;	/* it is ours from here on */
+	b.run.asked = b.detached != NULL;
 	memcpy(r->run_id, p->run_id, sizeof(r->run_id));
 	r->engine = p->spec->wall ? p->spec->wall->name : engine->name;
 	r->wall = p->spec->wall ? p->spec->wall->help : NULL;

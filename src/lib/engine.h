@@ -30,6 +30,7 @@ struct running {
 	bool layer_copy;	/* it holds what is reviewed, too: the workspace itself is not mounted */
 	int mounts_fd;		/* holds the sandbox's mounts, -1: nobody does but the sandbox */
 	pid_t mounts_pid;	/* who takes them apart, to be waited for; 0: nobody */
+	bool asked;		/* ward-init will be asked whether the command could be started */
 	sigset_t caller_mask;	/* blocked signals as the command shall have them */
 	struct timing *timing;	/* borrowed; NULL: nobody asks */
 	void *child;		/* memory that the child used before exec; freed with the rest */

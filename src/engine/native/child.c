@@ -214,12 +214,19 @@ long native_place_stdio(struct native_child *c)
 	return r;
 }
 
+/* Descriptor 3 is ward-init's and not the command's. */
 static long exec_init(struct native_child *c)
 {
 	long r = native_place_stdio(c);
 
+	if (r >= 0)
+		r = raw_call(SYS_fcntl, GUEST_CONTROL_FD, F_SETFD, FD_CLOEXEC);
+	if (r >= 0)
+		r = native_begin(c);
+	if (r >= 0)
+		r = raw_call(SYS_fcntl, GUEST_CONTROL_FD, F_SETFD, 0);
 	c->failed_path = "/" NATIVE_INIT;
-	return r < 0 ? r : raw_call(SYS_execve, c->failed_path, c->argv, c->envp);
+	return r < 0 ? r : raw_call(SYS_execve, c->failed_path, c->begun ? (void *)c->begun_argv : (void *)c->argv, c->envp);
 }
 
 int native_child_main(void *argument)
@@ -240,8 +247,6 @@ int native_child_main(void *argument)
 			c->failed_path = NULL;	/* else it may be the helper's */
 		r = run_stage(c, i);
 	}
-	if (r == 0)
-		r = native_hello(c);
 	if (r == 0) {
 		c->failed_stage = "exec";
 		r = exec_init(c);

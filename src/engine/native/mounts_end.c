@@ -49,7 +49,8 @@ static int hold(void *argument)
 void native_hold_mounts(struct running *run)
 {
 	const struct native_memory *m = run->child;
-	long fd = m->child.apart ? raw_call(SYS_ioctl, run->pid_fd, GET_MNT_NAMESPACE, 0) : -ENOSYS;
+	bool has_own = __atomic_load_n(&m->child.base_fd, __ATOMIC_ACQUIRE) >= 0;	/* a namespace: stage "view" is past */
+	long fd = m->child.apart && has_own ? raw_call(SYS_ioctl, run->pid_fd, GET_MNT_NAMESPACE, 0) : -ENOSYS;
 
 	run->mounts_fd = fd < 0 ? -1 : (int)fd;
 }

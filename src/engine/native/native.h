@@ -17,6 +17,7 @@ extern const struct engine engine_native;
 #define NATIVE_TREES_MAX 64
 #define NATIVE_PTYS_MAX 256	/* of the host's 4096 */
 #define NATIVE_STAGES_MAX 40
+#define NATIVE_NUMBER_BYTES 16
 
 struct native_bytes {
 	const char *data;
@@ -79,6 +80,7 @@ struct native_child {
 	bool layer_copy;		/* the workspace's copy lies in it */
 	size_t cgroup_count, tree_count;
 	char **argv;			/* "ward-init", CMD... */
+	bool begins;			/* the child may begin CMD itself: begin.c */
 	char **envp;
 	char **tmpfs_options;		/* of each mount, NULL: no tmpfs */
 	const char *shm_options;
@@ -104,6 +106,12 @@ struct native_child {
 	long helper_error;		/* with this result */
 	const char *helper_stage;	/* and came as far as this */
 
+	/* the command, if the child begins it */
+	uint32_t here_still;		/* a futex: the child is in this memory */
+	bool begun;
+	const char *begun_argv[3];	/* of ward-init then */
+	char begun_pid[NATIVE_NUMBER_BYTES];
+
 	/* written by either */
 	int base_fd;
 	int proc_fd;			/* the sandbox's /proc, for the supervisor */
@@ -122,6 +130,7 @@ struct native_child {
 	uint64_t stage_ns[NATIVE_STAGES_MAX][2];	/* timed: when each stage began and ended */
 
 	char helper_stack[NATIVE_STACK_BYTES / 2] __attribute__((aligned(16)));
+	char command_stack[NATIVE_STACK_BYTES] __attribute__((aligned(16)));
 	char stack[NATIVE_STACK_BYTES] __attribute__((aligned(16)));
 };
 
@@ -182,6 +191,10 @@ must_check int native_prepare(struct native_memory *m, const struct plan *p, str
 
 /* One step inside the child: 0 or -errno; what it was about in failed_path. */
 long native_close(struct native_child *c);
+/* All is done: descriptors go to the supervisor. */
+long native_hello(struct native_child *c);
+/* Says hello, and begins the command where that can be done beside ward-init. */
+long native_begin(struct native_child *c);
 long native_word(struct native_child *c);
 long native_join_cgroup(struct native_child *c);
 long native_ipc(struct native_child *c);
@@ -258,6 +271,7 @@ int native_remount(const struct plan *p, struct running *run, const struct guard
 #define NATIVE_EMPTY_FILE ".ward/empty"
 #define NATIVE_EMPTY_DIR ".ward/nothing"
 #define NATIVE_INIT ".ward/init"
+#define NATIVE_BEGUN "ward-begun"	/* its name where the command runs already */
 #define NATIVE_NODE ".ward/node"	/* gpus.c */
 #define NATIVE_LAYER ".ward/layer"	/* review.c */
 

@@ -210,7 +210,7 @@ static long make_own_files(struct native_child *c)
 	long r = raw_call(SYS_mkdirat, c->base_fd, ".ward", 0755);
 
 	if (r == 0)
-		r = create_file(c->base_fd, NATIVE_INIT, guest_init_begin, n, 0555);
+		r = create_file(c->base_fd, NATIVE_INIT, guest_init_begin, n, 0111);	/* what cannot be read is not dumpable, either */
 	if (r == 0)
 		r = raw_call(SYS_mknodat, c->base_fd, NATIVE_EMPTY_FILE, S_IFREG, 0);
 	return r < 0 ? r : raw_call(SYS_mkdirat, c->base_fd, NATIVE_EMPTY_DIR, 0);

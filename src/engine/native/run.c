@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "engine/native/native.h"
+#include "lib/observe.h"
 
 /* Where limits are held by cgroup v2 the sandbox is born in its cgroup, which is cheap there; so it cannot begin early. */
 static bool is_born_in_cgroup(void)
@@ -129,6 +130,7 @@ int native_begin(const struct plan *p, const int stdio_fds[3], struct running *r
 	int r;
 
 	memcpy(m->child.stdio_fds, stdio_fds, sizeof(m->child.stdio_fds));	/* the numbers: which of them come */
+	m->child.begins = p->argv[0] && !run->asked && !observe_wanted(p) && stdio_fds[0] >= 0 && stdio_fds[1] >= 0 && stdio_fds[2] >= 0;
 	m->child.shape = &run->shape;
 	memcpy(&m->child.signal_mask, &run->caller_mask, sizeof(m->child.signal_mask));
 	if (run->cgroup && !m->child.bundle)	/* a runtime is not what the limits are for */
@@ -158,6 +160,7 @@ int native_take_hello(struct running *run, struct ward_err *e)
 
 	(void)!send(run->control_fd, "g", 1, MSG_NOSIGNAL);	/* a dead child is seen below */
 	native_helper_go(c);
+	native_hold_mounts(run);
 	if (io_recv_fds(run->control_fd, &word, 1, fds, ARRAY_LEN(fds), &count) != 1) {
 		siginfo_t info;
 
@@ -191,7 +194,6 @@ static int native_release(const struct plan *p, struct running *run, struct resu
 	c->layers[LAYER_PID] = LAYER_IN_FORCE;
 	c->layers[LAYER_CGROUP] = run->cgroup ? LAYER_IN_FORCE : LAYER_ABSENT;
 	c->layers[LAYER_IDMAP] = p->ids.mode == IDS_MAPPED ? LAYER_IN_FORCE : LAYER_ABSENT;
-	native_hold_mounts(run);
 	native_stage_times(c, run->timing);
 	for (int i = 0; i < LAYERS; i++)
 		result_layer_note(r, (enum layer)i, c->layers[i], c->layer_notes[i]);

@@ -1,0 +1,101 @@
+/*
+ * The command is begun by the child itself, while that becomes ward-init: the two programs are loaded at the same time, and ward-init
+ * finds the command as its child. In: a child with every layer on. Out: hello has been said, the command runs; or the supervisor is told
+ * why it could not be executed, as ward-init does it.
+ *
+ * Until the command executes, its process shares the supervisor's memory like the child. It executes only when the child has left that
+ * memory, which the kernel tells by clearing the word of set_tid_address(2): the command never runs beside a process that has the
+ * supervisor's memory. That memory is not dumpable from here on, and neither is ward-init from its first instruction on, because its
+ * file cannot be read (root.c). If the child cannot become ward-init it ends, and the command's process with it.
+ *
+ * Everything else (a terminal, whose session needs a leader; somebody who asks whether the command could be started, or who reads the
+ * caller's memory when it is executed) is left to ward-init itself.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+
+#include "base/clone.h"
+#include "base/raw.h"
+#include "engine/native/native.h"
+#include "guest/command.h"
+#include "guest/protocol.h"
+
+_Static_assert(sizeof(((struct native_child *)0)->command_stack) >= GUEST_EXEC_STACK, "the command's stack is too small");
+
+#define SPINS 2000	/* about 50 us: the child is on its way */
+
+static bool has_terminal(void)
+{
+	char modes[64];
+
+	for (int fd = 0; fd < 3; fd++)
+		if (raw_call(SYS_ioctl, fd, TCGETS, modes) == 0)
+			return true;
+	return false;
+}
+
+static void wait_until_left(uint32_t *here)
+{
+	for (int i = 0; i < SPINS && __atomic_load_n(here, __ATOMIC_ACQUIRE); i++)
+		__builtin_ia32_pause();
+	while (__atomic_load_n(here, __ATOMIC_ACQUIRE))
+		raw_call(SYS_futex, here, FUTEX_WAIT, 1, 0, 0, 0);
+}
+
+/* The command's process: descriptors 0-2 are its own already, all others close when it executes. */
+static int become_command(void *argument)
+{
+	struct native_child *c = argument;
+	struct guest_message failed = { .op = GUEST_FAILED };
+	size_t argc = 0;
+
+	raw_call(SYS_setsid);
+	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &c->signal_mask, 0, 8);
+	if (native_hello(c) < 0)
+		return 125;	/* there is no supervisor any more */
+	while (c->argv[argc + 1])
+		argc++;
+	wait_until_left(&c->here_still);
+	failed.a = (int32_t)guest_exec_words(c->argv + 1, argc, c->envp);
+	failed.b = failed.a == ENOENT || failed.a == ENOTDIR ? 127 : 126;
+	raw_call(SYS_write, c->control_fd, &failed, sizeof(failed));
+	return failed.b;
+}
+
+static void write_number(long n, char text[NATIVE_NUMBER_BYTES])
+{
+	char digits[NATIVE_NUMBER_BYTES];
+	size_t count = 0;
+
+	do
+		digits[count++] = (char)('0' + n % 10);
+	while ((n /= 10) && count < sizeof(digits) - 1);
+	for (size_t i = 0; i < count; i++)
+		text[i] = digits[count - 1 - i];
+	text[count] = '\0';
+}
+
+long native_begin(struct native_child *c)
+{
+	long pid;
+
+	if (!c->begins || has_terminal())
+		return native_hello(c);
+	raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+	c->here_still = 1;
+	pid = raw_call(SYS_set_tid_address, &c->here_still);
+	if (pid > 0)
+		pid = clone_call(SYS_clone, CLONE_VM | SIGCHLD, RAW_ARG(c->command_stack + sizeof(c->command_stack)), 0, 0, become_command, c);
+	if (pid < 0)
+		return pid;
+	write_number(pid, c->begun_pid);
+	c->begun_argv[0] = NATIVE_BEGUN;
+	c->begun_argv[1] = c->begun_pid;
+	c->begun = true;
+	return 0;
+}
