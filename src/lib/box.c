@@ -18,6 +18,7 @@
 
 #include "base/io.h"
 #include "lib/detach.h"
+#include "lib/etc_names.h"
 #include "lib/idmap.h"
 #include "lib/provenance.h"
 #include "lib/serve.h"
@@ -259,6 +260,8 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 		r->exit_code = 125;
 	} else {
 		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+		if (p->system)
+			etc_names_keep(&p->system->etc);	/* while the command runs */
 		if (b.detached && is_running(&b)) {
 			detach_ready(b.detached);
 			idmap_collect();

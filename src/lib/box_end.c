@@ -30,7 +30,8 @@ void box_bury(struct box *b)
 
 	if (b->run.init_pid <= 0)
 		return;
-	box_kill(b);
+	if (!b->gone || b->engine->kill)
+		box_kill(b);
 	while (wait4(b->run.init_pid, &status, 0, &used) < 0 && errno == EINTR)
 		;
 	b->run.init_pid = 0;	/* the number may be somebody else's from now on */

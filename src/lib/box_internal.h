@@ -33,6 +33,7 @@ struct box {
 	uint64_t guardian_from_ms;	/* the command runs since */
 	uint64_t started_ms, deadline_ms, kill_at_ms, tick_at_ms, notify_at_ms, slim_at_ms, sample_at_ms;
 	bool tried_guardian, dead, exited, failed;
+	bool gone;		/* ward-init is, and everything with it: only to be collected */
 	bool answered;		/* ward-init was asked whether the command was started: it has dealt with it */
 	bool paused;			/* by the cpu limit */
 	bool stopped_by_init;		/* box_stop_all() had to ask ward-init */

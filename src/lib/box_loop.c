@@ -398,7 +398,7 @@ void box_watch_once(struct box *b)
 	if (b->streams.console)
 		look_at_console(b, now);
 	if (polled[POLL_PID].revents)
-		b->dead = true;
+		b->dead = b->gone = true;
 	on_time(b, now);
 	box_keep_record(b);
 }

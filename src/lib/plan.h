@@ -90,6 +90,7 @@ struct plan_system {
 	struct strv strings;
 	struct facts facts;
 	struct plan_image *image;	/* NULL: the host's own directories; owned */
+	struct buf etc;			/* a listing to be kept: etc_names.h; empty: none */
 };
 
 /* Reads tables/root.def against the host, and keeps the facts with it. The caller frees with plan_system_free(). */

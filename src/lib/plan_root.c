@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "lib/etc_names.h"
 
 enum root_kind { ROOT_TREE, ROOT_FILE, ROOT_LINK, ROOT_TMPFS };
 
@@ -197,35 +198,69 @@ static const char *in_etc(char path[ETC_PATH_BYTES], const char *name)
 	return path;
 }
 
+static int add_etc_name(const struct mount_list *list, int etc_fd, const char *name)
+{
+	char path[ETC_PATH_BYTES];
+
+	if (name[0] == '.' || strlen(name) >= ETC_PATH_BYTES - sizeof("/etc/") || !etc_wants(name))
+		return 0;
+	return add_host_entry(list, etc_fd, name, in_etc(path, name));
+}
+
 /* Adds what the table names of these entries of /etc. */
-static int add_entries(const struct mount_list *list, int etc_fd, const char *entries, size_t n)
+static int add_entries(const struct mount_list *list, int etc_fd, const char *entries, size_t n, struct buf *kept)
 {
 	int r = 0;
 
 	for (size_t at = 0; at < n && r == 0;) {
 		const struct dirent64 *entry = (const void *)(entries + at);
-		char path[ETC_PATH_BYTES];
 
 		at += entry->d_reclen;
 		if (entry->d_name[0] == '.' || !etc_wants(entry->d_name))
 			continue;
-		r = add_host_entry(list, etc_fd, entry->d_name, in_etc(path, entry->d_name));
+		r = add_etc_name(list, etc_fd, entry->d_name);
+		if (kept->len) {
+			buf_puts(kept, entry->d_name);
+			buf_puts(kept, "/");
+		}
 	}
 	return r;
 }
 
-static int add_etc(const struct mount_list *list)
+static int list_etc(const struct mount_list *list, int etc_fd, const struct stat *st, struct buf *kept)
 {
-	auto_fd etc = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char entries[8192] __attribute__((aligned(8)));	/* enough for most in one call */
-	char path[ETC_PATH_BYTES];
 	ssize_t n;
 	int r = 0;
 
-	if (etc < 0)
+	etc_names_begin(st, kept);
+	while (r == 0 && (n = getdents64(etc_fd, entries, sizeof(entries))) != 0)
+		r = n < 0 ? -errno : add_entries(list, etc_fd, entries, (size_t)n, kept);
+	return r;
+}
+
+/* The names of a listing, each ended by a slash. */
+static int add_names(const struct mount_list *list, int etc_fd, char *names)
+{
+	int r = 0;
+
+	for (char *end; r == 0 && (end = strchr(names, '/')); names = end + 1) {
+		*end = '\0';
+		r = add_etc_name(list, etc_fd, names);
+	}
+	return r;
+}
+
+static int add_etc(const struct mount_list *list, struct buf *kept)
+{
+	auto_fd etc = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char path[ETC_PATH_BYTES], names[4096];
+	struct stat st;
+	int r;
+
+	if (etc < 0 || fstat(etc, &st) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	while (r == 0 && (n = getdents64(etc, entries, sizeof(entries))) != 0)
-		r = n < 0 ? -errno : add_entries(list, etc, entries, (size_t)n);
+	r = etc_names_recall(&st, names, sizeof(names)) ? add_names(list, etc, names) : list_etc(list, etc, &st, kept);
 	for (size_t i = 0; i < ARRAY_LEN(etc_rows) && r == 0; i++) {
 		if (!strchr(etc_rows[i], '/'))
 			continue;
@@ -267,7 +302,7 @@ static int read_system(bool bare, const struct facts *facts, struct plan_system 
 		}
 	}
 	if (r == 0 && !bare)
-		r = add_etc(&list);
+		r = add_etc(&list, &system->etc);
 	if (r == 0 && (!add_lasting(&list, MOUNT_PROC, NULL, "/proc") || !add_lasting(&list, MOUNT_DEV, NULL, "/dev")))
 		r = -ENOMEM;
 	if (r < 0) {
@@ -299,6 +334,7 @@ void plan_system_free(struct plan_system *system)
 	free(system->image);
 	free(system->mounts);
 	strv_free(&system->strings);
+	buf_free(&system->etc);
 	free(system);
 }
 

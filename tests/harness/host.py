@@ -83,6 +83,11 @@ def _plain():
         return b"__asan_init" not in f.read()
 
 
+def always_helps():
+    """Whether the build has a second process build each sandbox (meson.build)."""
+    return not _plain() and len(os.sched_getaffinity(0)) > 1
+
+
 FACTS = {
     "root": (_root, "the tests were not started by root"),
     "cgroup1": (_cgroup1, "no writable cgroup v1 tree"),

@@ -179,6 +179,9 @@ def _leaked_mounts(directory):
         return [f"mount left behind: {line.strip()}" for line in f if directory in line]
 
 
+KEPT_NAMES = ("etc",)	# the last listing of /etc
+
+
 def _leaked_state(directories):
     messages = []
     for directory in directories:
@@ -191,7 +194,7 @@ def _leaked_state(directories):
                 dirs[:] = [d for d in dirs if d.startswith(".")]
                 messages += [f"directory left behind: {os.path.join(top, d)}" for d in dirs]
             messages += [f"file left behind: {os.path.join(top, name)}" for name in files
-                         if not name.startswith(KEPT)]
+                         if not name.startswith(KEPT) and not (name in KEPT_NAMES and top == directory)]
     return messages
 
 

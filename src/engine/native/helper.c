@@ -11,7 +11,8 @@
  * comes to both first. Without a helper the child does them in turn.
  *
  * The helper takes the old root away, too, when the child has left it: the kernel lets whoever does that wait for every
- * processor, and the child puts on its last layers meanwhile.
+ * processor, and the child puts on its last layers meanwhile. So it is with loopback in the child's network
+ * namespace.
  *
  * A helper that is killed says nothing: a network namespace that it owed is made by the child, mounts that it had begun
  * end the start.
@@ -93,6 +94,8 @@ static int help(void *argument)
 	spin(&c->entered);
 	wait_for(&c->entered);
 	take_old_root(c);
+	wait_for(&c->net_done);
+	native_loopback(c);
 	return 0;
 }
 
@@ -148,6 +151,8 @@ static bool wait_for_helper(struct native_child *c, uint32_t *done)
 			continue;
 		c->helper_pid = 0;
 		take_old_root(c);
+		if (c->old_root_left < 0)
+			c->old_root_left = -ECHILD;	/* behind Landlock nobody can: that it is dead is the reason */
 		return __atomic_load_n(done, __ATOMIC_ACQUIRE);	/* its last deed */
 	}
 	return true;
@@ -178,7 +183,8 @@ long native_meet(struct native_child *c)
 	c->helped = true;
 	if (wait_for_helper(c, &c->either_done) && c->helper_error == 0)
 		return 0;
-	c->failed_stage = c->helper_stage;
+	if (c->helper_stage)
+		c->failed_stage = c->helper_stage;
 	return c->helper_error;
 }
 
@@ -186,6 +192,8 @@ long native_net_enter(struct native_child *c)
 {
 	long r = 0;
 
+	if (c->helper_pid <= 0)
+		native_loopback(c);
 	if (c->layers[LAYER_NET] == LAYER_IN_FORCE)
 		return 0;
 	if (!c->net_own && wait_for_helper(c, &c->net_done) && c->net_fd >= 0)
@@ -233,5 +241,5 @@ long native_end_helper(struct native_child *c)
 	do
 		r = c->helper_pid > 0 ? raw_call(SYS_wait4, c->helper_pid, 0, __WALL, 0) : 0;
 	while (r == -EINTR);
-	return c->old_root_left;
+	return c->loopback < 0 ? c->loopback : c->old_root_left;
 }

@@ -46,10 +46,13 @@ int native_explain_child(const struct native_child *c, struct ward_err *e)
 {
 	int code = c->failed_error < 0 ? (int)-c->failed_error : EIO;
 
+	const char *why = c->failed_error == -ECHILD ? "a process that helps to build it was killed"
+			  : c->failed_error < 0	     ? strerror(code)
+						     : "the sandbox's first process was killed";
+
 	if (c->review_refused)
 		return explain_review(c, code, e);
-	ward_fail(e, code, "%s%s%s", c->failed_path ? c->failed_path : "", c->failed_path ? ": " : "",
-		  c->failed_error < 0 ? strerror(code) : "the sandbox's first process was killed");
+	ward_fail(e, code, "%s%s%s", c->failed_path ? c->failed_path : "", c->failed_path ? ": " : "", why);
 	ward_wrap(e, "building the sandbox (stage %s)", c->failed_stage ? c->failed_stage : "clone");
 	return ward_remedy(e, "%s", probe_step_remedy(code));
 }
@@ -136,7 +139,7 @@ static void fill_child(struct native_child *c, const struct plan_ids *ids, const
 	c->base = base;
 	c->ids = *ids;
 	choose_cpus(c);
-	c->base_fd = c->net_fd = c->proc_fd = c->listener_fd = c->master_fd = c->slave_fd = c->layer_fd = -1;
+	c->base_fd = c->net_fd = c->loopback_fd = c->proc_fd = c->listener_fd = c->master_fd = c->slave_fd = c->layer_fd = -1;
 	snprintf(c->root_options, sizeof(c->root_options), "mode=0755,size=4m,nr_inodes=4096,uid=%u,gid=%u",
 		 ids->inside_uid, ids->inside_gid);
 	snprintf(c->pts_options, sizeof(c->pts_options),
@@ -235,6 +238,5 @@ void native_discard(struct running *run)
 	buf_free(&m->routes6);
 	buf_free(&m->rules);
 	buf_free(&m->log);
-	if (!run->mounts_pid)	/* else ward ends soon, and to take memory away from two processors takes longer than that */
-		munmap(m, sizeof(*m));
+	/* m itself stays: ward ends soon, and to take memory away from several processors takes longer than that */
 }

@@ -101,6 +101,8 @@ struct native_child {
 	bool net_taken, either_taken;	/* somebody makes it */
 	bool net_own;			/* the child itself, in its own place */
 	int net_fd;			/* the network namespace, if another made it; -errno: nobody could */
+	int loopback_fd;		/* a socket in the child's namespace, through which the helper brings loopback up; -1: it is up */
+	long loopback;			/* how that went; -ECHILD: not yet */
 	uint32_t net_done, either_done;	/* futexes */
 	bool helped;			/* the helper did what either does */
 	long helper_error;		/* with this result */
@@ -233,6 +235,8 @@ long native_leave_old_root(struct native_child *c);
 void native_helper_go(struct native_child *c);
 /* Makes a network namespace around the caller; net_fd says how that went. */
 void native_net_make(struct native_child *c);
+/* Brings loopback up, if the child has left that to the helper. */
+void native_loopback(struct native_child *c);
 
 long native_rlimits(struct native_child *c);
 long native_bounding_set(struct native_child *c);

@@ -1,0 +1,44 @@
+"""The process that helps to build a sandbox is killed, at each of the things that it does: the start goes on without it or is refused, and
+nothing is left behind. A build with sanitizers (or -Dhelper=always) has a helper in every start; elsewhere there is one where processors
+are idle."""
+import json
+import os
+
+from harness import host, timeout
+
+SCRIPT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "harness", "kill_helper.py")
+CALLS = {"its first call": -1, "mount": 165, "pivot_root": 155, "umount2": 166, "ioctl": 16, "unshare": 272, "exit_group": 231}
+OWED = ("mount", "pivot_root", "umount2", "ioctl")	# what nobody can do in its place any more
+
+
+def start_and_kill(t, ws, call, *options):
+    """What became of ward, of its helper, and of the command."""
+    r = t.run("python3", SCRIPT, str(call), host.WARD, "run", "-w", ws, *options, "--", "/bin/sh", "-c", "echo ran > out",
+              env={"ASAN_OPTIONS": "detect_leaks=0"})	# which does not work under ptrace
+    told = json.loads(r.out)
+    out = os.path.join(ws, "out")
+    ran = os.path.exists(out)
+    if ran:
+        os.unlink(out)
+    return told, ran, r.err
+
+
+@timeout(120)
+def test_killed_helper(t):
+    ws = t.workspace()
+    helped = 0
+    for name, call in CALLS.items():
+        for options in ((), ("--set", 'network.egress_allowlist=["helped.test"]')) if name == "umount2" else ((),):
+            told, ran, err = start_and_kill(t, ws, call, *options)
+            helped += told["helper"]
+            t.check(ran == (told["rc"] == 0), f"{name}: exit {told['rc']}, but the command {'ran' if ran else 'did not run'}: {err}")
+            t.check(told["rc"] == 0 or (told["rc"] == 125 and told["killed"]), f"{name}: {told}: {err}")
+            if told["rc"]:
+                t.contains(err, "was killed", f"{name}: the message")
+            if told["killed"] and name in OWED:
+                t.equal(told["rc"], 125, f"{name}: {err}")
+            if not told["killed"] or call == CALLS["exit_group"]:
+                t.equal(told["rc"], 0, f"{name}: {err}")
+    if host.always_helps():
+        t.equal(helped, len(CALLS) + 1, "starts with a helper")
+    t.equal(t.ward("run", "--", "/bin/true", cwd=ws).rc, 0, "the next start")
