@@ -80,7 +80,7 @@ static void write_number(long n, char text[NATIVE_NUMBER_BYTES])
 	text[count] = '\0';
 }
 
-long native_begin(struct native_child *c)
+long native_begin_command(struct native_child *c)
 {
 	long pid;
 

@@ -222,7 +222,7 @@ static long exec_init(struct native_child *c)
 	if (r >= 0)
 		r = raw_call(SYS_fcntl, GUEST_CONTROL_FD, F_SETFD, FD_CLOEXEC);
 	if (r >= 0)
-		r = native_begin(c);
+		r = native_begin_command(c);
 	if (r >= 0)
 		r = raw_call(SYS_fcntl, GUEST_CONTROL_FD, F_SETFD, 0);
 	c->failed_path = "/" NATIVE_INIT;

@@ -193,10 +193,8 @@ must_check int native_prepare(struct native_memory *m, const struct plan *p, str
 
 /* One step inside the child: 0 or -errno; what it was about in failed_path. */
 long native_close(struct native_child *c);
-/* All is done: descriptors go to the supervisor. */
-long native_hello(struct native_child *c);
 /* Says hello, and begins the command where that can be done beside ward-init. */
-long native_begin(struct native_child *c);
+long native_begin_command(struct native_child *c);
 long native_word(struct native_child *c);
 long native_join_cgroup(struct native_child *c);
 long native_ipc(struct native_child *c);

@@ -160,7 +160,6 @@ int native_take_hello(struct running *run, struct ward_err *e)
 
 	(void)!send(run->control_fd, "g", 1, MSG_NOSIGNAL);	/* a dead child is seen below */
 	native_helper_go(c);
-	native_hold_mounts(run);
 	if (io_recv_fds(run->control_fd, &word, 1, fds, ARRAY_LEN(fds), &count) != 1) {
 		siginfo_t info;
 
@@ -187,8 +186,10 @@ int native_take_hello(struct running *run, struct ward_err *e)
 static int native_release(const struct plan *p, struct running *run, struct result *r, struct ward_err *e)
 {
 	struct native_child *c = &((struct native_memory *)run->child)->child;
-	int status = native_take_hello(run, e);
+	int status;
 
+	native_hold_mounts(run);	/* while it is in our memory: whoever has become ward-init shows less */
+	status = native_take_hello(run, e);
 	if (status < 0)
 		return status;
 	c->layers[LAYER_PID] = LAYER_IN_FORCE;
