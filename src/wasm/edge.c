@@ -10,27 +10,34 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Puts the library's function of that name into the slot. */
+static int find(void *library, const char *path, const char *name, void *slot)
+{
+	void *symbol = dlsym(library, name);
+
+	if (!symbol) {
+		say(EXIT_OWN, path, "it has no %s: WasmEdge 0.14 or newer is needed", name);
+		return EXIT_OWN;
+	}
+	memcpy(slot, &symbol, sizeof(symbol));
+	return 0;
+}
+
 int edge_open(const char *path, struct edge *ret)
 {
-	static const struct {
-		const char *name;
-		size_t at;
-	} symbols[] = {
-#define EDGE(result, name, arguments) { "WasmEdge_" #name, offsetof(struct edge, name) },
+	void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+	int r = 0;
+
+	*ret = (struct edge){ 0 };
+	if (!library) {
+		say(EXIT_OWN, NULL, "cannot open the runtime's library: %s", dlerror());
+		return EXIT_OWN;
+	}
+#define EDGE(result, name, arguments) r = r ? r : find(library, path, "WasmEdge_" #name, &ret->name);
 #include "wasm/edge_api.def"
 #undef EDGE
-	};
-	void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-
-	if (!library)
-		return say(EXIT_OWN, NULL, "cannot open the runtime's library: %s", dlerror());
-	for (size_t i = 0; i < sizeof(symbols) / sizeof(*symbols); i++) {
-		void *symbol = dlsym(library, symbols[i].name);
-
-		if (!symbol)
-			return say(EXIT_OWN, path, "it has no %s: WasmEdge 0.14 or newer is needed", symbols[i].name);
-		memcpy((char *)ret + symbols[i].at, &symbol, sizeof(symbol));
-	}
+	if (r)
+		return r;
 	ret->LogOff();
 	return 0;
 }

@@ -116,7 +116,7 @@ def test_node_ends(t):
 
 def limits(t, options):
     ws = wasm.tools(t)
-    r = run(t, ws, (*options, "--timeout", "2"), "conform.wasm", "spin", rc=124, report=True)
+    r = run(t, ws, (*options, "--timeout", "1"), "conform.wasm", "spin", rc=124, report=True)
     t.equal(r.report["limits"]["timeout"]["hit"], True)
     r = run(t, ws, (*options, "--env", "ONE=a=b c", "--env", "NODE_OPTIONS=--no-such-option"), "conform.wasm", "env", "ONE", env={"SECRET_OF_THE_HOST": "s"})
     t.equal(r.out, "a=b c\n")
@@ -141,7 +141,7 @@ def test_wasmedge_limits(t):
         t.equal(run(t, ws, (*options, *more, "--memory", "96Mi"), "tiny.wasm", "grow").out, "enough\n")
         t.contains(run(t, ws, (*options, *more), "tiny.wasm", "trap", rc=134).err, "trap: unreachable", "trap")
         run(t, ws, (*options, *more), "tiny.wasm", "seven", rc=7)
-        run(t, ws, (*options, *more, "--timeout", "2"), "tiny.wasm", "spin", rc=124)
+        run(t, ws, (*options, *more, "--timeout", "1"), "tiny.wasm", "spin", rc=124)
     t.equal(len(stored(t)), 2, "code that counts, and code that does not")
 
 
