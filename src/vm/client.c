@@ -22,6 +22,9 @@
 #include "base/io.h"
 #include "vm/party.h"
 
+#define BOOT_NAP_US 20000
+#define BOOT_TRIES 15000	/* five minutes */
+
 struct client {
 	int sock_fd, signal_fd;
 	bool terminal;		/* 0 is one */
@@ -136,15 +139,19 @@ int client_follow(int sock_fd, struct ward_err *e)
 
 /* ---- one more command ---- */
 
+/* A machine that boots is waited for: if it ends, so does the sandbox, and this with it. */
 static int reach(const char *path, struct ward_err *e)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	auto_fd fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int tries = 0, r;
 
 	if (strlen(path) >= sizeof(to.sun_path))
 		return ward_fail(e, ENAMETOOLONG, "the path of the guest's socket is too long: %s", path);
 	memcpy(to.sun_path, path, strlen(path) + 1);
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0)
+	while ((r = connect(fd, (const struct sockaddr *)&to, sizeof(to))) < 0 && (errno == ENOENT || errno == ECONNREFUSED) && tries++ < BOOT_TRIES)
+		usleep(BOOT_NAP_US);
+	if (fd < 0 || r < 0)
 		return ward_fail_errno(e, "reaching the guest at %s", path);
 	return take_fd(&fd);
 }

@@ -119,8 +119,6 @@ def check_exec(t, g):
     socket_path = os.path.join(t.fresh_dir("sock"), "s")
     argv = g.argv("--exec-socket", socket_path, command=("sh", "-c", "trap 'echo LAST-WORDS; exit 3' TERM; while :; do sleep 0.1; done"))
     first = t.popen(argv, env={"PATH": "/bin"}, cwd="/")
-    while not os.path.exists(socket_path):
-        time.sleep(0.05)
     ask = [vm.driver(t), "exec", socket_path, "--"]
     several = [t.popen([*ask, "sh", "-c", f"cat; exit {i}"], stdin=subprocess.PIPE, env={"PATH": "/bin"}, cwd="/") for i in range(5)]
     for i, process in enumerate(several):

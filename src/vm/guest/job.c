@@ -171,7 +171,7 @@ static _Noreturn void run_copy(const struct agent *a, const char *words, uint32_
 	const char *what = words + strlen(words) + 1, *path = argc > 1 ? what + strlen(what) + 1 : "", *name = argc > 2 ? path + strlen(path) + 1 : "";
 
 	setsid();
-	if (!limits_enter(a) || (words[0] && chdir(words) < 0))
+	if (!limits_enter(a) || (words[0] && chdir(words) < 0 && path[0] != '/'))
 		_exit(EXIT_NOT_STARTED);
 	let_signals_through();
 	_exit(guest_copy(what, path, name));
