@@ -96,6 +96,8 @@ def test_the_runtime_cannot_be_seen(t):
     t.check(int(words[0]) <= 4, f"processes: {r.out}")
     t.check("state" not in r.out and "config.json" not in r.out and "memfd" not in r.out and "socket" not in r.out, r.out)
     t.equal(words[-1], "1", "interfaces")
+    r = sh(t, t.workspace(), "ls /proc/1/fd; echo 500 > /proc/1/oom_score_adj; cat /proc/1/maps; exit 1", rc=1)
+    t.equal((r.out, r.err.count("ermission denied")), ("", 3), f"pid 1 is the agent's: {r.err}")
 
 
 def test_devices_stay_as_they_are(t):

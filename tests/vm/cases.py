@@ -90,6 +90,20 @@ def cgroup2_cases(user):
     ]
 
 
+def oci_cases(user):
+    """An OCI runtime beside cgroup v2: the limits are ward's, and the runtime leaves no cgroup of its own."""
+    rows = []
+    for runtime in ('runc', 'crun'):
+        ward = f'ward run --isolation oci --set oci.runtime={runtime}'
+        rows += [
+            (f'{runtime}-held-{user}', user, f'{ward} --memory 64M --pids 64 --cpus 0.5 --report $REPORT -- sh -c "id -u; cat /proc/self/cgroup"',
+             lambda r: r.code == 0 and '1000\n' in r.out and '0::/\n' in r.out and 'scope' not in r.out and all(held_by(r, n, 'cgroup2') for n in ('memory', 'pids', 'cpu'))),
+            (f'{runtime}-memory-{user}', user, f'{ward} --memory 64M --report $REPORT -- sh -c "{EAT}"',
+             lambda r: r.code == 137 and hit(r, 'memory') and held_by(r, 'memory', 'cgroup2')),
+        ]
+    return rows + [(f'oci-nothing-left-{user}', user, LEFT, lambda r: r.out == '')]
+
+
 def in_scope(command):
     """The command as the user, alone in the scope."""
     return f'echo $$ > /sys/fs/cgroup/scope/cgroup.procs; exec su -s /bin/sh user -c "cd /home/user/ws; exec {command}"'
@@ -150,6 +164,7 @@ SYSCTL_CLONE = ('unprivileged_userns_clone', 'echo 0 > /proc/sys/kernel/unprivil
 
 BOOTS = [
     ('cgroup2-delegated', 'new', DELEGATED, cgroup2_cases('user') + cgroup2_cases('root')),
+    ('cgroup2-oci', 'new', DELEGATED, oci_cases('user') + oci_cases('root')),
     ('cgroup2-scope', 'new', SCOPE, SCOPE_CASES),
     ('cgroup2-not-delegated', 'new', NOT_DELEGATED, [
         ('watch-user', 'user', 'ward run --memory 64M --report $REPORT -- true',

@@ -56,6 +56,21 @@ def kernel(which, work):
     return out
 
 
+def add_runtimes(root):
+    """runc and crun, where this host has them, with their libraries."""
+    for name in ('runc', 'crun'):
+        program = shutil.which(name, path='/usr/sbin:/usr/bin')
+        if not program:
+            continue
+        shutil.copy(program, root / 'usr/sbin' / name)
+        needed = subprocess.run(['ldd', program], stdout=subprocess.PIPE, text=True, check=True).stdout
+        for library in re.findall(r'(/\S+) \(0x', needed):
+            place = root / 'usr' / library.lstrip('/').removeprefix('usr/')
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if not place.exists():
+                shutil.copy(library, place)
+
+
 def system_tree(build, work):
     """What every guest has: busybox under all its names, ward as it is installed, the files of /etc that ward looks at."""
     root = work / 'root'
@@ -77,6 +92,7 @@ def system_tree(build, work):
     (root / 'etc/passwd').write_text('root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000::/home/user:/bin/sh\n')
     (root / 'etc/group').write_text('root:x:0:\nuser:x:1000:\n')
     (root / 'etc/shadow').write_text('root:secret-hash:1::::::\nuser:*:1::::::\n')
+    add_runtimes(root)
     shutil.copytree(HERE / 'apparmor', root / 'opt/apparmor')
     shutil.copy(HERE / 'guest-init.sh', root / 'init')
     (root / 'init').chmod(0o755)

@@ -75,7 +75,7 @@ static int prepare(const struct plan *p, struct oci_memory *m, struct ward_err *
 	if (!m->bundle.dir)
 		return ward_fail(e, ENOENT, "found no directory to build the bundle over");
 	snprintf(m->root, sizeof(m->root), "%s/" OCI_ROOT, m->bundle.dir);
-	snprintf(id, sizeof(id), "ward-%s", p->run_id);
+	snprintf(id, sizeof(id), "oci-%s", p->run_id);	/* not the name of the run's own cgroup, which the runtime would take for its own */
 	r = oci_runtime_words(&runtime, m->bundle.dir, id, &m->words, e);
 	if (r == 0)
 		r = oci_config(p, m->bundle.dir, &runtime, &m->config, e);
