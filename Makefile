@@ -39,6 +39,7 @@ deps:
 	@tools/deps.sh install build test
 	@tools/deps.sh install start || true
 	@tools/deps.sh install waf || true
+	@tools/gvisor.sh || true
 
 run:
 	@tools/deps.sh install build
@@ -50,6 +51,7 @@ test:
 	@tools/deps.sh install build test
 	@tools/deps.sh install start || true
 	@tools/deps.sh install waf || true
+	@tools/gvisor.sh || true
 	@tools/deps.sh install wasm || true
 	@$(MAKE) --no-print-directory all asan
 	@tools/wasm_tree.sh $(BUILD)/wasm-tree || true

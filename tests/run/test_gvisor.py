@@ -1,0 +1,186 @@
+"""The gvisor engine: gVisor's kernel inside a native sandbox. What every engine does is in test_conformance.py; here is what is gVisor's own."""
+import json
+import os
+import random
+import signal
+import time
+
+from harness import timeout
+from harness.boxes import box, clean
+from harness.world import World, policy
+
+GVISOR = ("--isolation", "gvisor")
+LOOK = r"""
+import json, os, platform
+def tries(action):
+    try:
+        return repr(action())
+    except OSError as error:
+        return error.strerror
+print(json.dumps({
+    "release": platform.release(), "version": open("/proc/version").read(), "ids": [os.getuid(), os.getgid(), os.stat(".").st_uid],
+    "caps": [l.split()[1] for l in open("/proc/self/status") if l.startswith("CapEff")], "cwd": os.getcwd(),
+    "odd": os.environb[b"ODD"].decode("latin-1"), "own": sorted(os.listdir("/.ward")), "processes": [p for p in os.listdir("/proc") if p.isdigit()],
+    "hidden": tries(lambda: open("secret.key").read()), "protected": tries(lambda: open(".git/config", "a").write("x")),
+    "usr": tries(lambda: open("/usr/bin/MARKERGVISOR", "w")), "state": tries(lambda: os.listdir("/.ward/gvisor")),
+    "proc": tries(lambda: os.listdir("/.ward/proc")), "mem": tries(lambda: open("/dev/mem", "rb")), "wrote": open("made", "w").write("from inside\n"),
+}))
+"""
+SOCKETS = r"""
+import socket
+s = socket.socket(socket.AF_UNIX); s.bind("/tmp/s"); s.listen()
+c = socket.socket(socket.AF_UNIX); c.connect("/tmp/s"); c.sendall(b"unix"); print(s.accept()[0].recv(9).decode())
+"""
+
+
+def usable(t):
+    """Skips where the machine has no runsc."""
+    engine = next(e for e in json.loads(t.ward("doctor", "--json").out)["engines"] if e["name"] == "gvisor")
+    if not engine["usable"]:
+        t.skip(engine["why"])
+    return engine["about"]
+
+
+def test_another_kernel_with_the_same_files(t):
+    """gVisor's kernel, the agent's id, no capability; the workspace is the real one, what is hidden or protected stays so, nothing of the runner's is in view."""
+    about = usable(t)
+    ws = t.git_repo({"secret.key": "MARKERSECRET", "look.py": LOOK, "unix.py": SOCKETS, ".wardignore": ""})
+    r = t.ward("run", *GVISOR, "--set", "filesystem.hide=[secret.key]", "--env", "ODD", "--", "python3", "look.py", cwd=ws, report=True, env={"ODD": "\udcff=\udcfe \n'"})
+    t.equal(r.rc, 0, r.err)
+    got = json.loads(r.out)
+    t.equal((got["release"], got["ids"], got["caps"], got["cwd"]), ("4.4.0", [1000, 1000, 1000], ["0" * 16], ws), "the kernel")
+    t.check(os.uname().release not in got["version"], got["version"])
+    t.equal(got["odd"], "\xff=\xfe \n'", "bytes of a variable")
+    t.equal((got["own"], len(got["processes"])), (["io", "ward-gvisor"], 2), "what is in view")
+    t.check("MARKERSECRET" not in got["hidden"], got["hidden"])
+    t.check(got["protected"] in ("Permission denied", "Read-only file system") and got["usr"] in ("Permission denied", "Read-only file system"), got)
+    t.equal((got["state"], got["proc"], got["mem"]), ("No such file or directory",) * 3, "what must not be there")
+    t.equal(t.read(ws, "made"), "from inside\n", "the workspace")
+    t.equal(os.stat(os.path.join(ws, "made")).st_uid, os.stat(ws).st_uid, "whose file it is")
+    t.equal(r.report["engine"], "gvisor")
+    t.check(r.report["wall"].split()[-1] in about, (r.report["wall"], about))
+    r = t.ward("run", *GVISOR, "--set", "gvisor.platform=ptrace", "--", "sh", "-c", "dmesg | head -1; git log --oneline | wc -l; python3 unix.py", cwd=ws, report=True)
+    t.check(r.rc == 0 and "Starting gVisor" in r.out and r.out.split()[-2:] == ["1", "unix"], (r.out, r.err))
+    t.contains(r.report["wall"], "platform ptrace")
+
+
+def test_ends_and_streams(t):
+    """Exit codes, signals and streams are the command's; a file that is appended to keeps what was in it."""
+    usable(t)
+    ws = t.workspace({"in": "first\nsecond\n"})
+    r = t.ward("run", *GVISOR, "--", "sh", "-c", "kill -SEGV $$", cwd=ws, report=True)
+    t.equal((r.rc, r.report["exit"]), (139, {"code": 139, "signal": 11}), r.err)
+    r = t.ward("run", *GVISOR, "--", "sh", "-c", "exit 143", cwd=ws, report=True)
+    t.equal((r.rc, r.report["exit"]), (143, {"code": 143, "signal": None}), r.err)
+    r = t.ward("run", *GVISOR, "--", "no-such-program", cwd=ws)
+    t.check(r.rc == 127 and "cannot start no-such-program" in r.err, r)
+    out = os.path.join(ws, "out")
+    with open(os.path.join(ws, "in")) as stdin, open(out, "w") as stdout:
+        stdin.seek(6)
+        os.lseek(stdin.fileno(), 6, os.SEEK_SET)
+        stdout.write("before\n")
+        stdout.flush()
+        t.equal(t.ward("run", *GVISOR, "--", "sh", "-c", "cat; echo error >&2; echo end", cwd=ws, stdin=stdin, stdout=stdout, stderr=stdout).rc, 0)
+    t.equal(t.read(out), "before\nsecond\nerror\nend\n", "one file for all")
+    script = "trap 'echo caught; exit 5' TERM; echo ready; while :; do sleep 0.1; done"
+    p = t.ward_start("run", *GVISOR, "--", "sh", "-c", script, cwd=ws)
+    t.equal(p.stdout.readline(), b"ready\n")
+    p.send_signal(signal.SIGTERM)
+    r = t.finish_ward(p)
+    t.equal((r.rc, r.out), (5, "caught\n"), r.err)
+
+
+def test_terminal(t):
+    """A terminal inside: its size, and ctrl-C for the program in the foreground."""
+    usable(t)
+    ws = t.workspace()
+    script = "trap 'echo INT; exit 7' INT; python3 -c 'import os; print(os.get_terminal_size())'; echo ready; while :; do sleep 0.1; done"
+    r = t.ward_tty("run", *GVISOR, "--", "bash", "-c", script, cwd=ws, input=b"\x03", after=b"ready", size=(33, 99))
+    t.check(r.rc == 7 and "columns=99, lines=33" in r.out and "INT" in r.out, r)
+
+
+def test_network_is_the_gateways(t):
+    """curl and git speak through the gateway; a name that is not listed, an address and UDP do not."""
+    usable(t)
+    world = World(t)
+    ws = t.workspace()
+    script = ("curl -s --max-time 10 --cacert ca.pem https://web.test/ -o got; echo web $? $(head -c 20 got | wc -c); "
+              "curl -s --max-time 10 https://evil.test/; echo evil $?; curl -s --max-time 10 http://192.0.2.53:53/; echo address $?; "
+              "python3 -c \"import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(('8.8.8.8', 53)); s.send(b'x'); s.recv(1)\" 2>&1 | tail -1")
+    t.write(ws, {"ca.pem": open(os.path.join(world.certificates, "ca.pem")).read()})
+    r = world.ward("run", *GVISOR, "-p", policy(t, ["web.test"]), "--", "sh", "-c", script, cwd=ws, report=True, timeout=60)
+    lines = r.out.splitlines()
+    t.equal((r.rc, lines[:3]), (0, ["web 0 20", "evil 6", "address 7"]), r.out + r.err)
+    t.contains(lines[3], "Connection refused", "UDP")
+    t.check(any("evil.test" in json.dumps(d) for d in r.report["denials"]), r.report["denials"])
+
+
+def test_left_running(t):
+    """A sandbox left running: commands beside its own, what is killed outside ends inside, review keeps changes aside."""
+    usable(t)
+    ws = t.workspace({"a": "old\n"})
+    run = box(t, "--review", *GVISOR, "--", "sleep", "1000", cwd=ws)
+    r = t.ward("exec", "-i", run, "--", "sh", "-c", "cat; echo new > a; uname -r; exit 3", input="in\n")
+    t.equal((r.rc, r.out), (3, "in\n4.4.0\n"), r.err)
+    p = t.ward_start("exec", run, "--", "sh", "-c", "echo begun; sleep 888 & sleep 888")
+    t.equal(p.stdout.readline(), b"begun\n")
+    p.kill()
+    p.wait()
+    t.wait_until(lambda: t.ward("exec", run, "--", "pgrep", "-fx", "sleep 888").rc == 1, 20, "a command outlived its client")
+    t.equal(t.ward("stop", run).rc, 0)
+    t.equal(t.read(ws, "a"), "old\n", "the workspace under review")
+    t.equal(t.ward("diff", run, cwd=ws).out, "M  a\n", "the review")
+    t.equal(t.ward("discard", run, cwd=ws).rc, 0)
+    clean(t)
+
+
+def processes(t, pid):
+    """Name -> pids of everything beneath a process."""
+    found, beneath = {}, {pid}
+    rows = []
+    with t.root():
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{name}/stat", "rb") as f:
+                    rows.append((int(name), int(f.read().rsplit(b")", 1)[1].split()[1])))
+            except OSError:
+                pass
+        for _ in range(9):
+            beneath |= {child for child, parent in rows if parent in beneath}
+        for child in beneath:
+            try:
+                with open(f"/proc/{child}/cmdline", "rb") as f:
+                    found.setdefault(f.read().split(b"\0")[0].decode(), []).append(child)
+            except OSError:
+                pass
+    return found
+
+
+def kill(t, pid, name):
+    """Whether there was such a process beneath that one."""
+    with t.root():
+        for victim in processes(t, pid).get(name, [])[:1]:
+            try:
+                os.kill(victim, signal.SIGKILL)
+                return True
+            except ProcessLookupError:
+                pass
+    return False
+
+
+@timeout(120)
+def test_any_of_its_processes_killed(t):
+    """kill -9 of gVisor's kernel, its gofer, runsc and the runner, while the command runs and while it starts: the run ends and says so, nothing stays."""
+    usable(t)
+    ws = t.workspace()
+    for victim in ("runsc-sandbox", "runsc-gofer", "runsc", "/.ward/ward-gvisor"):
+        for wait_for_command in (True, False):
+            p = t.ward_start("run", *GVISOR, "--", "sh", "-c", "echo ready; exec sleep 1000", cwd=ws)
+            if wait_for_command:
+                t.equal(p.stdout.readline(), b"ready\n")
+            else:
+                time.sleep(random.random() / 5)
+            t.wait_until(lambda: kill(t, p.pid, victim), 20, f"there is no {victim}")
+            r = t.finish_ward(p)
+            t.check(r.rc in (137, 125), f"{victim}: {r}")
+            t.check(victim.startswith("/") or "gvisor: " in r.err, f"{victim}: nothing was said: {r}")
