@@ -107,8 +107,6 @@ static _Noreturn void be_command(const struct start *s, bool terminal)
 	setpgid(0, 0);
 	if (terminal)
 		tcsetpgrp(0, getpid());
-	for (int i = 1; i < 65; i++)
-		signal(i, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	err = exec_command(s);
@@ -175,7 +173,7 @@ static int start_command(const struct start *s, int told)
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	if (io_write_all(told, "b", 1) < 0)
 		return 125;
-	pid = fork();
+	pid = vfork();	/* in gVisor a copy of an address space costs as much as a program's start */
 	if (pid == 0)
 		be_command(s, terminal);
 	if (pid < 0) {
