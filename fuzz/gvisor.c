@@ -1,0 +1,30 @@
+/*
+ * Fuzzer of what crosses gVisor's wall. The bytes are a command's file: one that is accepted must be what the writer makes of it again. Then they are how a command ended: what is told must lie in its range.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gvisor/gvisor.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+	const char *text = (const char *)bytes;
+	struct start s;
+	int value = -1;
+	enum told told = told_parse(text, n, &value);
+
+	if ((told == TOLD_EXIT && (value < 0 || value > 255)) || (told == TOLD_SIGNAL && (value < 1 || value > 64)))
+		abort();
+	if (start_parse(text, n, &s) == 0) {
+		auto_buf again = { 0 };
+
+		start_write(&s, &again);
+		if (again.failed || again.len != n || memcmp(again.data, bytes, n) != 0)
+			abort();
+		start_free(&s);
+	}
+	return 0;
+}

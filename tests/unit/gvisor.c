@@ -1,0 +1,88 @@
+/* gVisor's wall: which version runsc says it is, and what crosses the wall. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/own.h"
+#include "engine/gvisor/gvisor.h"
+#include "gvisor/gvisor.h"
+
+static void test_version(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t date;
+	} rows[] = {
+		{ "runsc version 0.0~20221219.0\nspec: 1.0.2-dev\n", 20221219 },
+		{ "runsc version release-20240729.0\n", 20240729 },
+		{ "runsc version VERSION_MISSING\nspec: 1.1.0\n", 0 },
+		{ "19991231 120240729", 20240729 },
+		{ "2024072", 0 },
+		{ "", 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		assert_int_equal(gvisor_version_date(rows[i].text, strlen(rows[i].text)), rows[i].date);
+	assert_false(gvisor_has_systrap(&(struct gvisor_runtime){ .date = 20221219 }));
+	assert_true(gvisor_has_systrap(&(struct gvisor_runtime){ .date = 20240729 }));
+}
+
+static void test_told(void **state)
+{
+	static const struct {
+		const char *text;
+		enum told told;
+		int value;
+	} rows[] = {
+		{ "", TOLD_NOTHING, -1 }, { "e1", TOLD_NOTHING, -1 }, { "b", TOLD_BEGUN, -1 }, { "be0", TOLD_EXIT, 0 }, { "be255", TOLD_EXIT, 255 }, { "be256", TOLD_BEGUN, -1 },
+		{ "bs9", TOLD_SIGNAL, 9 }, { "bs0", TOLD_BEGUN, -1 }, { "bs65", TOLD_BEGUN, -1 }, { "be", TOLD_BEGUN, -1 }, { "be1x", TOLD_BEGUN, -1 }, { "be0001", TOLD_BEGUN, -1 },
+		{ "bb", TOLD_BEGUN, -1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		int value = -1;
+
+		assert_int_equal(told_parse(rows[i].text, strlen(rows[i].text), &value), rows[i].told);
+		assert_int_equal(value, rows[i].value);
+	}
+}
+
+static void test_start(void **state)
+{
+	char sh[] = "sh", odd[] = "\xff\n", variable[] = "A=b c";
+	char *argv[] = { sh, odd, NULL }, *envp[] = { variable, NULL };
+	const struct start given = { .uid = 1000, .gid = 100, .argc = 2, .envc = 1, .cwd = "/w", .argv = argv, .envp = envp };
+	auto_buf bytes = { 0 };
+	struct start got;
+
+	(void)state;
+	start_write(&given, &bytes);
+	assert_int_equal(start_parse(bytes.data, bytes.len, &got), 0);
+	assert_true(got.uid == 1000 && got.gid == 100 && got.argc == 2 && got.envc == 1);
+	assert_string_equal(got.cwd, "/w");
+	assert_string_equal(got.argv[1], odd);
+	assert_null(got.argv[2]);
+	assert_string_equal(got.envp[0], variable);
+	assert_null(got.envp[1]);
+	start_free(&got);
+	for (size_t n = 0; n < bytes.len; n++)
+		assert_int_equal(start_parse(bytes.data, n, &got), -EINVAL);
+	buf_add(&bytes, "", 1);
+	assert_int_equal(start_parse(bytes.data, bytes.len, &got), -EINVAL);
+	memset(bytes.data + 8, 0xff, 4);
+	assert_int_equal(start_parse(bytes.data, bytes.len, &got), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_version), cmocka_unit_test(test_told), cmocka_unit_test(test_start) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
