@@ -53,6 +53,7 @@ test:
 	@tools/deps.sh install waf || true
 	@tools/gvisor.sh || true
 	@tools/deps.sh install wasm || true
+	@tools/deps.sh install vm || true
 	@$(MAKE) --no-print-directory all asan
 	@tools/wasm_tree.sh $(BUILD)/wasm-tree || true
 	@tools/test.sh $(BUILD) $(BUILD_ASAN)

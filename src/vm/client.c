@@ -156,10 +156,18 @@ static int reach(const char *path, struct ward_err *e)
 	return take_fd(&fd);
 }
 
+/* Where the watch holds the memory limit, memory files are closed. */
+static int open_nameless(void)
+{
+	int fd = memfd_create("words", MFD_CLOEXEC);
+
+	return fd >= 0 ? fd : open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
+
 static int ask(int sock_fd, struct vm_start *start, const char *words, size_t len, struct ward_err *e)
 {
 	struct party_message m = { .magic = PARTY_MAGIC, .op = PARTY_START, .start = *start };
-	auto_fd memory = memfd_create("words", MFD_CLOEXEC);
+	auto_fd memory = open_nameless();
 	int fds[4] = { 0, 1, 2, memory }, r;
 
 	if (!words || len > VM_WORDS_MAX)

@@ -14,7 +14,7 @@ from . import users
 
 GRACE_S = 4.0
 # What may stay in the state directory after a run: what the user asked ward to keep, and which runsc there is.
-KEPT = ("trust", "trusted", "quarantine", "lock", "caches", "homes", "images", "wasm", "gvisor-runtime")
+KEPT = ("trust", "trusted", "quarantine", "lock", "caches", "homes", "images", "wasm", "gvisor-runtime", "vm")
 
 
 def _parents():

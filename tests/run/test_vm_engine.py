@@ -1,0 +1,134 @@
+"""ward run --isolation vm, with emulation: what a user sees of setup, templates and runs, and what is left after a kill."""
+import json
+import os
+import signal
+import time
+
+from harness import timeout, vm_engine
+from harness.boxes import box, clean, supervisor
+from harness.vm_engine import OPTIONS
+
+
+def check_refusals(t, ws):
+    r = t.ward("run", "--isolation", "vm", "--image", "small", "--", "true", cwd=ws)
+    if os.path.exists("/sys/module/kvm_pvm"):
+        t.check(r.rc == 125 and "vm.accel: kvm" in r.err and "vm.accel=tcg" in r.err, f"kvm that emulates: {r}")
+    cases = [
+        (("--set", "require.isolation=vm"), "no hardware isolation"),
+        (("--set", "vm.memory=4Gi", "--memory", "1Gi"), "vm.memory"),
+        (("--set", "network.ingress=[8080]", "--set", "network.mode=open"), "network.ingress"),
+        (("--image", "host"), "ward vm root host"),
+    ]
+    for words, expected in cases:
+        r = t.ward("run", *OPTIONS, *words, "--", "true", cwd=ws)
+        t.check(r.rc == 125 and expected in r.err, f"{words}: {r}")
+
+
+def check_first_boot(t, ws):
+    r = t.ward("run", *OPTIONS, "--", "sh", "-c", "uname -r; cat in.txt; echo OUT-OF-THE-MACHINE > out.txt; exit 7", cwd=ws, report=True, timeout=200)
+    t.equal(r.rc, 7, f"exit code ({r.err})")
+    t.check("cloud-amd64" in r.out and "INTO-THE-MACHINE" in r.out, f"what it saw: {r.out}")
+    t.equal(t.read(ws, "out.txt"), "OUT-OF-THE-MACHINE\n", "a file that came back")
+    t.check(r.report["engine"] == "vm" and "no hardware isolation" in r.report["wall"], f"the report: {r.report['wall']}")
+    t.check(any("no template fits" in n for n in r.report["notes"]), f"notes: {r.report['notes']}")
+
+
+def check_template(t, ws):
+    r = t.ward("vm", "template", "build", "--accel", "tcg", "--memory", "256Mi", "--image", "small", "--json", timeout=200)
+    t.equal(r.rc, 0, f"template build: {r.err}")
+    key = json.loads(r.out)["template"]
+    listed = json.loads(t.ward("vm", "ls", "--json").out)
+    t.equal([x["name"] for x in listed["templates"]], [key], "ward vm ls")
+    command = ("sh", "-c", "cat /proc/sys/kernel/random/uuid; date +%s; id -u; cat in.txt; cat no-such-file; echo MORE >> in.txt; rm out.txt; mkdir d; touch d/new")
+    seen = []
+    for _ in range(2):
+        r = t.ward("run", *OPTIONS, "--", *command, cwd=ws, report=True, timeout=200)
+        t.check(any(key[:12] in n for n in r.report["notes"]), f"the template is in the notes: {r.report['notes']}")
+        lines = r.out.split("\n")
+        t.check(abs(int(lines[1]) - time.time()) < 60 and lines[2] == "1000" and lines[3] == "INTO-THE-MACHINE", f"clock, id, workspace: {r}")
+        t.check("no-such-file" in r.err, f"standard error: {r.err}")
+        seen.append(lines[0])
+    t.check(seen[0] != seen[1], f"two clones with the same randomness: {seen}")
+    t.check("MORE\nMORE\n" in t.read(ws, "in.txt") and t.read(ws, "out.txt") is None and t.read(ws, "d", "new") == "", "changes came back")
+    return key
+
+
+def check_rules_hold(t, ws):
+    """hide, protect and read-only hold, because only what the native sandbox shows is copied, and it is copied back into it."""
+    t.write(ws, {"hidden.txt": "SECRET-OF-THE-HOST\n", "kept.txt": "AS-IT-WAS\n"})
+    words = ("--set", "filesystem.hide=[hidden.txt]", "--set", "filesystem.protect=[kept.txt]")
+    r = t.ward("run", *OPTIONS, *words, "--", "sh", "-c", "cat hidden.txt; echo CHANGED > kept.txt; true", cwd=ws, timeout=200)
+    t.check("SECRET-OF-THE-HOST" not in r.out + r.err, f"hidden: {r}")
+    t.equal(t.read(ws, "kept.txt"), "AS-IT-WAS\n", "a protected file")
+    r = t.ward("run", *OPTIONS, "--set", "filesystem.mode=read_only", "--", "sh", "-c", "echo CHANGED > kept.txt; touch FROM-A-READ-ONLY-RUN", cwd=ws, timeout=200)
+    t.check(t.read(ws, "kept.txt") == "AS-IT-WAS\n" and t.read(ws, "FROM-A-READ-ONLY-RUN") is None, f"read-only: {r}")
+
+
+def alive(t, box_id):
+    """pids of the machine's processes, by the command line that names its files."""
+    found = {}
+    with t.root():
+        inside = os.readlink(f"/proc/{supervisor(t, box_id)}/ns/user")
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as f:
+                    words = f.read().split(b"\0")
+                with open(f"/proc/{pid}/environ", "rb") as f:
+                    f.read(1)
+                if (words[0] in (b"/.ward/ward-vm", b"/usr/bin/qemu-system-x86_64")) and os.readlink(f"/proc/{pid}/ns/user") != inside and descends(int(pid), supervisor(t, box_id)):
+                    found[int(pid)] = os.path.basename(words[0].decode())
+            except (OSError, IndexError):
+                continue
+    return found
+
+
+def descends(pid, ancestor):
+    while pid > 1:
+        if pid == ancestor:
+            return True
+        with open(f"/proc/{pid}/stat") as f:
+            pid = int(f.read().rsplit(")", 1)[1].split()[1])
+    return False
+
+
+def check_box(t, ws):
+    """ward exec and ward cp, then the machine's monitor is killed: the command has ended for everybody, and nothing is left."""
+    name = box(t, *OPTIONS, "--", "sleep", "1000", cwd=ws, timeout=60)
+    r = t.ward("exec", name, "--", "sh", "-c", "echo IN-THE-SAME-MACHINE > /tmp/x; uname -r; exit 3", timeout=200)
+    t.check(r.rc == 3 and "cloud-amd64" in r.out, f"exec: {r}")
+    target = os.path.join(t.fresh_dir(), "copy")
+    r = t.ward("cp", f"{name}:/tmp/x", target, timeout=60)
+    t.equal((r.rc, t.read(target)), (0, "IN-THE-SAME-MACHINE\n"), f"cp ({r.err})")
+    processes = alive(t, name)
+    qemu = [pid for pid, comm in processes.items() if comm.startswith("qemu")]
+    t.check(len(qemu) == 1 and len(processes) >= 2, f"QEMU and ward-vm: {processes}")
+    with t.root():
+        os.kill(qemu[0], signal.SIGKILL)
+    r = t.ward("wait", name, timeout=60)
+    t.check(r.rc != 0, f"a machine that was killed: {r}")
+    t.check(not any(os.path.exists(f"/proc/{pid}") for pid in processes), f"still there: {processes}")
+    clean(t)
+
+
+@timeout(400)
+def test_machine(t):
+    vm_engine.prepare(t)
+    ws = t.workspace({"in.txt": "INTO-THE-MACHINE\n"})
+    check_refusals(t, ws)
+    check_first_boot(t, ws)
+    key = check_template(t, ws)
+    check_rules_hold(t, ws)
+    check_box(t, ws)
+    t.equal(t.ward("vm", "template", "rm", "abcdef").rc, 125, "a template that is not there")
+    t.equal(t.ward("vm", "template", "rm", key[:12]).rc, 0, "template rm")
+    t.equal(json.loads(t.ward("vm", "ls", "--json").out)["templates"], [], "none is left")
+
+
+def test_usage(t):
+    for words, rc, expected in [(("nonsense",), 2, "none of setup, template, root and ls"), (("template",), 2, "build, ls or rm"), (("root",), 2, "the name of an image"),
+                                (("setup", "--from", "/etc/passwd"), 125, "vmlinuz-RELEASE"), (("template", "build", "--cpus", "0"), 2, "--cpus"),
+                                (("template", "build", "--accel", "tcg"), 125, "ward vm setup")]:
+        r = t.ward("vm", *words)
+        t.check(r.rc == rc and expected in r.err, f"ward vm {words}: {r}")
+    r = t.ward("run", "--isolation", "vm", "--set", "vm.accel=tcg", "--", "true", cwd=t.workspace())
+    t.check(r.rc == 125 and "ward vm setup" in r.err, f"without a kernel: {r}")
