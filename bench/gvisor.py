@@ -90,13 +90,13 @@ def main():
             for kind, pick in (('median', statistics.median), ('minimum', min)):
                 ours, alone = (pick([row[column] for row in times[name]]) for name in ('ward', 'runsc'))
                 rows.append(f'| {label} | {unit}, {kind} | {ours:.1f} | {alone:.1f} | {ours / alone:.2f} |')
-                over |= unit == 'clock' and kind == 'minimum' and ours / alone > BAR
+                over |= ours / alone > BAR
     text = '\n'.join(['| who | of ' + f'{args.rounds} runs | ward, ms | runsc alone, ms | ratio |', '| --- | --- | --- | --- | --- |', *rows, ''])
-    print(f'{version}, platform {platform}; bar {BAR:.2f} of the minima\n\n{text}')
+    print(f'{version}, platform {platform}; bar {BAR:.2f}, in every row\n\n{text}')
     if args.doc:
         (ROOT / 'docs' / 'bench-gvisor.md').write_text(
             '# What a start behind gVisor costs\n\n`bench/gvisor.py --doc` made this table: `ward run --isolation gvisor -- true` beside `runsc run` of an equal bundle, one after the other in turns. '
-            f'{version}, platform {platform}.\nThe bar is {BAR:.2f} of `runsc` alone.\n\n{text}')
+            f'{version}, platform {platform}; {os.cpu_count()} processors, load average {os.getloadavg()[0]:.0f} at the end.\nThe bar is {BAR:.2f} of `runsc` alone{", in every row, and is not met" if over else ", in every row"}. On a busy machine the time of the processor tells more than the clock.\n\n{text}')
     return 1 if over else 0
 
 
