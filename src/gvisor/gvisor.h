@@ -20,7 +20,7 @@
 #define GVISOR_IO GVISOR_DIR "/io"
 #define GVISOR_IO_INSIDE "/.ward/io"
 #define GVISOR_NAME "box"			/* of the container */
-#define GVISOR_END 50				/* a signal: the client of an exec is gone, its command shall be, too */
+#define GVISOR_END 16				/* SIGSTKFLT, which nothing sends (runsc knows no real-time signals): the client of an exec is gone, its command shall be, too */
 
 /* A command as a file in GVISOR_IO tells it to the role `enter`: any bytes, which no JSON could carry. */
 struct start {

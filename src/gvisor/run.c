@@ -195,24 +195,25 @@ int gvisor_run(int argc, char **argv)
 	return settle(name, status);
 }
 
-/* The runner of an exec may be killed with its group: then the command behind the wall shall end, too. */
-static void watch_runner(const char *pid_file)
+/* The runner of an exec may be killed with its group: then the command behind the wall shall end, too. Returns a descriptor that takes a byte when all is well (its closing alone comes before a dead parent is gone), -1: nobody watches. */
+static int watch_runner(const char *pid_file)
 {
-	pid_t parent = getpid();
+	ssize_t n;
 	int ends[2];
 	char byte;
 
 	if (pipe(ends) < 0)
-		return;
+		return -1;
 	fcntl(ends[1], F_SETFD, FD_CLOEXEC);
 	if (fork() == 0) {
 		setsid();
 		close(ends[1]);
 		for (int i = 0; i < 3; i++)
 			close(i);
-		while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
-			;
-		if (getppid() == parent)
+		do
+			n = read(ends[0], &byte, 1);
+		while (n < 0 && errno == EINTR);
+		if (n > 0)
 			_exit(0);
 		kill_inside(pid_file, GVISOR_END);
 		while (wait(NULL) > 0)
@@ -220,6 +221,7 @@ static void watch_runner(const char *pid_file)
 		_exit(0);
 	}
 	close(ends[0]);
+	return ends[1];
 }
 
 /* The sandbox may be asked for a command before gVisor is up: until its first command has begun, there is nothing to ask. What has ended meanwhile ends us, too. */
@@ -242,7 +244,7 @@ int gvisor_exec(int argc, char **argv)
 	char name[32] = "", pid_file[64], pid_option[96];
 	struct words w = { 0 };
 	pid_t runsc;
-	int status;
+	int status, watch_fd;
 
 	if (argc < 1) {
 		gvisor_say("usage: ward-gvisor exec CMD...");
@@ -253,7 +255,7 @@ int gvisor_exec(int argc, char **argv)
 		return 125;
 	snprintf(pid_file, sizeof(pid_file), GVISOR_DIR "/exec.%d", (int)getpid());
 	snprintf(pid_option, sizeof(pid_option), "--internal-pid-file=%s", pid_file);
-	watch_runner(pid_file);
+	watch_fd = watch_runner(pid_file);
 	add_common(&w);
 	add_word(&w, "exec");
 	add_word(&w, "--cwd=/");
@@ -266,6 +268,8 @@ int gvisor_exec(int argc, char **argv)
 	if (runsc < 0)
 		return 125;
 	status = wait_for(runsc, pid_file, true);
+	if (watch_fd >= 0 && io_write_all(watch_fd, "e", 1) < 0)
+		gvisor_say("nobody watches this command");
 	unlink(pid_file);
 	return settle(name, status);
 }

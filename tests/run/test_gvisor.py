@@ -6,7 +6,7 @@ import signal
 import time
 
 from harness import timeout
-from harness.boxes import box, clean
+from harness.boxes import box, clean, supervisor
 from harness.world import World, policy
 
 GVISOR = ("--isolation", "gvisor")
@@ -122,11 +122,17 @@ def test_left_running(t):
     run = box(t, "--review", *GVISOR, "--", "sleep", "1000", cwd=ws)
     r = t.ward("exec", "-i", run, "--", "sh", "-c", "cat; echo new > a; uname -r; exit 3", input="in\n")
     t.equal((r.rc, r.out), (3, "in\n4.4.0\n"), r.err)
-    p = t.ward_start("exec", run, "--", "sh", "-c", "echo begun; sleep 888 & sleep 888")
-    t.equal(p.stdout.readline(), b"begun\n")
-    p.kill()
-    p.wait()
-    t.wait_until(lambda: t.ward("exec", run, "--", "pgrep", "-fx", "sleep 888").rc == 1, 20, "a command outlived its client")
+    for what in ("client", "runner"):
+        p = t.ward_start("exec", run, "--", "sh", "-c", "sleep 888 & echo begun; sleep 888")
+        t.equal(p.stdout.readline(), b"begun\n")
+        t.wait_until(lambda: t.ward("exec", run, "--", "pgrep", "-fx", "sleep 888").rc == 0, 20, "pgrep does not find it")
+        if what == "client":
+            p.kill()
+        else:
+            with t.root():
+                os.kill(min(processes(t, supervisor(t, run), 2)["/.ward/ward-gvisor exec"]), signal.SIGKILL)
+        p.wait()
+        t.wait_until(lambda: t.ward("exec", run, "--", "pgrep", "-fx", "sleep 888").rc == 1, 20, f"a command outlived its {what}")
     t.equal(t.ward("stop", run).rc, 0)
     t.equal(t.read(ws, "a"), "old\n", "the workspace under review")
     t.equal(t.ward("diff", run, cwd=ws).out, "M  a\n", "the review")
@@ -134,8 +140,8 @@ def test_left_running(t):
     clean(t)
 
 
-def processes(t, pid):
-    """Name -> pids of everything beneath a process."""
+def processes(t, pid, words=1):
+    """Name, as so many words -> pids of everything beneath a process."""
     found, beneath = {}, {pid}
     rows = []
     with t.root():
@@ -150,7 +156,7 @@ def processes(t, pid):
         for child in beneath:
             try:
                 with open(f"/proc/{child}/cmdline", "rb") as f:
-                    found.setdefault(f.read().split(b"\0")[0].decode(), []).append(child)
+                    found.setdefault(b" ".join(f.read().split(b"\0")[:words]).decode(), []).append(child)
             except OSError:
                 pass
     return found
