@@ -161,7 +161,8 @@ static bool write_server(struct conn *c)
 static void watch(struct keys *k, struct conn *c)
 {
 	bool more = !c->client_ended && !c->finishing && queue_len(&c->in) < CONN_PENDING_MAX && c->up != UP_DONE;
-	uint32_t client = (more ? EPOLLIN : 0) | (queue_len(&c->back) ? EPOLLOUT : 0);
+	/* its turn was over before its work was: no descriptor tells of that, so it comes back as soon as front could be written to */
+	uint32_t client = (more ? EPOLLIN : 0) | (queue_len(&c->back) || c->unfinished ? EPOLLOUT : 0);
 	uint32_t server = (!c->server_ended && !c->finishing && queue_len(&c->back) < CONN_PENDING_MAX ? EPOLLIN : 0) |
 			  (c->server_write && !c->finishing ? EPOLLOUT : 0);
 	struct epoll_event event = { .events = client, .data.ptr = c };
@@ -253,6 +254,7 @@ void conn_ready(struct keys *k, struct conn *c)
 		if (moved)
 			c->moved_ms = io_now_ms();
 	}
+	c->unfinished = moved;
 	if (c->dead || has_failed(c) || is_over(c)) {
 		c->dead = true;
 		end(k, c);

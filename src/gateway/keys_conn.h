@@ -28,6 +28,7 @@ struct conn {
 	bool client_ended, server_ended;
 	bool finishing;			/* what is said already still goes out, then it ends */
 	bool dead;
+	bool unfinished;		/* more could have been done in its last turn */
 	uint64_t moved_ms;
 	struct host host;
 	uint16_t port;
