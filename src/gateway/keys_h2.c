@@ -79,7 +79,7 @@ size_t keys_h2_fields(char *lines, size_t n, nghttp2_nv *out, size_t room, uint8
 	char *at = lines, *end = n ? lines + n : lines;
 	size_t count = 0;
 
-	while (at < end && count < room) {
+	while (at && at < end && count < room) {
 		char *line_end = memmem(at, (size_t)(end - at), "\r\n", 2), *colon = line_end ? memchr(at, ':', (size_t)(line_end - at)) : NULL;
 		char *value = colon + 1, *value_end = line_end;
 

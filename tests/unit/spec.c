@@ -252,14 +252,11 @@ static void test_bad_option(void **state)
 
 static void test_unsupported(void **state)
 {
-	const struct spec_option options[] = { { "require.isolation", "vm", "--set", false } };
 	struct spec_request r = { .policy_file = "p.yaml" };
 
 	(void)state;
 	write_text("p.yaml", "approvals: {mode: ask}\nfilesystem: {mode: review}\n");
 	expect_refused(&r, ENOTSUP, "approvals.mode: ", "");
-	r = (struct spec_request){ .options = options, .option_count = 1 };
-	expect_refused(&r, ENOTSUP, "require.isolation: vm is not yet supported by this build", "");
 }
 
 /* Whatever is named ward.yaml: nothing hangs, nothing is followed out. */
