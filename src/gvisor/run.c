@@ -1,7 +1,7 @@
 /*
  * The runner of a sandbox's command behind gVisor, and of one more command (`ward exec`). Started by ward-init inside the native sandbox with the command's environment, directory and 0-2; ends as the command ends. In:
  *
- *	ward-gvisor run PLATFORM COUNT DIR... CMD...	makes the place (place.c) and starts `runsc run` in it
+ *	ward-gvisor run PLATFORM OPTION COUNT DIR... CMD...	makes the place (place.c) and starts `runsc run` in it
  *	ward-gvisor exec CMD...				starts `runsc exec`
  *
  * Both start this program behind the wall in its role `enter`, which becomes the agent and executes CMD. Signals to the runner are the command's: runsc-sandbox hands those that it gets to the container's first process, and for a
@@ -162,24 +162,25 @@ static int settle(const char *name, int status)
 
 int gvisor_run(int argc, char **argv)
 {
-	long count = argc > 2 ? strtol(argv[1], NULL, 10) : -1;
+	long count = argc > 3 ? strtol(argv[2], NULL, 10) : -1;
 	char platform[32], name[16] = "run";
 	struct pumps pumps = { 0 };
 	struct words w = { 0 };
 	pid_t runsc;
 	int status;
 
-	if (count < 0 || count > BINDS_MAX || count + 2 >= argc) {
-		gvisor_say("usage: ward-gvisor run PLATFORM COUNT DIR... CMD...");
+	if (count < 0 || count > BINDS_MAX || count + 3 >= argc) {
+		gvisor_say("usage: ward-gvisor run PLATFORM OPTION COUNT DIR... CMD...");
 		return 125;
 	}
 	take_signals();
-	if (gvisor_make_dirs() < 0 || gvisor_tell(argv + 2 + count, name, sizeof(name)) < 0 || gvisor_place(argv + 2, (size_t)count, isatty(0) == 1) < 0 ||
+	if (gvisor_make_dirs() < 0 || gvisor_tell(argv + 3 + count, name, sizeof(name)) < 0 || gvisor_place(argv + 3, (size_t)count, isatty(0) == 1) < 0 ||
 	    chdir("/") < 0 || pumps_start(&pumps) < 0)
 		return 125;
 	add_common(&w);
 	snprintf(platform, sizeof(platform), "--platform=%s", argv[0]);
 	add_word(&w, platform);
+	add_word(&w, argv[1]);
 	add_word(&w, "run");
 	add_word(&w, "--bundle=" GVISOR_BUNDLE);
 	add_word(&w, "--pid-file=" GVISOR_PID);

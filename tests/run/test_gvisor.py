@@ -22,6 +22,7 @@ print(json.dumps({
     "caps": [l.split()[1] for l in open("/proc/self/status") if l.startswith("CapEff")], "cwd": os.getcwd(),
     "odd": os.environb[b"ODD"].decode("latin-1"), "own": sorted(os.listdir("/.ward")), "processes": [p for p in os.listdir("/proc") if p.isdigit()],
     "hidden": tries(lambda: open("secret.key").read()), "protected": tries(lambda: open(".git/config", "a").write("x")),
+    "unlinked": tries(lambda: os.unlink("secret.key")), "replaced": tries(lambda: os.rename("look.py", ".git/config")),
     "usr": tries(lambda: open("/usr/bin/MARKERGVISOR", "w")), "state": tries(lambda: os.listdir("/.ward/gvisor")),
     "proc": tries(lambda: os.listdir("/.ward/proc")), "mem": tries(lambda: open("/dev/mem", "rb")), "wrote": open("made", "w").write("from inside\n"),
 }))
@@ -55,6 +56,7 @@ def test_another_kernel_with_the_same_files(t):
     t.check("MARKERSECRET" not in got["hidden"], got["hidden"])
     t.check(got["protected"] in ("Permission denied", "Read-only file system") and got["usr"] in ("Permission denied", "Read-only file system"), got)
     t.equal((got["state"], got["proc"], got["mem"]), ("No such file or directory",) * 3, "what must not be there")
+    t.equal((t.read(ws, "secret.key"), t.read(ws, "look.py")), ("MARKERSECRET", LOOK), f"a mount point was removed: {got}")
     t.equal(t.read(ws, "made"), "from inside\n", "the workspace")
     t.equal(os.stat(os.path.join(ws, "made")).st_uid, os.stat(ws).st_uid, "whose file it is")
     t.equal(r.report["engine"], "gvisor")

@@ -158,14 +158,19 @@ static int list_shared(const struct plan *p, struct strv *dirs, struct ward_err 
 
 static int words(struct plan *p, struct ward_err *e)
 {
+	struct gvisor_runtime runtime;
 	auto_strv dirs = { 0 };
 	int r = list_shared(p, &dirs, e);
 
+	if (r == 0)
+		r = gvisor_find(&runtime, e);
 	if (r < 0)
 		return r;
 	strv_add(&p->wall_run, "/.ward/ward-gvisor");
 	strv_add(&p->wall_run, "run");
 	strv_add(&p->wall_run, p->spec->wall == &platforms[SYSTRAP] ? "systrap" : "ptrace");
+	/* what is hidden or protected is a mount point, and the kernel keeps that from being removed only in a mount namespace that has it: the gofer's, not the sentry's, which later versions would let do it directly */
+	strv_add(&p->wall_run, gvisor_has_systrap(&runtime) ? "--directfs=false" : "--network=host");
 	strv_addf(&p->wall_run, "%zu", dirs.len);
 	for (size_t i = 0; i < dirs.len; i++)
 		strv_add(&p->wall_run, dirs.items[i]);
