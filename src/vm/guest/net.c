@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "vm/guest/agent.h"
@@ -37,7 +38,7 @@ static int set_address(int fd, unsigned long what, const char *name, in_addr_t a
 
 	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", name);
 	memcpy(&r.ifr_addr, &in, sizeof(in));
-	return ioctl(fd, (int)what, &r) < 0 ? -errno : 0;
+	return syscall(SYS_ioctl, fd, what, &r) < 0 ? -errno : 0;	/* one libc takes the request as int, the other as unsigned long */
 }
 
 static int set_route(int fd, in_addr_t gateway)

@@ -6,6 +6,7 @@
 #include <linux/random.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@ void time_set(const struct vm_time *t)
 	if (fd < 0)
 		return;
 	memcpy(pool.bytes, t->seed, sizeof(pool.bytes));
-	ioctl(fd, (int)RNDADDENTROPY, &pool);
-	ioctl(fd, (int)RNDRESEEDCRNG);
+	syscall(SYS_ioctl, fd, RNDADDENTROPY, &pool);	/* a libc takes the request as int, or as unsigned long */
+	syscall(SYS_ioctl, fd, RNDRESEEDCRNG, 0);
 	close(fd);
 }
