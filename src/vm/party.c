@@ -57,6 +57,16 @@ void party_terminals(const int *fds, struct vm_start *start)
 		}
 }
 
+/* What was typed before the terminal was made raw has a NUL where its end of input was. */
+static void restore_ends(uint8_t *bytes, size_t n)
+{
+	static const uint8_t end_of_input = 4;
+
+	for (size_t i = 0; i < n; i++)
+		if (!bytes[i])
+			bytes[i] = end_of_input;
+}
+
 static ssize_t fill(void *ctx, uint8_t *bytes, size_t n)
 {
 	struct party *p = ctx;
@@ -70,6 +80,9 @@ static ssize_t fill(void *ctx, uint8_t *bytes, size_t n)
 	got = read(p->fds[0], bytes, n);
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return -EAGAIN;
+	if (got > 0 && p->typed_ahead)
+		restore_ends(bytes, (size_t)got);
+	p->typed_ahead = false;
 	return got < 0 ? 0 : got;
 }
 
@@ -82,6 +95,7 @@ void party_begin(struct party *p, unsigned channel, const int *fds, int sock_fd,
 		p->fds[i] = fds[i];
 		p->types[i] = fds[i] >= 0 && fstat(fds[i], &st) == 0 ? st.st_mode & S_IFMT : 0;
 	}
+	p->typed_ahead = p->types[0] == S_IFCHR && isatty(p->fds[0]);
 	c->fill = fill;
 	c->ctx = p;
 }

@@ -34,6 +34,7 @@ struct party {
 	unsigned types[VM_STREAMS];	/* of file, as in st_mode */
 	int sock_fd;		/* -1: nobody listens (a copy of a tree) */
 	bool readable;		/* poll() said so of fds[0] */
+	bool typed_ahead;	/* fds[0] is a terminal that nothing was read from yet */
 	bool gone;		/* nobody is at the other end of sock_fd */
 };
 

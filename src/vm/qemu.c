@@ -40,7 +40,7 @@ static void add_machine(struct strv *v, const struct vm_config *c)
 	strv_add(v, "-machine");
 	strv_add(v, "microvm,pcie=on,memory-backend=ram");
 	strv_add(v, "-accel");
-	strv_add(v, kvm ? "kvm" : "tcg,thread=multi");
+	strv_add(v, kvm ? "kvm" : "tcg,thread=multi,tb-size=64");
 	strv_add(v, "-cpu");
 	strv_add(v, kvm ? "host" : "max");
 	strv_add(v, "-smp");

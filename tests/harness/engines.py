@@ -42,6 +42,11 @@ def prepare(t, engine, options):
     if engine == "wasm":
         from . import wasm
         options.extend(wasm.image())	# a real runtime rather than node, where there is one
+    if engine == "vm":
+        from . import vm_engine
+        options[:] = vm_engine.OPTIONS
+        for more in ((), ("--network",)):	# what fits is cloned instead of booted
+            t.ward("vm", "template", "build", "--quiet", "--accel", "tcg", "--memory", "256Mi", "--image", "small", *more, timeout=200)
 
 
 def linux_tool(t, source):
@@ -64,6 +69,9 @@ def wasm_tool(t, source):
 
 def why_not(t, engine):
     """Why this machine cannot use it, as `ward doctor` says; None: it can."""
+    if engine == "vm":
+        from . import vm_engine
+        vm_engine.prepare(t)
     r = subprocess.run([t.ward_path, "doctor", "--json"], env=t.environment(), capture_output=True, check=False,
                        preexec_fn=lambda: users.drop(t.person))
     rows = {row["name"]: row for row in json.loads(r.stdout)["engines"]}

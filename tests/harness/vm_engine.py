@@ -6,7 +6,7 @@ import subprocess
 
 from . import users
 
-OPTIONS = ("--isolation", "vm", "--set", "vm.accel=tcg", "--set", "vm.memory=256Mi", "--image", "small")
+OPTIONS = ("--widen", "--isolation", "vm", "--set", "vm.accel=tcg", "--set", "vm.memory=256Mi", "--image", "small")
 
 
 def package(t):
