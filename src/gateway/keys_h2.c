@@ -474,15 +474,18 @@ static bool hear_server(struct keys_h2 *h, struct conn *c)
 	return true;
 }
 
-/* Requests that may be sent are: no more at one time than the server takes, so that no secret waits in a frame. */
+/* Requests that may be sent are, each into its frame at once: no more at one time than the server and the way to it take, so that no secret waits. */
 static void submit(struct keys_h2 *h, struct conn *c)
 {
 	uint32_t most = nghttp2_session_get_remote_settings(h->up, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
 
 	for (struct keys_stream *s = h->streams, *next; s && h->open < most && queue_len(&c->out) < OUT_BYTES; s = next) {
 		next = s->next;
-		if (s->waiting)
-			keys_h2_submit(h, s);
+		if (!s->waiting)
+			continue;
+		keys_h2_submit(h, s);
+		if (!h->lost)
+			push(h, h->up, &c->out);	/* frees no stream */
 	}
 }
 

@@ -44,6 +44,8 @@ enum told told_parse(const char *bytes, size_t n, int *ret_value);
 int gvisor_run(int argc, char **argv);
 int gvisor_exec(int argc, char **argv);
 int gvisor_enter(int argc, char **argv);
+/* Behind the wall: waits until it is ended, for a sandbox without a command of its own. */
+int gvisor_idle(int argc, char **argv);
 
 /* Makes the directories in GVISOR_DIR. */
 must_check int gvisor_make_dirs(void);

@@ -128,7 +128,13 @@ static int add_file(struct build *b, struct tree *t, const struct recipe_file *f
 	return r < 0 ? ward_wrap(e, "files: %s", f->from) : 0;
 }
 
-static int add_files(struct build *b, struct ward_err *e)
+/* Before packages are installed only what tells the package manager where from: nobody who answers there shall see the user's own files. */
+static bool is_for_packages(const struct recipe_file *f)
+{
+	return path_is_beneath(f->to, "etc/apt") || path_is_beneath(f->to, "usr/share/keyrings");
+}
+
+static int add_files(struct build *b, bool for_packages, struct ward_err *e)
 {
 	struct tree_count count = { 0 };
 	struct tree t;
@@ -136,18 +142,26 @@ static int add_files(struct build *b, struct ward_err *e)
 
 	tree_begin(&t, b->root_fd, -1, &count, b->o->max_bytes, b->o->max_entries);
 	for (size_t i = 0; i < b->recipe.file_count && r == 0; i++)
-		r = add_file(b, &t, &b->recipe.files[i], e);
+		if (is_for_packages(&b->recipe.files[i]) == for_packages)
+			r = add_file(b, &t, &b->recipe.files[i], e);
 	tree_free(&t);
 	return r;
 }
 
 /* The packages first: what a command uses may come with them. */
+static int install(struct build *b, struct ward_err *e)
+{
+	const struct strv none = { 0 };
+	struct step step = { .root = b->root, .root_fd = b->root_fd, .env = &none };
+
+	return b->recipe.packages.len ? packages_install(&step, &b->recipe.packages, e) : 0;
+}
+
 static int run_steps(const struct build *b, struct ward_err *e)
 {
-	struct step step = { .root = b->root, .root_fd = b->root_fd, .env = &b->recipe.wish.env };
-	int r = b->recipe.packages.len ? packages_install(&step, &b->recipe.packages, e) : 0;
+	struct step step = { .root = b->root, .root_fd = b->root_fd, .dir = b->dir, .env = &b->recipe.wish.env };
+	int r = 0;
 
-	step.dir = b->dir;
 	for (size_t i = 0; i < b->recipe.run.len && r == 0; i++) {
 		auto_strv words = { 0 };
 
@@ -168,7 +182,11 @@ static int build(struct build *b, struct imported *ret, struct ward_err *e)
 	if (r == 0)
 		r = open_root(b, e);
 	if (r == 0)
-		r = add_files(b, e);
+		r = add_files(b, true, e);
+	if (r == 0)
+		r = install(b, e);
+	if (r == 0)
+		r = add_files(b, false, e);
 	if (r == 0)
 		r = run_steps(b, e);
 	if (r == 0)

@@ -69,7 +69,7 @@ static int find_hosts(int root_fd, struct strv *hosts, struct ward_err *e)
 	}
 	if (r == 0 && !hosts->len) {
 		ward_fail(e, ENOENT, "packages: the base image names no server to fetch from");
-		return ward_remedy(e, "put a list of sources into /etc/apt/sources.list.d with files:");
+		return ward_remedy(e, "put a list of sources with a server's name, not its address, into /etc/apt/sources.list.d with files:");
 	}
 	return r;
 }

@@ -20,6 +20,7 @@
  * between two ticks.
  */
 #include "lib/limits.h"
+#include "lib/wall.h"
 
 #include <errno.h>
 #include <string.h>
@@ -258,7 +259,7 @@ size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t ca
 	if (l[LIMIT_MEMORY].held_by == HELD_WATCH &&
 	    p->spec->policy.proc_syscalls != SYSCALLS_BUILD)
 		add_rlimit(out, &n, cap, RLIMIT_DATA, l[LIMIT_MEMORY].value);
-	if (l[LIMIT_DISK].held_by == HELD_WATCH)
+	if (l[LIMIT_DISK].held_by == HELD_WATCH && !(p->spec->wall && p->spec->wall->memory_files))	/* its memory is a file, too */
 		add_rlimit(out, &n, cap, RLIMIT_FSIZE, l[LIMIT_DISK].value + FSIZE_MARGIN);
 	return n;
 }

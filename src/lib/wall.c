@@ -17,17 +17,17 @@ int wall_add_mounts(struct plan *p, struct ward_err *e)
 }
 
 /* What ward-init starts: the wall's words, then the command's. */
-static int join_words(struct plan *p, struct ward_err *e)
+static int join_words(struct plan *p, const char *const *command, struct ward_err *e)
 {
 	size_t own = 0;
 
-	while (p->argv[own])
+	while (command[own])
 		own++;
 	p->started = calloc(p->wall_run.len + own + 1, sizeof(*p->started));
 	if (!p->started || p->wall_run.failed || p->wall_exec.failed || p->wall_copy.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
 	memcpy(p->started, p->wall_run.items, p->wall_run.len * sizeof(*p->started));
-	memcpy(p->started + p->wall_run.len, p->argv, own * sizeof(*p->started));
+	memcpy(p->started + p->wall_run.len, command, own * sizeof(*p->started));
 	return 0;
 }
 
@@ -39,7 +39,15 @@ int wall_fill_words(struct plan *p, struct ward_err *e)
 	if (!w)
 		return 0;
 	r = w->words(p, e);
-	return r < 0 || !p->argv ? r : join_words(p, e);
+	if (r < 0 || !p->argv)
+		return r;
+	if (p->argv[0])
+		return join_words(p, (const char *const *)p->argv, e);
+	if (w->needs_command) {
+		ward_fail(e, EINVAL, "isolation: %s needs a command that stays, for others to be started beside it", w->name);
+		return ward_remedy(e, "ward run -d ... -- sleep infinity");
+	}
+	return w->idle ? join_words(p, w->idle, e) : 0;
 }
 
 int wall_packet(const struct strv *exec, const struct strv *copy, const char *bytes, size_t n, struct buf *out)

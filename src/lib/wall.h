@@ -23,6 +23,10 @@ struct wall {
 	bool memory_files;	/* its runner needs memfd_create(), which the filter refuses where the watch holds the memory limit: the watch counts what is in such files, and the command cannot make any */
 	bool interfaces;	/* its runner asks what network interfaces can do */
 	bool own_root;		/* an image is behind the wall: the native sandbox around it has the host's root */
+	/* Words that do nothing behind it, for a sandbox without a command, NULL-terminated. NULL: it stands only where a command is started. */
+	const char *const *idle;
+	bool own_view;			/* it has a mount namespace of its own: what is mounted later (a hidden file that the host replaced) must come there, too */
+	bool needs_command;		/* idle is NULL, and it must stand before others can be started behind it */
 	const char *const *stages;	/* "name", "help" pairs, NULL-terminated: what happens behind the native ones; NULL: nothing to say */
 };
 

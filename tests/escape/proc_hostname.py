@@ -3,6 +3,8 @@
 layer: no capabilities
 control: in a throw-away user and uts namespace
 """
+ENGINES = ("native", "oci")
+ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 CONTROL = "unshare -Uru"
 
 

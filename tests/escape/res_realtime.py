@@ -3,6 +3,8 @@
 layer: no capabilities
 control: root without a sandbox gets it
 """
+ENGINES = ("native", "oci")
+ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 CONTROL = "root"
 
 

@@ -3,6 +3,8 @@
 layer: devpts
 control: without a sandbox it opens hundreds
 """
+ENGINES = ("native", "oci")
+ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 OPTIONS = ["--set", "resources.open_files=2000"]
 
 

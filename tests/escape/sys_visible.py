@@ -3,6 +3,8 @@
 layer: mount namespace
 control: the same user without a sandbox sees it
 """
+ENGINES = ("native", "oci")
+ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 
 
 def attack(a):

@@ -3,6 +3,8 @@
 layer: seccomp
 control: root without a sandbox asks for its size
 """
+ENGINES = ("native", "oci")
+ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 CONTROL = "root"
 
 

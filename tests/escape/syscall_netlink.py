@@ -3,6 +3,8 @@
 layer: seccomp
 control: without a sandbox the sockets are made
 """
+ENGINES = ("native", "oci")
+ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 
 
 def attack(a):

@@ -3,6 +3,8 @@
 layer: supervisor
 control: without a sandbox the other process goes on
 """
+ENGINES = ("native", "oci")
+ENGINES_WHY = "a stopped job behind it is brought back at once: there is no shell outside that could"
 import os
 import shlex
 import sys

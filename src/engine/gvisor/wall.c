@@ -49,12 +49,14 @@ static const char *const stages[] = {
 
 enum platform { SYSTRAP, PTRACE };
 
+static const char *const idle[] = { "/.ward/ward-gvisor", "idle", NULL };
+
 static const struct wall platforms[] = {
-	[SYSTRAP] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform systrap", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .memory_files = true, .interfaces = true, .stages = stages },
-	[PTRACE] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform ptrace", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .memory_files = true, .interfaces = true, .stages = stages },
+	[SYSTRAP] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform systrap", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .memory_files = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
+	[PTRACE] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform ptrace", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .memory_files = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
 };
 
-const struct wall wall_gvisor = { .name = "gvisor", .help = "gVisor's kernel (runsc)", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .memory_files = true, .interfaces = true, .stages = stages };
+const struct wall wall_gvisor = { .name = "gvisor", .help = "gVisor's kernel (runsc)", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .memory_files = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true };
 
 static int want(struct spec *s, struct ward_err *e)
 {

@@ -16,6 +16,7 @@
 #include "base/raw.h"
 #include "engine/native/native.h"
 #include "guest/image.h"
+#include "lib/wall.h"
 
 /* Makes the directories above target. */
 static long make_parents(int dir_fd, const char *target)
@@ -328,6 +329,8 @@ long native_pivot(struct native_child *c)
 		r = native_leave_old_root(c);
 	if (r == 0)
 		r = raw_call(SYS_chdir, "/");
+	if (r == 0 && c->plan->spec->wall && c->plan->spec->wall->own_view)
+		r = raw_call(SYS_mount, 0, "/", 0, MS_REC | MS_SHARED, 0);
 	if (r < 0)
 		return r;
 	c->failed_path = c->plan->cwd;

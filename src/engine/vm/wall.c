@@ -74,7 +74,7 @@ static const char *const stages[] = {
 	"command", "the machine's init starts the command as uid 1000", "copy out", "changed files of the writable trees are copied back into the sandbox", NULL,
 };
 
-#define WALL(text) { .name = "vm", .help = text, .own_root = true, .probe = probe, .which = which, .want = want, .mounts = vm_add_mounts, .words = vm_fill_words, .stages = stages }
+#define WALL(text) { .name = "vm", .help = text, .own_root = true, .probe = probe, .which = which, .want = want, .mounts = vm_add_mounts, .words = vm_fill_words, .needs_command = true, .stages = stages }
 
 const struct wall wall_vm = WALL("a virtual machine (QEMU, KVM) inside the native sandbox");
 static const struct wall emulated = WALL("an emulated machine (QEMU, tcg) inside the native sandbox: no hardware isolation");
