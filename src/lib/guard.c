@@ -182,6 +182,7 @@ int guard_compile(struct guard_root *g, const struct strv *hide, const struct st
 
 void guard_clear(struct guard_root *g)
 {
+	guard_hold_end(g);
 	for (size_t i = 0; i < g->step_count; i++)
 		free(g->steps[i].path);
 	if (g->held_fd > 0)

@@ -43,6 +43,7 @@ struct guard_root {
 	struct strv refused;		/* protected names whose NAME.lock came and went: git tried to write them, in vain */
 	size_t lost_on_record;		/* how many of them the run's record has */
 	struct guard_dirs *dirs;	/* directories as they were; NULL: the sweep reads everything */
+	struct guard_held *held;	/* what each step stood for when the plan was made; NULL: mounts cannot be left behind */
 	struct progress *progress;	/* borrowed; NULL: nobody looks */
 	size_t file_count;		/* regular files that the scan saw */
 };
@@ -53,6 +54,9 @@ must_check int guard_compile(struct guard_root *g, const struct strv *hide, cons
 /* Walks the tree at root_fd once, fills steps and baseline. */
 must_check int guard_scan(struct guard_root *g, int root_fd, struct ward_err *e);
 void guard_clear(struct guard_root *g);
+/* Holds what the steps cover from now on, for a command that may make mount namespaces: the sweep then puts back whatever is not
+ * where it was. What is beyond the bound is said in *notes. */
+must_check int guard_hold(struct guard_root *g, int root_fd, struct strv *notes, struct ward_err *e);
 
 /* Directories outside the workspace that its .git file needs (a linked worktree's or submodule's gitdir and common
  * directory), if they point back and have the workspace's owner. Appends host paths to *dirs, and a note for each one refused. */

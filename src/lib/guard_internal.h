@@ -90,6 +90,20 @@ must_check int guard_protect_place(struct guard_root *g, const char *place, bool
 /* Protects each link of the tree that leads to path; *ret_real is where that is, as far as it exists. The caller frees. */
 must_check int guard_protect_way(struct guard_root *g, const char *path, char **ret_real, struct ward_err *e);
 
+/* Lets go of what is held. */
+void guard_hold_end(struct guard_root *g);
+/* Whether the first len bytes of path are a step whose thing is held. */
+bool guard_is_held(const struct guard_root *g, const char *path, size_t len);
+/* Who takes dir_fd/name out of the tree; path is its path there. */
+struct guard_taker {
+	int (*take)(void *ctx, int dir_fd, const char *name, const char *path, const char *why);
+	void *ctx;
+};
+/* Once the sandbox is dead: puts back what is held and not where it was. Appends "path: what" to *told; the first failure is
+ * returned when the rest is done. */
+must_check int guard_put_back(const struct guard_root *g, int root_fd, const struct guard_taker *taker, struct strv *told,
+			      struct ward_err *e);
+
 /* The step for exactly the first len bytes of path among the first n, which are sorted; NULL: there is none. */
 const struct guard_step *guard_find_step(const struct guard_root *g, size_t n, const char *path, size_t len);
 

@@ -136,15 +136,12 @@ static int open_forced(int dir_fd, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-static int copy_file(int dir_fd, const char *name, int to_fd, const char *to_name, const struct stat *st)
+int guard_copy_held(int from, const struct stat *st, int to_fd, const char *to_name)
 {
 	const struct timespec times[2] = { st->st_atim, st->st_mtim };
-	auto_fd from = open_forced(dir_fd, name);
 	auto_fd to = -1;
 	int status;
 
-	if (from < 0)
-		return from;
 	to = openat(to_fd, to_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (to < 0)
 		return -errno;
@@ -155,6 +152,13 @@ static int copy_file(int dir_fd, const char *name, int to_fd, const char *to_nam
 	if (status < 0)
 		unlinkat(to_fd, to_name, 0);	/* our own incomplete copy; the original is still there */
 	return status;
+}
+
+static int copy_file(int dir_fd, const char *name, int to_fd, const char *to_name, const struct stat *st)
+{
+	auto_fd from = open_forced(dir_fd, name);
+
+	return from < 0 ? from : guard_copy_held(from, st, to_fd, to_name);
 }
 
 static int copy_link(int dir_fd, const char *name, int to_fd, const char *to_name, const struct stat *st)

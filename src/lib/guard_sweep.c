@@ -145,7 +145,7 @@ static bool is_lost(const struct guard_root *g, const struct walk_entry *entry)
 {
 	for (size_t i = 0; i < g->lost.len; i++)
 		if (strcmp(g->lost.items[i], entry->path) == 0)
-			return true;
+			return !guard_is_held(g, entry->path, entry->path_len);	/* it was put back */
 	return false;
 }
 
@@ -462,14 +462,25 @@ static int restore_link(struct sweep *s, const char *text)
 	return 0;
 }
 
+static int take_away(void *ctx, int dir_fd, const char *name, const char *path, const char *why)
+{
+	return quarantine(ctx, dir_fd, name, path, why);
+}
+
 int guard_sweep_into(const struct guard_root *g, int root_fd, const struct guard_sink *sink,
 		     struct strv *moved, struct ward_err *e)
 {
 	struct sweep s = { .g = g, .root_fd = root_fd, .sink = sink, .moved = moved, .e = e,
 			   .since_ns = set_id_since(g), .known = GUARD_NO_DIR };
 	bool fast = guard_dirs_usable(g->dirs) && g->file_count > SMALL_TREE;
-	int status;
+	struct guard_taker taker = { .take = take_away, .ctx = &s };
+	struct ward_err own = { 0 };
+	int status, back = g->held ? guard_put_back(g, root_fd, &taker, moved, &own) : 0;
 
+	if (back < 0 && !s.failure) {
+		*e = own;
+		s.failure = back;
+	}
 	s.every_file = !fast;
 	status = fast ? sweep_known(&s) : 1;
 	if (status == 1)

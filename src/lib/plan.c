@@ -158,6 +158,8 @@ static int add_guards(struct plan *p, struct ward_err *e)
 			r = protect_own(g, e);
 		if (r == 0)
 			r = guard_scan(g, fd, e);
+		if (r == 0 && g->writable && policy->proc_nesting)
+			r = guard_hold(g, fd, &p->notes, e);
 		g->held_fd = take_fd(&fd);
 		if (r < 0)
 			return r;

@@ -466,6 +466,124 @@ static void what_cannot_be_moved_is_renamed(void **state)
 	assert_false(tree_has(&p->t, "b/.envrc"));
 }
 
+static void hold(struct place *p, struct strv hide)
+{
+	auto_strv notes = { 0 };
+	struct ward_err e = { 0 };
+
+	tree_scan(&p->t, &p->g, hide, list_of(NULL));
+	assert_int_equal(guard_hold(&p->g, p->t.fd, &notes, &e), 0);
+}
+
+static void move(struct place *p, const char *from, const char *to)
+{
+	assert_int_equal(renameat(p->t.fd, from, p->t.fd, to), 0);
+}
+
+static void assert_text(struct place *p, const char *path, const char *text)
+{
+	char got[256] = "";
+	int fd = openat(p->t.fd, path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_true(read(fd, got, sizeof(got) - 1) >= 0);
+	close(fd);
+	assert_string_equal(got, text);
+}
+
+static void held_files_are_put_back(void **state)
+{
+	struct place *p = *state;
+	struct stat before, after;
+
+	tree_put(&p->t, ".envrc", "mine");
+	tree_put(&p->t, "a/.envrc", "moved");
+	tree_put(&p->t, "b/.envrc", "removed");
+	tree_put(&p->t, "c/.envrc", "untouched");
+	tree_put(&p->t, ".env", "secret");
+	tree_put(&p->t, "normal", "");
+	assert_int_equal(fchmodat(p->t.fd, ".envrc", 0640, 0), 0);
+	hold(p, list_of("/.env", NULL));
+	assert_int_equal(fstatat(p->t.fd, "a/.envrc", &before, 0), 0);
+	tree_put(&p->t, "evil", "evil");
+	move(p, "evil", ".envrc");
+	move(p, "a/.envrc", "normal");
+	assert_int_equal(unlinkat(p->t.fd, ".env", 0), 0);
+	assert_int_equal(unlinkat(p->t.fd, "b/.envrc", 0), 0);
+	assert_int_equal(unlinkat(p->t.fd, "b", AT_REMOVEDIR), 0);
+	strv_add(&p->g.lost, "b/.envrc");	/* the watch saw it */
+	sweep(p);
+	assert_text(p, ".envrc", "mine");
+	assert_text(p, "a/.envrc", "moved");
+	assert_text(p, "b/.envrc", "removed");
+	assert_text(p, ".env", "secret");
+	assert_false(tree_has(&p->t, "normal"));
+	assert_int_equal(fstatat(p->t.fd, "a/.envrc", &after, 0), 0);
+	assert_int_equal(before.st_ino, after.st_ino);
+	assert_int_equal(fstatat(p->t.fd, ".envrc", &after, 0), 0);
+	assert_int_equal(after.st_mode & 07777, 0640);
+	assert_true(tree_has(&p->q, ".envrc"));
+	assert_int_equal(p->moved.len, 5);	/* b is one of them */
+}
+
+static void held_directories_are_put_back(void **state)
+{
+	struct place *p = *state;
+	struct stat before, after;
+
+	new_repo(p, ".git", "[core]\n\tbare = false\n");
+	tree_put(&p->t, "sub/.vscode/tasks.json", "{}");
+	tree_put(&p->t, ".ssh/config", "mine");
+	hold(p, list_of(NULL));
+	assert_int_equal(fstatat(p->t.fd, ".git", &before, 0), 0);
+	tree_put(&p->t, "x/y/", "");
+	move(p, ".git/hooks", "x/y/h");
+	assert_int_equal(fchmodat(p->t.fd, "x/y", 0, 0), 0);
+	move(p, ".git", "away");
+	new_repo(p, ".git", "[core]\n\tfsmonitor = evil\n");
+	tree_put(&p->t, ".git/hooks/pre-commit", "evil");
+	move(p, "away", ".git/away");
+	move(p, "x", ".git/x");
+	move(p, "sub", "other");
+	tree_put(&p->t, "sub/.vscode/tasks.json", "evil");
+	move(p, ".ssh", ".git/ssh");
+	sweep(p);
+	assert_int_equal(fstatat(p->t.fd, ".git", &after, 0), 0);
+	assert_int_equal(before.st_ino, after.st_ino);
+	assert_text(p, ".git/config", "[core]\n\tbare = false\n");
+	assert_text(p, ".git/hooks/pre-commit.sample", "#!/bin/sh\n");
+	assert_false(tree_has(&p->t, ".git/hooks/pre-commit"));
+	assert_text(p, "sub/.vscode/tasks.json", "{}");
+	assert_text(p, ".ssh/config", "mine");
+	assert_false(tree_has(&p->t, "other"));
+	assert_false(tree_has(&p->t, ".ward-put-back.1"));
+	assert_true(tree_has(&p->q, ".git/hooks/pre-commit"));
+	assert_true(tree_has(&p->q, "sub/.vscode/tasks.json"));
+}
+
+static void held_beyond_the_bound_is_quarantined(void **state)
+{
+	struct place *p = *state;
+	struct rlimit old, few = { .rlim_cur = 8 };
+	auto_strv notes = { 0 };
+	struct ward_err e = { 0 };
+
+	tree_put(&p->t, ".envrc", "mine");
+	scan(p);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few.rlim_max = old.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(guard_hold(&p->g, p->t.fd, &notes, &e), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	assert_int_equal(notes.len, 1);
+	tree_put(&p->t, "evil", "evil");
+	move(p, "evil", ".envrc");
+	assert_true(guard_sweep(&p->g, p->t.fd, p->q.fd, &p->moved, &e) < 0);
+	assert_false(tree_has(&p->t, ".envrc"));
+	assert_true(tree_has(&p->q, ".envrc"));
+	assert_int_equal(p->moved.len, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -486,6 +604,9 @@ int main(void)
 		CASE(copies_over_file_systems),
 		CASE(nothing_is_overwritten),
 		CASE(what_cannot_be_moved_is_renamed),
+		CASE(held_files_are_put_back),
+		CASE(held_directories_are_put_back),
+		CASE(held_beyond_the_bound_is_quarantined),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
