@@ -153,6 +153,7 @@ def man_ward(verbs):
               '.SH ENVIRONMENT',
               '.TP', '.B WARD_STATE_DIR', 'Directory that is used for state instead.',
               '.TP', '.B WARD_RUNTIME_DIR', 'Directory that is used for run-time files instead.',
+              '.TP', '.B WARD_RUNSC', 'Absolute path of the \\fBrunsc\\fR that \\fBisolation: gvisor\\fR takes instead of the installed one.',
               '.TP', '.B NO_COLOR', 'No colour in the summary.',
               '.SH EXAMPLES', '.TP', '.B ward run \\-\\- python3 agent.py',
               "The agent sees this directory and the system's programs, nothing else.", '.SH SEE ALSO']

@@ -128,9 +128,13 @@ int gvisor_find(struct gvisor_runtime *ret_runtime, struct ward_err *e)
 {
 	const char *path = getenv("WARD_RUNSC");
 	struct stat st;
-	bool found;
+	bool found, named = path && *path;
 
-	if (path && *path == '/') {
+	if (named && *path != '/') {
+		ward_fail(e, EINVAL, "WARD_RUNSC is not an absolute path: %s", path);
+		return ward_remedy(e, "set WARD_RUNSC to the absolute path of a runsc, or unset it");
+	}
+	if (named) {
 		found = is_program(path, &st);
 	} else {
 		path = NULL;
@@ -139,6 +143,10 @@ int gvisor_find(struct gvisor_runtime *ret_runtime, struct ward_err *e)
 			path = places[i];
 			found = is_program(path, &st);
 		}
+	}
+	if (!found && named) {
+		ward_fail(e, ENOENT, "WARD_RUNSC names no program: %s", path);
+		return ward_remedy(e, "set WARD_RUNSC to the absolute path of a runsc, or unset it");
 	}
 	if (!found) {
 		ward_fail(e, ENOENT, "runsc is not installed");
