@@ -1,5 +1,5 @@
 /*
- * The first process of a command behind the wall. In: a file in the directory that both sides see. Runs in gVisor's kernel as its uid 0, which is the agent's one id on the other side, without capabilities. It makes a user namespace of
+ * The first process of a command behind the wall. In: a file in a directory that both sides see. Runs in gVisor's kernel as its uid 0, which is the agent's one id on the other side, without capabilities. It makes a user namespace of
  * gVisor's in which that id has the agent's number, so that whoami, stat and files look as in every sandbox; there is no way to a second id. Then it starts the command in a process group, passes signals to that group
  * (or to the terminal's foreground group), collects orphans, and tells how the command ended.
  */
@@ -171,8 +171,7 @@ static int start_command(const struct start *s, int told)
 	signal(SIGCHLD, SIG_DFL);
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	if (io_write_all(told, "b", 1) < 0)
-		return 125;
+	dprintf(told, "b");	/* where there is no such file, or no room in it, runsc's status has to do */
 	pid = vfork();	/* in gVisor a copy of an address space costs as much as a program's start */
 	if (pid == 0)
 		be_command(s, terminal);
@@ -194,11 +193,11 @@ int gvisor_enter(int argc, char **argv)
 
 	if (argc != 1 || strchr(argv[0], '/') || strlen(argv[0]) > 32)
 		return 125;
-	snprintf(path, sizeof(path), GVISOR_IO_INSIDE "/%s.told", argv[0]);
-	told = open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
-	snprintf(path, sizeof(path), GVISOR_IO_INSIDE "/%s.start", argv[0]);
-	r = told < 0 ? -errno : io_read_file(AT_FDCWD, path, START_MAX, &bytes);
+	snprintf(path, sizeof(path), GVISOR_IO "/%s", argv[0]);
+	told = open(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);	/* another command may have put anything there */
 	unlink(path);
+	snprintf(path, sizeof(path), GVISOR_START_INSIDE "/%s", argv[0]);
+	r = io_read_file(AT_FDCWD, path, START_MAX, &bytes);
 	if (r == 0)
 		r = start_parse(buf_text(&bytes), bytes.len, &s);
 	if (r == 0)

@@ -16,13 +16,15 @@
 #define GVISOR_ROOT GVISOR_DIR "/root"		/* what its gofer serves; mounted in the runner's mount namespace alone */
 #define GVISOR_PID GVISOR_DIR "/pid"		/* of runsc-sandbox */
 #define GVISOR_MASK GVISOR_DIR "/mask"		/* an empty directory */
+#define GVISOR_UP GVISOR_DIR "/up"		/* is there once the first command has begun */
+#define GVISOR_START GVISOR_DIR "/start"
 /* On both sides of the wall. */
-#define GVISOR_IO GVISOR_DIR "/io"
-#define GVISOR_IO_INSIDE "/.ward/io"
+#define GVISOR_START_INSIDE "/.ward/start"	/* read-only */
+#define GVISOR_IO "/.ward/io"			/* a small tmpfs that the command may fill */
 #define GVISOR_NAME "box"			/* of the container */
 #define GVISOR_END 16				/* SIGSTKFLT, which nothing sends (runsc knows no real-time signals): the client of an exec is gone, its command shall be, too */
 
-/* A command as a file in GVISOR_IO tells it to the role `enter`: any bytes, which no JSON could carry. */
+/* A command as a file in GVISOR_START tells it to the role `enter`: any bytes, which no JSON could carry. */
 struct start {
 	uint32_t uid, gid, argc, envc;
 	const char *cwd;
@@ -52,10 +54,11 @@ must_check int gvisor_make_dirs(void);
 /* Makes namespaces, the root that the gofer serves, and the bundle. Says on standard error what is wrong: -errno. */
 must_check int gvisor_place(char *const *binds, size_t count, bool terminal);
 
-/* Puts the command into GVISOR_IO under a name that nobody else has; name gets it. -errno, said on standard error. */
-must_check int gvisor_tell(char **argv, char *name, size_t n);
-/* What the command told, once it has ended. */
-enum told gvisor_told(const char *name, int *ret_value);
+/* Puts the command into GVISOR_START under a name that nobody else has; name gets it. *ret_told_fd: the file in which it will be told how it ended, -1: there is none. -errno, said on standard error. */
+must_check int gvisor_tell(char **argv, char *name, size_t n, int *ret_told_fd);
+/* What the command told, as far as it has come. */
+enum told gvisor_told(int fd, int *ret_value);
+/* Removes the command's file, and what may be left of the other. */
 void gvisor_forget(const char *name);
 /* Ends this process as the command ended. */
 int gvisor_end_like(enum told told, int value);

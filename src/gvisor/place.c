@@ -48,7 +48,7 @@ static int map_ids(uid_t uid, gid_t gid)
 
 int gvisor_make_dirs(void)
 {
-	static const char *const dirs[] = { GVISOR_STATE, GVISOR_BUNDLE, GVISOR_ROOT, GVISOR_IO, GVISOR_MASK };
+	static const char *const dirs[] = { GVISOR_STATE, GVISOR_BUNDLE, GVISOR_ROOT, GVISOR_START, GVISOR_MASK };
 
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
 		if (mkdir(dirs[i], 0700) < 0)
@@ -64,16 +64,16 @@ static int cover(const char *path)
 	return 0;
 }
 
-/* /.ward as it is behind the wall: this program, and the directory for what both sides tell each other. */
+/* /.ward as it is behind the wall: this program, and the directories for what both sides tell each other. */
 static int make_own(void)
 {
-	static const char own[] = GVISOR_ROOT "/.ward", self[] = GVISOR_ROOT GVISOR_SELF, io[] = GVISOR_ROOT GVISOR_IO_INSIDE;
+	static const char own[] = GVISOR_ROOT "/.ward", self[] = GVISOR_ROOT GVISOR_SELF, io[] = GVISOR_ROOT GVISOR_IO, start[] = GVISOR_ROOT GVISOR_START_INSIDE;
 	int file;
 
 	if (mount("ward", own, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64k") < 0)
 		return fail(own);
 	file = open(self, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0555);
-	if (file < 0 || close(file) < 0 || mkdir(io, 0700) < 0 || mount(GVISOR_SELF, self, NULL, MS_BIND, NULL) < 0 || mount(GVISOR_IO, io, NULL, MS_BIND, NULL) < 0 ||
+	if (file < 0 || close(file) < 0 || mkdir(io, 0700) < 0 || mkdir(start, 0700) < 0 || mount(GVISOR_SELF, self, NULL, MS_BIND, NULL) < 0 || mount(GVISOR_IO, io, NULL, MS_BIND, NULL) < 0 ||
 	    mount(NULL, own, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) < 0)
 		return fail(own);
 	return 0;
@@ -91,7 +91,7 @@ static int make_tree(void)
 	return r < 0 ? r : make_own();
 }
 
-static void one_mount(struct json *j, const char *type, const char *source, const char *target)
+static void one_mount(struct json *j, const char *type, const char *source, const char *target, const char *option)
 {
 	json_begin_object(j, NULL);
 	json_string(j, "type", type);
@@ -99,6 +99,8 @@ static void one_mount(struct json *j, const char *type, const char *source, cons
 	json_string(j, "destination", target);
 	json_begin_array(j, "options");
 	json_string(j, NULL, *type == 'b' ? "rbind" : "mode=1777");
+	if (option)
+		json_string(j, NULL, option);
 	json_end_array(j);
 	json_end_object(j);
 }
@@ -106,10 +108,11 @@ static void one_mount(struct json *j, const char *type, const char *source, cons
 static void mounts_json(struct json *j, char *const *binds, size_t count)
 {
 	json_begin_array(j, "mounts");
-	one_mount(j, "tmpfs", "tmpfs", "/dev/shm");
-	one_mount(j, "bind", GVISOR_IO, GVISOR_IO_INSIDE);
+	one_mount(j, "tmpfs", "tmpfs", "/dev/shm", NULL);
+	one_mount(j, "bind", GVISOR_IO, GVISOR_IO, NULL);
+	one_mount(j, "bind", GVISOR_START, GVISOR_START_INSIDE, "ro");
 	for (size_t i = 0; i < count; i++)
-		one_mount(j, "bind", binds[i], binds[i]);
+		one_mount(j, "bind", binds[i], binds[i], NULL);
 	json_end_array(j);
 }
 

@@ -24,7 +24,10 @@
 
 #define BINDS_MAX 64
 #define WORDS_MAX 20
-#define START_MS 60000
+#define START_MS 10000
+#define MOMENT_NS (5 * 1000 * 1000)
+#define GONE_TRIES 40
+#define RUNSC_FAILED 128	/* runsc's own status when its kernel is gone */
 
 static char path_variable[] = "PATH=/usr/bin:/bin", home_variable[] = "HOME=/";
 static char *runsc_env[] = { path_variable, home_variable, NULL };
@@ -109,16 +112,33 @@ static void pass_signal(const char *pid_file, bool inside, int sig)
 		kill(pid, sig);
 }
 
-/* Until runsc has ended: its status. */
-static int wait_for(pid_t runsc, const char *pid_file, bool inside)
+/* Whether the first command has begun. Then nobody needs its file any more, and the sandbox may be asked for others. */
+static bool has_begun(int told_fd)
 {
+	int value;
+	auto_fd up = -1;
+
+	if (gvisor_told(told_fd, &value) == TOLD_NOTHING)
+		return false;
+	gvisor_forget("run");
+	up = open(GVISOR_UP, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	return true;
+}
+
+/* Until runsc has ended: its status. begun_fd: where the first command tells that it has begun; -1: this is another one. */
+static int wait_for(pid_t runsc, const char *pid_file, int begun_fd)
+{
+	const struct timespec moment = { 0, MOMENT_NS };
+	bool inside = begun_fd < 0, begun = inside;
 	sigset_t all;
 
 	sigfillset(&all);
 	for (;;) {
-		int sig = sigwaitinfo(&all, NULL), status;
+		int sig = begun ? sigwaitinfo(&all, NULL) : sigtimedwait(&all, NULL, &moment), status;
 		pid_t pid;
 
+		if (!begun)
+			begun = has_begun(begun_fd);
 		if (sig > 0 && sig != SIGCHLD) {
 			pass_signal(pid_file, inside, sig);
 			continue;
@@ -139,13 +159,38 @@ static void take_signals(void)
 	sigprocmask(SIG_SETMASK, &all, NULL);
 }
 
-/* How the command ended, or what became of it. */
-static int settle(const char *name, int status)
+/* Whether the end of gVisor's kernel ended an exec. A killed one is there until its parent has taken note. */
+static bool kernel_is_gone(int code)
 {
-	int value = 0;
-	enum told told = gvisor_told(name, &value);
+	const struct timespec moment = { 0, MOMENT_NS };
+	pid_t kernel = read_pid(GVISOR_PID);
+	bool gone = !kernel || kill(kernel, 0) < 0;
 
-	gvisor_forget(name);
+	for (int i = 0; code == RUNSC_FAILED && !gone && i < GONE_TRIES; i++) {
+		nanosleep(&moment, NULL);
+		gone = kill(kernel, 0) < 0;
+	}
+	return gone;
+}
+
+/* What is told may be another command's: it counts where runsc's status is the same. Else that is the command's, if it has begun and gVisor's kernel did not end before it. */
+static enum told check_told(enum told told, int status, bool first, bool begun, int *value)
+{
+	int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+
+	if (!begun)
+		return TOLD_NOTHING;
+	if ((told == TOLD_EXIT && *value == code) || (told == TOLD_SIGNAL && 128 + *value == code))
+		return told;
+	if (code < 0 || (first ? code == RUNSC_FAILED || told == TOLD_BEGUN : kernel_is_gone(code)))
+		return TOLD_BEGUN;
+	*value = code;
+	return TOLD_EXIT;
+}
+
+/* How the command ended, or what became of it. */
+static int settle(enum told told, int value, int status)
+{
 	if (told == TOLD_EXIT || told == TOLD_SIGNAL)
 		return gvisor_end_like(told, value);
 	if (told == TOLD_BEGUN) {
@@ -164,17 +209,19 @@ int gvisor_run(int argc, char **argv)
 {
 	long count = argc > 3 ? strtol(argv[2], NULL, 10) : -1;
 	char platform[32], name[16] = "run";
+	auto_fd told = -1;
 	struct pumps pumps = { 0 };
 	struct words w = { 0 };
 	pid_t runsc;
-	int status;
+	enum told how;
+	int status, value = 0;
 
 	if (count < 0 || count > BINDS_MAX || count + 3 >= argc) {
 		gvisor_say("usage: ward-gvisor run PLATFORM OPTION COUNT DIR... CMD...");
 		return 125;
 	}
 	take_signals();
-	if (gvisor_make_dirs() < 0 || gvisor_tell(argv + 3 + count, name, sizeof(name)) < 0 || gvisor_place(argv + 3, (size_t)count, isatty(0) == 1) < 0 ||
+	if (gvisor_make_dirs() < 0 || gvisor_tell(argv + 3 + count, name, sizeof(name), &told) < 0 || gvisor_place(argv + 3, (size_t)count, isatty(0) == 1) < 0 ||
 	    chdir("/") < 0 || pumps_start(&pumps) < 0)
 		return 125;
 	add_common(&w);
@@ -190,10 +237,12 @@ int gvisor_run(int argc, char **argv)
 		gvisor_say("cannot start runsc: %s", strerror(errno));
 		return 125;
 	}
-	status = wait_for(runsc, GVISOR_PID, false);
+	status = wait_for(runsc, GVISOR_PID, told);
 	if (pumps.count)
 		pumps_end(&pumps);
-	return settle(name, status);
+	how = gvisor_told(told, &value);
+	how = check_told(how, status, true, how != TOLD_NOTHING || access(GVISOR_UP, F_OK) == 0, &value);
+	return settle(how, value, status);
 }
 
 /* The runner of an exec may be killed with its group: then the command behind the wall shall end, too. Returns a descriptor that takes a byte when all is well (its closing alone comes before a dead parent is gone), -1: nobody watches. */
@@ -228,15 +277,17 @@ static int watch_runner(const char *pid_file)
 /* The sandbox may be asked for a command before gVisor is up: until its first command has begun, there is nothing to ask. What has ended meanwhile ends us, too. */
 static int wait_for_kernel(void)
 {
-	const struct timespec moment = { 0, 5 * 1000 * 1000 };
-	int value;
+	const struct timespec moment = { 0, MOMENT_NS };
+	struct timespec begin, now;
 
-	for (int i = 0; i < START_MS / 5; i++) {
-		if (gvisor_told("run", &value) != TOLD_NOTHING)
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do {
+		if (access(GVISOR_UP, F_OK) == 0)
 			return 0;
 		nanosleep(&moment, NULL);
-	}
-	gvisor_say("gVisor does not start");
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while ((now.tv_sec - begin.tv_sec) * 1000 < START_MS);
+	gvisor_say("gVisor's kernel is not up after %d s: the sandbox's own command has not begun", START_MS / 1000);
 	return -ETIMEDOUT;
 }
 
@@ -244,15 +295,17 @@ int gvisor_exec(int argc, char **argv)
 {
 	char name[32] = "", pid_file[64], pid_option[96];
 	struct words w = { 0 };
+	enum told how;
 	pid_t runsc;
-	int status, watch_fd;
+	int status, watch_fd, value = 0;
+	auto_fd told = -1;
 
 	if (argc < 1) {
 		gvisor_say("usage: ward-gvisor exec CMD...");
 		return 125;
 	}
 	take_signals();
-	if (wait_for_kernel() < 0 || gvisor_tell(argv, name, sizeof(name)) < 0)
+	if (wait_for_kernel() < 0 || gvisor_tell(argv, name, sizeof(name), &told) < 0)
 		return 125;
 	snprintf(pid_file, sizeof(pid_file), GVISOR_DIR "/exec.%d", (int)getpid());
 	snprintf(pid_option, sizeof(pid_option), "--internal-pid-file=%s", pid_file);
@@ -268,9 +321,12 @@ int gvisor_exec(int argc, char **argv)
 	runsc = start_runsc(&w);
 	if (runsc < 0)
 		return 125;
-	status = wait_for(runsc, pid_file, true);
+	status = wait_for(runsc, pid_file, -1);
 	if (watch_fd >= 0 && io_write_all(watch_fd, "e", 1) < 0)
 		gvisor_say("nobody watches this command");
+	how = gvisor_told(told, &value);
+	how = check_told(how, status, false, read_pid(pid_file) > 0, &value);
 	unlink(pid_file);
-	return settle(name, status);
+	gvisor_forget(name);
+	return settle(how, value, status);
 }

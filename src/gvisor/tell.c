@@ -1,5 +1,7 @@
 /*
- * What runner and command tell each other across the wall: files in a directory that both see. Behind the wall anybody can write there, so names are never followed, never reused, and what is read is parsed.
+ * What runner and command tell each other across the wall. The command goes in as a file in a directory that is read-only behind the wall. How it ended comes back in a file of a directory that anybody behind the wall can write and
+ * fill: the runner opens it before the command starts and looks at no name again, `enter` removes the name, names are never followed, and what is read is parsed. Others behind the wall can still write it (gVisor opens what is in
+ * another's /proc/PID/fd) or fill the directory: what is told only counts where it fits runsc's own status, which nobody can forge, and it may be missing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,12 +42,12 @@ static uint32_t count_of(char **list)
 }
 
 /* A file that was not there; -errno. */
-static int create(const char *name, const char *kind)
+static int create(const char *dir, const char *name)
 {
 	char path[96];
 	int fd;
 
-	snprintf(path, sizeof(path), GVISOR_IO "/%s.%s", name, kind);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	return fd < 0 ? -errno : fd;
 }
@@ -60,7 +62,7 @@ static int create_named(const char *wanted, char *name, size_t n, int *ret_fd)
 			snprintf(name, n, "%s", wanted);
 		else
 			snprintf(name, n, "%d-%d", (int)getpid(), i);
-		r = create(name, "start");
+		r = create(GVISOR_START, name);
 		if (r == -EEXIST && wanted)
 			break;
 	}
@@ -68,44 +70,44 @@ static int create_named(const char *wanted, char *name, size_t n, int *ret_fd)
 	return r < 0 ? r : 0;
 }
 
-int gvisor_tell(char **argv, char *name, size_t n)
+int gvisor_tell(char **argv, char *name, size_t n, int *ret_told_fd)
 {
 	auto_free char *cwd = getcwd(NULL, 0);
 	struct start s = { .uid = getuid(), .gid = getgid(), .argc = count_of(argv), .envc = count_of(environ), .cwd = cwd ? cwd : "/", .argv = argv, .envp = environ };
 	auto_buf bytes = { 0 };
-	auto_fd file = -1, told = -1;
-	int r;
+	auto_fd file = -1;
+	bool first = *name;
+	int r, told = -1;
 
 	start_write(&s, &bytes);
-	r = bytes.failed ? -ENOMEM : create_named(*name ? "run" : NULL, name, n, &file);
+	r = bytes.failed ? -ENOMEM : create_named(first ? "run" : NULL, name, n, &file);
 	if (r == 0)
 		r = io_write_all(file, bytes.data, bytes.len);
 	if (r == 0)
-		r = told = create(name, "told");
+		told = create(GVISOR_IO, name);
+	if (r == 0 && first && told < 0)
+		r = told;
 	if (r < 0)
 		gvisor_say("cannot pass the command on: %s", strerror(-r));
+	*ret_told_fd = told < 0 ? -1 : told;
 	return r < 0 ? r : 0;
 }
 
-enum told gvisor_told(const char *name, int *ret_value)
+enum told gvisor_told(int fd, int *ret_value)
 {
-	char path[96], bytes[16];
-	auto_fd file = -1;
-	ssize_t n;
+	char bytes[16];
+	ssize_t n = pread(fd, bytes, sizeof(bytes), 0);
 
-	snprintf(path, sizeof(path), GVISOR_IO "/%s.told", name);
-	file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	n = file < 0 ? -1 : read(file, bytes, sizeof(bytes));
 	return n < 0 ? TOLD_NOTHING : told_parse(bytes, (size_t)n, ret_value);
 }
 
 void gvisor_forget(const char *name)
 {
-	static const char *const kinds[] = { "start", "told" };
+	static const char *const dirs[] = { GVISOR_START, GVISOR_IO };
 	char path[96];
 
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-		snprintf(path, sizeof(path), GVISOR_IO "/%s.%s", name, kinds[i]);
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dirs[i], name);
 		unlink(path);
 	}
 }

@@ -52,7 +52,7 @@ def test_another_kernel_with_the_same_files(t):
     t.equal((got["release"], got["ids"], got["caps"], got["cwd"]), ("4.4.0", [1000, 1000, 1000], ["0" * 16], ws), "the kernel")
     t.check(os.uname().release not in got["version"], got["version"])
     t.equal(got["odd"], "\xff=\xfe \n'", "bytes of a variable")
-    t.equal((got["own"], len(got["processes"])), (["io", "ward-gvisor"], 2), "what is in view")
+    t.equal((got["own"], len(got["processes"])), (["io", "start", "ward-gvisor"], 2), "what is in view")
     t.check("MARKERSECRET" not in got["hidden"], got["hidden"])
     t.check(got["protected"] in ("Permission denied", "Read-only file system") and got["usr"] in ("Permission denied", "Read-only file system"), got)
     t.equal((got["state"], got["proc"], got["mem"]), ("No such file or directory",) * 3, "what must not be there")
@@ -140,6 +140,91 @@ def test_left_running(t):
     t.equal(t.ward("diff", run, cwd=ws).out, "M  a\n", "the review")
     t.equal(t.ward("discard", run, cwd=ws).rc, 0)
     clean(t)
+
+
+FORGE = r"""
+import os, sys, time
+io = "/.ward/io"
+def find():
+    yield from (os.path.join(io, name) for name in os.listdir(io))
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        for fd in range(3, 9):
+            yield "/proc/%s/fd/%d" % (pid, fd)
+def touch(path):
+    try:
+        if path.startswith("/proc") and not os.readlink(path).startswith(io):
+            return
+        if sys.argv[1] == "remove":
+            os.unlink(path)
+        elif sys.argv[1] == "write":
+            os.write(fd := os.open(path, os.O_WRONLY), b"be9")
+            os.close(fd)
+        elif sys.argv[1] == "empty":
+            os.truncate(path, 0)
+        elif sys.argv[1] == "pipe":
+            os.unlink(path)
+            os.mkfifo(path)
+    except OSError:
+        pass
+for name in ("run", "run.told"):
+    try:
+        open(os.path.join(io, name), "w").write("be9")
+    except OSError:
+        pass
+if sys.argv[1] == "fill":
+    try:
+        for i in range(10000):
+            open(os.path.join(io, "x%d" % i), "w").write("x" * 65536)
+    except OSError:
+        pass
+print("ready", flush=True)
+end = time.time() + float(sys.argv[2])
+while time.time() < end:
+    if sys.argv[1] == "fill":
+        time.sleep(0.1)
+    else:
+        for path in find():
+            touch(path)
+sys.exit(5)
+"""
+
+
+@timeout(180)
+def test_what_is_told_cannot_be_forged(t):
+    """A command that removes, writes, empties, replaces or fills what it finds in /.ward/io: its own end and those of others beside it are told as they were, and nothing waits."""
+    usable(t)
+    ws = t.workspace({"forge.py": FORGE})
+    for how in ("remove", "write", "empty", "pipe", "fill"):
+        r = t.ward("run", *GVISOR, "--", "python3", "forge.py", how, "0.3", cwd=ws, report=True)
+        t.equal((r.rc, r.report["exit"]), (5, {"code": 5, "signal": None}), f"{how}: {r.err}")
+        run = box(t, *GVISOR, "--", "sh", "-c", f"python3 forge.py {how} 1000 > out", cwd=ws)
+        t.wait_until(lambda: os.path.exists(os.path.join(ws, "out")) and t.read(ws, "out") == "ready\n", 20, "it does not begin")
+        for script, rc in (("exit 3", 3), ("exit 0", 0), ("kill -9 $$", 137), ("exit 128", 128)):
+            begin = time.monotonic()
+            r = t.ward("exec", run, "--", "sh", "-c", f"echo in; {script}", input="")
+            took = time.monotonic() - begin
+            t.equal((r.rc, r.out), (rc, "in\n"), f"{how}: {script}: {r.err}")
+            t.check(took < 15, f"{how}: {script}: {took} s")
+        t.equal(t.ward("stop", run).rc, 0)
+        os.unlink(os.path.join(ws, "out"))
+    r = t.ward("run", *GVISOR, "--", "sh", "-c", "touch /.ward/start/x; df -k /.ward/io | tail -1", cwd=ws)
+    t.check("Read-only file system" in r.err and r.out.split()[1:2] == ["1024"], r)
+    clean(t)
+
+
+def test_runtime_and_notes(t):
+    """WARD_RUNSC is named where it is wrong; plan and report say what gVisor does not hold to."""
+    usable(t)
+    ws = t.workspace()
+    for value in ("./runsc", "/nonexistent/runsc"):
+        r = t.ward("run", *GVISOR, "--", "true", cwd=ws, env={"WARD_RUNSC": value})
+        t.check(r.rc == 125 and "WARD_RUNSC" in r.err and value in r.err, r)
+    r = t.ward("run", *GVISOR, "--set", "process.syscalls=strict", "--", "true", cwd=ws, report=True)
+    t.equal(r.rc, 0, r.err)
+    for word in ("process.syscalls: strict is not in force", "masked proc: "):
+        t.check(any(word in n for n in r.report["notes"]), r.report["notes"])
+    r = t.ward("run", *GVISOR, "--", "true", cwd=ws, report=True)
+    t.check(not any("process.syscalls" in n for n in r.report["notes"]), r.report["notes"])
 
 
 def processes(t, pid, words=1):

@@ -2,8 +2,8 @@
  * The gvisor wall. In: a spec that picked it, then its plan. Out: what the native sandbox around it must have, and the words that ward-init starts. Runs in the supervisor as the user.
  *
  * Around runsc stands a native sandbox that is wider than others in one way: it may make user namespaces and mounts, and trace its children (process.nesting, the set `build`), because runsc builds its own jails with them. None of
- * that is the command's: it speaks to gVisor's kernel alone. Two more things are in that sandbox: a tmpfs for runsc's state, and a read-only /proc on which nothing is masked, without which the kernel would let runsc mount
- * none. Neither is in the tree that gVisor's gofer serves.
+ * that is the command's: it speaks to gVisor's kernel alone. Three more things are in that sandbox: a tmpfs for runsc's state, a small one for what the command's side tells, and a read-only /proc on which nothing is masked, without which the kernel would let runsc mount
+ * none. Only the small one is in the tree that gVisor's gofer serves.
  */
 #include <errno.h>
 #include <limits.h>
@@ -18,6 +18,8 @@
 
 #define OWN_BYTES (64ULL * 1024 * 1024)
 #define OWN_INODES 4096
+#define IO_BYTES (1024ULL * 1024)
+#define IO_INODES 512
 #define DIRS_MAX 60
 
 static int probe(struct ward_err *e)
@@ -75,6 +77,8 @@ static int want(struct spec *s, struct ward_err *e)
 		return ward_remedy(e, "isolation: native passes them");
 	}
 	s->wall = &platforms[asked == GVISOR_SYSTRAP || (asked == GVISOR_AUTO && gvisor_has_systrap(&r)) ? SYSTRAP : PTRACE];
+	if (s->policy.proc_syscalls == SYSCALLS_STRICT)
+		strv_add(&s->notes, "process.syscalls: strict is not in force: gVisor's kernel is the command's filter, and runsc needs the set build in the sandbox around it");
 	s->policy.proc_nesting = true;
 	s->policy.proc_syscalls = SYSCALLS_BUILD;
 	return 0;
@@ -107,11 +111,21 @@ static int add_file(struct plan *p, const char *source, const char *target, stru
 	return 0;
 }
 
+static int add_tmpfs(struct plan *p, const char *target, uint64_t bytes, uint64_t inodes, struct ward_err *e)
+{
+	struct plan_mount *m = plan_add_tmpfs(p, target, 0700);
+
+	if (!m)
+		return ward_fail(e, ENOMEM, "out of memory");
+	m->bytes = bytes;
+	m->inodes = inodes;
+	return 0;
+}
+
 static int mounts(struct plan *p, struct ward_err *e)
 {
 	struct gvisor_runtime r;
 	char runner[PATH_MAX];
-	struct plan_mount *own;
 	int err = gvisor_find(&r, e);
 
 	if (err == 0)
@@ -120,13 +134,13 @@ static int mounts(struct plan *p, struct ward_err *e)
 		err = add_file(p, runner, "/.ward/ward-gvisor", e);
 	if (err == 0)
 		err = add_file(p, r.path, "/.ward/runsc", e);
+	if (err == 0)
+		err = add_tmpfs(p, "/.ward/gvisor", OWN_BYTES, OWN_INODES, e);
+	if (err == 0)
+		err = add_tmpfs(p, "/.ward/io", IO_BYTES, IO_INODES, e);
 	if (err < 0)
 		return err;
-	own = plan_add_tmpfs(p, "/.ward/gvisor", 0700);
-	if (!own)
-		return ward_fail(e, ENOMEM, "out of memory");
-	own->bytes = OWN_BYTES;
-	own->inodes = OWN_INODES;
+	strv_add(&p->notes, "masked proc: runsc has one more /proc without masks, in /.ward/proc, which the command does not see");
 	return plan_add_proc(p, "/.ward/proc") < 0 ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
 
