@@ -18,7 +18,7 @@
 #include "vm/serve.h"
 
 #define READY_MS 300000		/* an emulated machine on a busy host takes long */
-#define SOCKET "/tmp/.ward-vm"
+#define SOCKET "/.ward/vm-io/socket"	/* the directory: engine/vm/vm.h */
 
 static int say(const struct ward_err *e, int code)
 {

@@ -100,14 +100,18 @@ static int run_first(struct server *v, int *ret_status, struct ward_err *e)
 	return r;
 }
 
-/* Nothing inside goes on once the command has ended. */
+/* Nothing inside goes on once the command has ended: what others asked for until now is started and ended with the rest, and one of
+ * them who does not read loses what it has not taken. */
 static int quiesce(struct server *v, struct ward_err *e)
 {
 	int r = 0;
 
+	server_turn_away(v);
 	v->session.tell_quiesce = true;
-	while (r == 0 && !v->session.quiet)
+	while (r == 0 && !v->session.quiet) {
+		server_drop_slow(v);
 		r = server_turn(v, false, e);
+	}
 	return r;
 }
 

@@ -82,6 +82,8 @@ struct waiting {
 
 static nfds_t add(struct waiting *w, int fd, int events)
 {
+	if (w->count == SERVER_FDS)
+		abort();	/* never: SERVER_FDS counts them all */
 	w->pending[w->count] = NULL;
 	w->hears[w->count] = w->reads[w->count] = NULL;
 	w->fds[w->count] = (struct pollfd){ .fd = fd, .events = (short)events };

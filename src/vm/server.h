@@ -6,7 +6,7 @@
 
 #include "vm/party.h"
 
-#define SERVER_FDS (4 + PARTY_PENDING + VM_CHANNELS * (VM_STREAMS + 1))
+#define SERVER_FDS (4 + PARTY_PENDING + VM_CHANNELS * (VM_STREAMS + 2))	/* a party: its streams, its input, its socket */
 
 struct server {
 	const struct vm_setup *setup;
@@ -35,8 +35,11 @@ void server_meet(struct server *v, int *sock_fd);
 void server_hear(struct server *v, struct party *p);
 /* The same of the first, before its command was started. */
 void server_hear_early(struct server *v);
-/* A free party, or NULL. */
-struct party *server_party(struct server *v);
+/* A free party, or NULL. One is kept for copies of trees. */
+struct party *server_party(struct server *v, bool copy);
+/* The machine ends: no more commands, and nobody who does not read is waited for. */
+void server_turn_away(struct server *v);
+void server_drop_slow(struct server *v);
 /* ---- server_trees.c ---- */
 
 /* Copies all trees into the guest. */

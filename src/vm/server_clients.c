@@ -1,5 +1,5 @@
 /*
- * Those who want one more command in the guest: they connect to a socket in a private directory of the sandbox, hand over their 0-2
+ * Those who want one more command in the guest: they connect to a socket in a directory that only this sandbox has, hand over their 0-2
  * and the words, and pass their signals on. They run inside the same native sandbox as this server and have no more rights than
  * it; what they say is checked all the same, and one that says something else is cut off.
  */
@@ -28,7 +28,6 @@ int server_listen(struct server *v, struct ward_err *e)
 	if (strlen(path) >= sizeof(at.sun_path))
 		return ward_fail(e, ENAMETOOLONG, "the path of the guest's socket is too long: %s", path);
 	memcpy(at.sun_path, path, strlen(path) + 1);
-	unlink(path);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0 || bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 || chmod(path, 0600) < 0 || listen(fd, 64) < 0)
 		return ward_fail_errno(e, "making the socket %s", path);
@@ -47,9 +46,11 @@ void server_accept(struct server *v)
 	v->pending[0] = -1;
 }
 
-struct party *server_party(struct server *v)
+struct party *server_party(struct server *v, bool copy)
 {
-	for (unsigned i = 2; i < VM_CHANNELS; i++)	/* [1] is the first command's */
+	if (copy)
+		return v->parties[VM_CHANNELS - 1].channel ? NULL : &v->parties[VM_CHANNELS - 1];
+	for (unsigned i = 2; i < VM_CHANNELS - 1; i++)	/* [1] is the first command's */
 		if (!v->parties[i].channel)
 			return &v->parties[i];
 	return NULL;
@@ -74,7 +75,7 @@ static char *read_words(int fd, size_t *ret_len)
 /* Starts what the connection asks for. The descriptors become the party's, or are closed. */
 static void start(struct server *v, int *sock_fd, const struct party_message *m, int *fds)
 {
-	struct party *p = server_party(v), refused = { .fds = { -1, -1, -1 }, .sock_fd = -1 };
+	struct party *p = server_party(v, false), refused = { .fds = { -1, -1, -1 }, .sock_fd = -1 };
 	struct party_message last = { .magic = PARTY_MAGIC, .op = PARTY_ERROR };
 	struct ward_err e = { 0 };
 	size_t len = 0;
@@ -125,6 +126,25 @@ static void gone(struct server *v, struct party *p)
 	if (p == &v->parties[1])
 		v->first_gone = true;
 	p->gone = true;
+}
+
+void server_turn_away(struct server *v)
+{
+	for (size_t i = 0; i < PARTY_PENDING; i++) {
+		own_close_fd(&v->pending[i]);
+		v->pending[i] = -1;
+	}
+}
+
+void server_drop_slow(struct server *v)
+{
+	for (unsigned i = 2; i < VM_CHANNELS; i++) {
+		struct vm_channel *c = &v->session.channels[v->parties[i].channel];
+
+		for (unsigned k = 0; k < VM_STREAMS && v->parties[i].channel; k++)
+			if (c->in[k].len)	/* it was offered in the turn before */
+				session_break(&c->in[k]);
+	}
 }
 
 static bool server_gives_up(int number)

@@ -50,7 +50,7 @@ static int copy(struct server *v, const char *path, bool into, struct ward_err *
 {
 	struct vm_start start = { .kind = into ? VM_TREE_IN : VM_TREE_OUT };
 	int pipe_fds[2], fds[VM_STREAMS] = { -1, -1, -1 }, status = 0, channel, guest;
-	struct party *p = server_party(v);
+	struct party *p = server_party(v, true);
 	char *argv[] = { strdup(path) };
 	size_t len = 0;
 	char *words = argv[0] ? party_words("", 1, argv, NULL, &len, &start) : NULL;

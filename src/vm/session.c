@@ -8,6 +8,7 @@
 #include "vm/session.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 static struct vm_inbox new_inbox(void)
@@ -94,6 +95,8 @@ static int take_data(struct vm_channel *c, const struct vm_frame *f, struct ward
 		return lie(e, "more data than it was given credit for");
 	if (f->stream == 0 && !c->start.terminals)
 		return lie(e, "a terminal's data of a command that has none");
+	if (f->stream && c->start.terminals & 1u << f->stream)
+		return lie(e, "data of a stream that is its terminal");
 	in->credit -= (uint32_t)f->len;
 	if (in->broken) {
 		in->owed += (uint32_t)f->len;
@@ -130,11 +133,23 @@ static int take_credit(struct vm_channel *c, const struct vm_frame *f, struct wa
 	return 0;
 }
 
+/* Whether a signal ends a process that does nothing about it. What another one would do to whoever ends like the command (be stopped,
+ * go on) is not the guest's to choose. */
+static bool signal_ends(int number)
+{
+	static const uint64_t others = 1ull << SIGCHLD | 1ull << SIGCONT | 1ull << SIGSTOP | 1ull << SIGTSTP | 1ull << SIGTTIN | 1ull << SIGTTOU |
+				       1ull << SIGURG | 1ull << SIGWINCH;
+
+	return number >= 1 && number <= 64 && (number == 64 || !(others >> number & 1));
+}
+
 static int take_exit(struct vm_channel *c, const struct vm_frame *f)
 {
 	c->status = (int)(wire_number(f) & 0xff7f);	/* neither stopped nor with a core: an end */
 	if ((c->status & 0x7f) == 0x7f)
 		c->status = 255 << 8;
+	else if ((c->status & 0x7f) && !signal_ends(c->status & 0x7f))
+		c->status = (128 + (c->status & 0x7f)) << 8;
 	c->state = VM_ENDED;
 	for (unsigned i = 0; i < VM_STREAMS; i++)
 		c->in[i].ended = true;
@@ -279,6 +294,14 @@ static size_t tell_about(struct vm_channel *c, unsigned channel, uint8_t *out)
 	return n ? n : tell_input(c, channel, out);
 }
 
+static bool is_opening(const struct vm_session *s)
+{
+	for (unsigned i = 1; i < VM_CHANNELS; i++)
+		if (s->channels[i].state == VM_OPENING)
+			return true;
+	return false;
+}
+
 size_t session_next(struct vm_session *s, uint8_t *out)
 {
 	if (s->tell_time) {
@@ -289,7 +312,7 @@ size_t session_next(struct vm_session *s, uint8_t *out)
 		s->tell_setup = false;
 		return wire_put(out, VM_SETUP, 0, 0, &s->setup, sizeof(s->setup));
 	}
-	if (s->tell_quiesce) {
+	if (s->tell_quiesce && !is_opening(s)) {	/* nothing may be started behind it */
 		s->tell_quiesce = false;
 		s->quiescing = true;
 		return wire_put(out, VM_QUIESCE, 0, 0, NULL, 0);

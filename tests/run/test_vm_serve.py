@@ -87,6 +87,51 @@ def test_nobody_reads_outside(t):
     t.equal(g.finish().rc, -13, "the end of a command that wrote to nobody")
 
 
+def test_another_does_not_read(t):
+    """One more command whose output nobody reads does not keep the machine from ending, nor files from coming back."""
+    ws = t.workspace({"file": "ORIGINAL\n"})
+    socket_path = os.path.join(t.fresh_dir("sock"), "s")
+    g = vm.FakeGuest(t, "--tree", ws, "--exec-socket", socket_path)
+    g.take_tree()
+    _, first = g.started()
+    read_fd, write_fd = os.pipe()
+    ask = [vm.driver(t), "exec", socket_path, "--", "yes"]
+    other = t.popen(ask, stdout=write_fd)
+    os.close(write_fd)
+    _, channel = g.started()
+    for _ in range(4):
+        g.send("DATA", channel, 1, b"y" * 32768)
+    _, seen, _, payload = g.until("WINDOW")	# the pipe is full
+    g.send("DATA", channel, 1, b"y" * min(32768, struct.unpack("<I", payload)[0]))
+    g.number("EXIT", first, 0)
+    g.until("QUIESCE")
+    t.equal((seen, g.until("BROKEN")[1]), (channel, channel), "what is not waited for")
+    g.number("EXIT", channel, 9)
+    g.send("QUIET")
+    g.give_tree(vm.file_record("file", b"CHANGED\n") + vm.record(vm.END, ""))
+    r = g.finish()
+    t.equal((r.rc, r.err, t.read(ws, "file")), (0, "", "CHANGED\n"), f"{r}")
+    t.equal(t.finish(other, ask, timeout=30).rc, -9, "the end of the other")
+    os.close(read_fd)
+
+
+def test_socket_of_another(t):
+    """A name that is taken is not taken away from whoever has it."""
+    socket_path = os.path.join(t.fresh_dir("sock"), "s")
+    with open(socket_path, "w") as f:
+        f.write("ANOTHER'S\n")
+    r = vm.FakeGuest(t, "--exec-socket", socket_path).finish()
+    t.check(r.rc == 125 and "making the socket" in r.err and t.read(socket_path) == "ANOTHER'S\n", f"{r}")
+
+
+def test_signals_of_the_end(t):
+    """The guest says which signal ended the command; none of them stops whoever ends like it."""
+    for number, expected in ((15, -15), (11, -11), (19, 147), (20, 148), (17, 145), (28, 156)):
+        g = vm.FakeGuest(t)
+        g.end_command(number)
+        t.equal(g.finish().rc, expected, f"signal {number}")
+
+
 def test_guest_does_not_read(t):
     """A guest that takes nothing is sent a window of each stream, and no memory is lost to it."""
     with open("/dev/zero", "rb") as zero:

@@ -1,6 +1,7 @@
 /* Unit test of what a hostile guest can say: frames, channels, credit, records of trees. Crafted bytes; each lie is refused. */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -236,6 +237,30 @@ static void test_statuses(void **state)
 	}
 }
 
+static int status_of(uint32_t told)
+{
+	unsigned c = open_channel(0);
+	int status;
+
+	assert_int_equal(say_number(VM_EXIT, c, told), 0);
+	status = session.channels[c].status;
+	session_close(&session, c);
+	return status;
+}
+
+/* A signal that would stop whoever ends like the command, or do nothing, is an exit code. */
+static void test_signals(void **state)
+{
+	static const uint32_t ends[] = { SIGHUP, SIGINT, SIGKILL, SIGSEGV, SIGPIPE, SIGTERM, SIGXCPU, SIGSYS, 34, 64 };
+	static const uint32_t others[] = { SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH, 65, 0x7e };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		assert_int_equal(status_of(ends[i]), ends[i]);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_int_equal(status_of(others[i]), (128 + others[i]) << 8);
+}
+
 static void test_not_open(void **state)
 {
 	(void)state;
@@ -250,13 +275,41 @@ static void test_not_open(void **state)
 	assert_int_equal(say_number(VM_READY, 0, VM_VERSION), -EPROTO);
 }
 
+/* What was asked for before is started before: it ends with the rest. */
+static void test_quiesce_is_last(void **state)
+{
+	struct vm_start start = { .kind = VM_RUN, .argc = 1 };
+	struct ward_err e = { 0 };
+	char *words = malloc(6);
+	unsigned types[3] = { 0 };
+	struct vm_frame f;
+
+	(void)state;
+	memcpy(words, "/\0cmd", 6);
+	assert_true(session_open(&session, &start, words, 6, &e) > 0);
+	session.tell_quiesce = true;
+	for (size_t i = 0; i < 3; i++) {
+		size_t n = session_next(&session, out);
+
+		assert_int_equal(wire_parse(out, n, false, &f), n);
+		types[i] = f.type;
+	}
+	assert_int_equal(types[0], VM_WORDS);
+	assert_int_equal(types[1], VM_START);
+	assert_int_equal(types[2], VM_QUIESCE);
+}
+
 static void test_terminal_data(void **state)
 {
-	unsigned plain = open_channel(0), terminal = open_channel(7);
+	unsigned plain = open_channel(0), terminal = open_channel(7), mixed = open_channel(5);
 
 	(void)state;
 	assert_int_equal(say_data(plain, 0, 1), -EPROTO);
 	assert_int_equal(say_data(terminal, 0, 1), 0);
+	assert_int_equal(say_data(terminal, 1, 1), -EPROTO);	/* 1 and 2 are the terminal, too */
+	assert_int_equal(say_data(terminal, 2, 1), -EPROTO);
+	assert_int_equal(say_data(mixed, 1, 1), 0);
+	assert_int_equal(say_data(mixed, 2, 1), -EPROTO);
 }
 
 static void test_broken(void **state)
@@ -452,6 +505,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_credit_of_the_host, begin, finish),
 		cmocka_unit_test_setup_teardown(test_ends, begin, finish),
 		cmocka_unit_test_setup_teardown(test_statuses, begin, finish),
+		cmocka_unit_test_setup_teardown(test_signals, begin, finish),
+		cmocka_unit_test_setup_teardown(test_quiesce_is_last, begin, finish),
 		cmocka_unit_test_setup_teardown(test_not_open, begin, finish),
 		cmocka_unit_test_setup_teardown(test_terminal_data, begin, finish),
 		cmocka_unit_test_setup_teardown(test_broken, begin, finish),

@@ -1,5 +1,5 @@
 /*
- * A virtual machine's part of the plan. In: the policy, the kernel of ward vm setup, the root made of the image, and the template that fits, if there is one. Out: read-only binds beneath /.ward, and the words that ward-vm is started with. A root of an
+ * A virtual machine's part of the plan. In: the policy, the kernel of ward vm setup, the root made of the image, and the template that fits, if there is one. Out: read-only binds beneath /.ward, a small tmpfs there for the socket, and the words that ward-vm is started with. A root of an
  * image that was not packed yet is packed now, by ward-vm-tool, if the plan will be run; that of the host, which takes minutes, only by ward vm root host.
  */
 #include <errno.h>
@@ -13,6 +13,9 @@
 #include "engine/vm/vm.h"
 #include "lib/plan_root.h"
 #include "lib/vm.h"
+
+#define IO_BYTES (64 * 1024)
+#define IO_INODES 16
 
 static uint64_t memory_of(const struct plan *p)
 {
@@ -123,6 +126,18 @@ static int add_template(struct plan *p, const struct vm_boot *boot, const char *
 	return r < 0 ? r : 1;
 }
 
+/* Where `ward exec` finds the machine: no policy can show it, or show it to another sandbox. */
+static int add_io(struct plan *p, struct ward_err *e)
+{
+	struct plan_mount *m = plan_add_tmpfs(p, VM_IN_IO, 0700);
+
+	if (!m)
+		return ward_fail(e, ENOMEM, "out of memory");
+	m->bytes = IO_BYTES;
+	m->inodes = IO_INODES;
+	return 0;
+}
+
 int vm_add_mounts(struct plan *p, struct ward_err *e)
 {
 	auto_free char *runner = NULL, *qemu = NULL;
@@ -136,6 +151,8 @@ int vm_add_mounts(struct plan *p, struct ward_err *e)
 		r = vm_boot_find(&boot, e);
 	if (r == 0)
 		r = add(p, runner, VM_IN_RUNNER, e);
+	if (r == 0)
+		r = add_io(p, e);
 	if (r == 0)
 		r = add_root(p, root_key, e);
 	if (r == 0)
