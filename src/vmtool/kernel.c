@@ -112,7 +112,7 @@ static int newest_package(char **ret, struct ward_err *e)
 	if (regcomp(&shape, "^linux-image-[0-9]+\\.[0-9]+\\.[0-9]+[+0-9a-z.~-]*-cloud-amd64$", REG_EXTENDED | REG_NOSUB) != 0)
 		return ward_fail(e, ENOMEM, "out of memory");
 	*ret = NULL;
-	for (char *save = NULL, *name = strtok_r(names.data, "\n", &save); name; name = strtok_r(NULL, "\n", &save))
+	for (char *save = NULL, *name = names.len ? strtok_r(names.data, "\n", &save) : NULL; name; name = strtok_r(NULL, "\n", &save))
 		if (regexec(&shape, name, 0, NULL, 0) == 0 && (!*ret || compare_versions(*ret, name) < 0)) {
 			free(*ret);
 			*ret = strdup(name);

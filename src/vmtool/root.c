@@ -89,7 +89,7 @@ int tool_root_make(const struct tool_options *o, const char *name, char ret_key[
 			tool_tell(o, host ? "packing the host's own directories, which takes minutes" : "packing %s", name);
 		if (r == 0)
 			r = host ? make_of_host(&w, part, e) : make_of_image(&image, part, e);
-		if (r == 0 && (chmod(part, 0444) < 0 || rename(part, place) < 0))
+		if (r == 0 && (tool_seal(part) < 0 || rename(part, place) < 0))
 			r = ward_fail_errno(e, "cannot make %s", place);
 		*ret_made = r == 0;
 	}

@@ -1,5 +1,5 @@
 /*
- * Starting other programs for ward vm. In: argv. Out: how it ended, and what it said where that matters. With the user's rights, no shell, no input; standard error of what fails is quoted in the error.
+ * Starting other programs for ward vm. In: argv. Out: how it ended, and what it said where that matters. With the user's rights, from the system's own directories, no shell, no input; standard error of what fails is quoted in the error.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,15 +15,34 @@
 
 #define SAID_MAX (1 << 16)
 
-/* PATH, and the directories that hold what only administrators usually call. */
-static void set_path(struct strv *envp)
-{
-	const char *path = getenv("PATH");
+static const char *const places[] = { "/usr/sbin", "/usr/bin", "/sbin", "/bin" };
 
-	strv_addf(envp, "PATH=%s:/usr/sbin:/sbin:/usr/local/sbin", path && *path ? path : "/usr/bin:/bin");
+/* Whatever stands in PATH: what is started here runs outside of every sandbox. */
+static int find(const char *name, char path[PATH_MAX], struct ward_err *e)
+{
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		snprintf(path, PATH_MAX, "%s/%s", places[i], name);
+		if (access(path, X_OK) == 0)
+			return 0;
+	}
+	return ward_fail(e, ENOENT, "cannot start %s: it is not in /usr/sbin, /usr/bin, /sbin or /bin", name);
+}
+
+/* The way out, which apt-get may need. */
+static bool is_proxy(const char *line)
+{
+	const char *end = strchr(line, '=');
+
+	return end && end - line > 6 && strncasecmp(end - 6, "_proxy", 6) == 0;
+}
+
+static void fill_environment(bool ward, struct strv *envp)
+{
 	for (char *const *line = environ; *line; line++)
-		if (strncmp(*line, "PATH=", 5) != 0 && strncmp(*line, "LC_", 3) != 0 && strncmp(*line, "LANG", 4) != 0)
+		if (ward ? strncmp(*line, "LC_", 3) != 0 && strncmp(*line, "LANG", 4) != 0 : is_proxy(*line))
 			strv_add(envp, *line);
+	if (!ward)
+		strv_add(envp, "PATH=/usr/sbin:/usr/bin:/sbin:/bin");
 	strv_add(envp, "LC_ALL=C");
 }
 
@@ -54,9 +73,13 @@ static int start(char *const *argv, const char *cwd, int out, int err, pid_t *re
 {
 	auto_strv envp = { 0 };
 	posix_spawn_file_actions_t a;
-	int r;
+	bool ward = strchr(argv[0], '/');	/* by its path: ward itself, which has the user's environment */
+	char path[PATH_MAX];
+	int r = ward ? 0 : find(argv[0], path, e);
 
-	set_path(&envp);
+	if (r < 0)
+		return r;
+	fill_environment(ward, &envp);
 	if (envp.failed || posix_spawn_file_actions_init(&a) != 0)
 		return ward_fail(e, ENOMEM, "out of memory");
 	r = posix_spawn_file_actions_addopen(&a, 0, "/dev/null", O_RDONLY, 0);
@@ -67,7 +90,7 @@ static int start(char *const *argv, const char *cwd, int out, int err, pid_t *re
 	if (r == 0 && cwd)
 		r = posix_spawn_file_actions_addchdir_np(&a, cwd);
 	if (r == 0)
-		r = strchr(argv[0], '/') ? posix_spawn(ret, argv[0], &a, NULL, argv, envp.items) : posix_spawnp(ret, argv[0], &a, NULL, argv, envp.items);
+		r = posix_spawn(ret, ward ? argv[0] : path, &a, NULL, argv, envp.items);
 	posix_spawn_file_actions_destroy(&a);
 	return r ? ward_fail(e, r, "cannot start %s: %s", argv[0], strerror(r)) : 0;
 }
@@ -118,7 +141,7 @@ int tool_run(char *const *argv, const char *cwd, struct ward_err *e)
 
 int tool_run_ward(char *const *argv, struct ward_err *e)
 {
-	static const char *const places[] = { "ward", "../../bin/ward", "../cli/ward" };
+	static const char *const near[] = { "ward", "../../bin/ward", "../cli/ward" };
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	auto_strv words = { 0 };
@@ -128,8 +151,8 @@ int tool_run_ward(char *const *argv, struct ward_err *e)
 		return ward_fail_errno(e, "cannot find ward's own file");
 	self[n] = '\0';
 	*(strrchr(self, '/') + 1) = '\0';
-	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-		snprintf(path, sizeof(path), "%s%s", self, places[i]);
+	for (size_t i = 0; i < ARRAY_LEN(near); i++) {
+		snprintf(path, sizeof(path), "%s%s", self, near[i]);
 		if (access(path, X_OK) == 0)
 			break;
 	}

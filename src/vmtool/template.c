@@ -86,7 +86,7 @@ static int find_parts(struct making *m, struct ward_err *e)
 static int describe(const struct making *m, struct ward_err *e)
 {
 	auto_free char *path = path_join(m->work.path, "info");
-	auto_file f = path ? fopen(path, "we") : NULL;
+	auto_file f = path ? fopen(path, "wxe") : NULL;	/* new: the sandbox may have put a link there */
 	char size[32];
 
 	units_format_size(m->o->memory_bytes, size, sizeof(size));
@@ -113,7 +113,7 @@ static int commit(const struct making *m, struct ward_err *e)
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		auto_free char *from = path_join(m->work.path, files[i]), *to = path_join(kept, files[i]);
 
-		if (!from || !to || chmod(from, 0444) < 0 || rename(from, to) < 0)
+		if (!from || !to || tool_seal(from) < 0 || rename(from, to) < 0)
 			return ward_fail_errno(e, "the template's %s is not there", files[i]);
 	}
 	if (remove_tree(place) < 0 || rename(kept, place) < 0)

@@ -35,8 +35,10 @@ struct tool_work {
 };
 must_check int tool_work_begin(struct tool_work *w, struct ward_err *e);
 void tool_work_end(struct tool_work *w);
+/* Makes a file read-only that a sandbox has made: a regular one, no link. -1: errno says why not. */
+must_check int tool_seal(const char *path);
 
-/* Runs a program, found in PATH or an sbin directory, with no input; what it prints is shown only if it fails. cwd NULL: here. */
+/* Runs a program of the system's own directories (PATH is not asked) with no input and hardly a variable; what it prints is shown only if it fails. cwd NULL: here. */
 must_check int tool_run(char *const *argv, const char *cwd, struct ward_err *e);
 /* The same, and its standard output is kept, at most max bytes. */
 must_check int tool_run_read(char *const *argv, const char *cwd, size_t max, struct buf *out, struct ward_err *e);

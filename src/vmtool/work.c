@@ -101,6 +101,20 @@ int tool_work_begin(struct tool_work *w, struct ward_err *e)
 	return 0;
 }
 
+int tool_seal(const char *path)
+{
+	auto_fd fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -1;
+	if (!S_ISREG(st.st_mode) || st.st_nlink != 1) {
+		errno = EINVAL;
+		return -1;
+	}
+	return fchmod(fd, 0444);
+}
+
 void tool_work_end(struct tool_work *w)
 {
 	if (w->path && remove_tree(w->path) < 0)

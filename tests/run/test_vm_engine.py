@@ -93,9 +93,12 @@ def descends(pid, ancestor):
 
 def check_box(t, ws):
     """ward exec and ward cp, then the machine's monitor is killed: the command has ended for everybody, and nothing is left."""
-    name = box(t, *OPTIONS, "--", "sleep", "1000", cwd=ws, timeout=60)
+    shared = t.fresh_dir("shared")
+    os.makedirs(shared + ws.removeprefix("/tmp"))	# where the workspace is mounted
+    name = box(t, *OPTIONS, "--rw", f"{shared}:/tmp", "--", "sleep", "1000", cwd=ws, timeout=60)
     r = t.ward("exec", name, "--", "sh", "-c", "echo IN-THE-SAME-MACHINE > /tmp/x; uname -r; exit 3", timeout=200)
     t.check(r.rc == 3 and "cloud-amd64" in r.out, f"exec: {r}")
+    t.equal([n for n in os.listdir(shared) if n != ws.split("/")[2]], [], "nothing of the machine's own is in what the sandbox shares")
     target = os.path.join(t.fresh_dir(), "copy")
     r = t.ward("cp", f"{name}:/tmp/x", target, timeout=60)
     t.equal((r.rc, t.read(target)), (0, "IN-THE-SAME-MACHINE\n"), f"cp ({r.err})")
@@ -122,6 +125,17 @@ def test_machine(t):
     t.equal(t.ward("vm", "template", "rm", "abcdef").rc, 125, "a template that is not there")
     t.equal(t.ward("vm", "template", "rm", key[:12]).rc, 0, "template rm")
     t.equal(json.loads(t.ward("vm", "ls", "--json").out)["templates"], [], "none is left")
+
+
+def test_planted_program(t):
+    """What is started outside of a sandbox is the system's own, whatever stands in PATH."""
+    planted = t.fresh_dir("planted")
+    for name in ("dpkg-deb", "apt-get", "apt-cache", "mkfs.erofs"):
+        t.write(planted, {name: f"#!/bin/sh\necho RAN >> {planted}/ran\nexit 1\n"})
+        os.chmod(os.path.join(planted, name), 0o755)
+    t.write(planted, {"none.deb": "no package"})
+    r = t.ward("vm", "setup", "--from", f"{planted}/none.deb", env={**os.environ, "PATH": f"{planted}:{os.environ['PATH']}"})
+    t.check(r.rc == 125 and "dpkg-deb" in r.err and not os.path.exists(f"{planted}/ran"), f"{r}")
 
 
 def test_usage(t):
