@@ -187,6 +187,8 @@ static int find_dir(const struct guard_held *h, char *name)
 	above = lift(up);
 	fd = openat(up, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	list = fd < 0 ? NULL : fdopendir(fd);
+	if (!list && fd >= 0)
+		close(fd);
 	for (struct dirent *entry = list ? readdir(list) : NULL; entry && !found; entry = readdir(list)) {
 		if ((entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN) || strcmp(entry->d_name, ".") == 0 ||
 		    strcmp(entry->d_name, "..") == 0)

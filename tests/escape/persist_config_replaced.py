@@ -7,13 +7,16 @@ import os
 import threading
 import time
 
+from harness import engines
+
 NEEDS = ["git"]
 
 
 def scene(s):
     s.ws = s.cwd = s.t.git_repo()
     s.t.write(s.ws, {".envrc": "old\n"})
-    s.config = s.t.read(s.ws, ".git/config") + "# touched by the operator\n"
+    s.old = s.t.read(s.ws, ".git/config")
+    s.config = s.old + "# touched by the operator\n"
 
     def replace():
         s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, "started")), 10)
@@ -38,4 +41,9 @@ def attack(a):
 
 
 def escaped(s, r):
-    return s.t.read(s.ws, ".git/config") != s.config or s.t.read(s.ws, ".envrc") != "new\n"
+    # behind a wall that needs process.nesting the old ones are put back, and the operator's are in the quarantine
+    put_back = not s.control and engines.asked() == "gvisor"
+    want = (s.old, "old\n") if put_back else (s.config, "new\n")
+    if put_back:
+        s.t.check(any(q.startswith(".envrc: took") for q in r.report["quarantine"]), f"it is told: {r.report['quarantine']}")
+    return (s.t.read(s.ws, ".git/config"), s.t.read(s.ws, ".envrc")) != want

@@ -9,6 +9,8 @@ import os
 
 NEEDS = ["git"]
 OPTIONS = ["--set", "process.nesting=true"]
+ENGINES = ("native",)
+ENGINES_WHY = "other engines do not let the command into the host's namespaces"
 
 
 def scene(s):
