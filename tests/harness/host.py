@@ -103,6 +103,7 @@ FACTS = {
     "bwrap": (_bwrap, "bubblewrap is not installed"),
     "emulator": (_emulator, "qemu-system-x86, erofs-utils, cpio or busybox is not installed"),
     "idmap": (_idmap, "id-mapped mounts need root"),
+    "unsanitized": (_plain, "what runs behind this wall has no sanitizer in either build"),
     "plain": (_plain, "AddressSanitizer itself does not run where this takes memory or system calls away"),
 }
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import traceback
 
-from harness import context, engines, leaks, timeout
+from harness import context, engines, leaks, needs, timeout
 from harness.boxes import box, clean
 from harness.engines import OPTIONS
 from harness.world import World, policy
@@ -343,16 +343,19 @@ def test_oci(t):
     conform(t, "oci")
 
 
+@needs("unsanitized")
 @timeout(300)
 def test_gvisor(t):
     conform(t, "gvisor")
 
 
+@needs("unsanitized")
 @timeout(600)
 def test_vm(t):
     conform(t, "vm")
 
 
+@needs("unsanitized")
 @timeout(300)
 def test_wasm(t):
     conform(t, "wasm")

@@ -10,7 +10,7 @@ import subprocess
 import termios
 import time
 
-from harness import vm
+from harness import needs, vm
 
 
 def sh(g, text, *options, **more):
@@ -147,6 +147,7 @@ def vm_copy(content):
     return head + content.encode() + struct.pack("<IHHIIQq", 0x31706377, 5, 0, 0, 0, 0, 0)
 
 
+@needs("unsanitized")
 def test_guest(t):
     g = vm.RealGuest(t)
     check_streams(t, g)
