@@ -10,7 +10,7 @@ import subprocess
 import termios
 import time
 
-from harness import needs, vm
+from harness import vm
 
 
 def sh(g, text, *options, **more):
@@ -147,7 +147,6 @@ def vm_copy(content):
     return head + content.encode() + struct.pack("<IHHIIQq", 0x31706377, 5, 0, 0, 0, 0, 0)
 
 
-@needs("unsanitized")
 def test_guest(t):
     g = vm.RealGuest(t)
     check_streams(t, g)
@@ -157,5 +156,5 @@ def test_guest(t):
     check_exec(t, g)
 
 
-test_guest.needs = ("emulator",)
+test_guest.needs = ("emulator", "unsanitized")
 test_guest.timeout = 180
