@@ -177,7 +177,7 @@ void server_hear(struct server *v, struct party *p)
 		gone(v, p);
 		return;
 	}
-	if (m.op == PARTY_SIGNAL && c->state == VM_ENDED && server_gives_up(m.a))
+	if (p == &v->parties[1] && m.op == PARTY_SIGNAL && c->state == VM_ENDED && server_gives_up(m.a))
 		v->first_gone = true;	/* its files are being copied back */
 	if (m.op == PARTY_SIGNAL)
 		c->signals |= 1ull << (m.a - 1);
