@@ -74,15 +74,12 @@ void etc_names_keep(const struct buf *list)
 {
 	struct ward_err ignored = { 0 };
 	auto_fd state = -1;
-	char fresh[64];
 
 	if (list->failed || list->len < KEY_BYTES || list->len > PATH_MAX - 2)
 		return;
 	state = store_open(&ignored);
 	if (state < 0)
 		return;
-	snprintf(fresh, sizeof(fresh), LINK ".%d", (int)getpid());
-	(void)!unlinkat(state, fresh, 0);
-	if (symlinkat(list->data, state, fresh) < 0 || renameat(state, fresh, state, LINK) < 0)
-		(void)!unlinkat(state, fresh, 0);
+	(void)!unlinkat(state, LINK, 0);
+	(void)!symlinkat(list->data, state, LINK);	/* under no other name first: a kill leaves nothing, and who finds none reads /etc */
 }
