@@ -5,7 +5,7 @@ import random
 import signal
 import time
 
-from harness import timeout
+from harness import needs, timeout
 from harness.boxes import box, clean, supervisor
 from harness.world import World, policy
 
@@ -66,6 +66,7 @@ def test_another_kernel_with_the_same_files(t):
     t.contains(r.report["wall"], "platform ptrace")
 
 
+@needs("unsanitized")
 def test_ends_and_streams(t):
     """Exit codes, signals and streams are the command's; a file that is appended to keeps what was in it."""
     usable(t)
@@ -101,6 +102,7 @@ def test_terminal(t):
     t.check(r.rc == 7 and "columns=99, lines=33" in r.out and "INT" in r.out, r)
 
 
+@needs("unsanitized")
 def test_network_is_the_gateways(t):
     """curl and git speak through the gateway; a name that is not listed, an address and UDP do not."""
     usable(t)
@@ -189,6 +191,7 @@ sys.exit(5)
 """
 
 
+@needs("unsanitized")
 @timeout(180)
 def test_what_is_told_cannot_be_forged(t):
     """A command that removes, writes, empties, replaces or fills what it finds in /.ward/io: its own end and those of others beside it are told as they were, and nothing waits."""
@@ -261,6 +264,7 @@ def kill(t, pid, name):
     return False
 
 
+@needs("unsanitized")
 @timeout(120)
 def test_any_of_its_processes_killed(t):
     """kill -9 of gVisor's kernel, its gofer, runsc and the runner, while the command runs and while it starts: the run ends and says so, nothing stays."""

@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-from harness import timeout, vm_engine
+from harness import needs, timeout, vm_engine
 from harness.boxes import box, clean, supervisor
 from harness.vm_engine import OPTIONS
 
@@ -113,6 +113,7 @@ def check_box(t, ws):
     clean(t)
 
 
+@needs("unsanitized")
 @timeout(400)
 def test_machine(t):
     vm_engine.prepare(t)

@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 
-from harness import leaks, timeout, wasm
+from harness import leaks, needs, timeout, wasm
 from harness.boxes import box
 from harness.world import World, policy
 
@@ -65,6 +65,7 @@ def files(t, options):
     run(t, ws, options, "conform.wasm", "read", "/tmp/t", rc=1)
 
 
+@needs("unsanitized")
 @timeout(150)
 def test_wasmedge_files(t):
     files(t, (*wasm.edge(t), *INTERPRETED))
@@ -102,6 +103,7 @@ def ends(t, options):
         t.contains(r.err, "wasi.wasm: trap: ", word)
 
 
+@needs("unsanitized")
 @timeout(150)
 def test_wasmedge_ends(t):
     ends(t, (*wasm.edge(t), *INTERPRETED))
@@ -129,6 +131,7 @@ def limits(t, options):
     t.equal(process.returncode, 143)
 
 
+@needs("unsanitized")
 @timeout(150)
 def test_wasmedge_limits(t):
     options = wasm.edge(t)
@@ -188,6 +191,7 @@ def test_compiled_once_and_never_brought(t):
     t.equal(run(t, ws, options, "tiny.wasm", "say", "FIVE").out, "FIVE\n")
 
 
+@needs("unsanitized")
 @timeout(150)
 def test_the_store_is_bounded(t):
     options = wasm.edge(t)
@@ -282,6 +286,7 @@ def left(t, options, swap):
     t.equal(t.ward("stop", "--timeout", "1", name, timeout=60).rc, 0)
 
 
+@needs("unsanitized")
 @timeout(150)
 def test_wasmedge_left_running(t):
     left(t, wasm.edge(t), True)
@@ -292,6 +297,7 @@ def test_node_left_running(t):
     left(t, wasm.node(t), False)
 
 
+@needs("unsanitized")
 @timeout(150)
 def test_wasmedge_review(t):
     options = (*wasm.edge(t), *INTERPRETED)
