@@ -278,7 +278,7 @@ def arguments():
     parser.add_argument("--build", default=os.path.join(os.path.dirname(TESTS), "build"), metavar="DIR")
     parser.add_argument("--only", action="append", metavar="PATTERN", help="part of a name, or a glob; may be repeated")
     parser.add_argument("--as", dest="who", choices=("root", "user", "both"), default="both")
-    parser.add_argument("-j", dest="width", type=int, default=min(4, os.cpu_count() or 1), metavar="N")
+    parser.add_argument("-j", dest="width", type=int, default=min(4, (os.cpu_count() or 1) + 1), metavar="N")	# many wait more than they work
     parser.add_argument("--again", action="store_true", help="what fails runs once more, alone; escapes do not")
     parser.add_argument("--engine", choices=sorted(engines.OPTIONS), help="every `ward run` of the tests under this engine")
     parser.add_argument("--junit", metavar="FILE")
