@@ -307,12 +307,39 @@ static struct hints *listen_for_hints(const struct options *o, const struct deta
 	return h;
 }
 
+/* From a plan that is on record to what became of it: runs it and tells everybody. */
+static int carry_out(struct options *o, struct detached *d, struct report *report, struct plan *plan, struct box_early *early, struct record *record)
+{
+	struct progress *progress = early->progress;
+	struct result result = { .timing = early->run.timing, .events = record_events(record) };
+	struct ward_err e = { 0 };
+	struct hints *hints;
+	int code;
+
+	if (d)
+		progress_end(progress);
+	hints = listen_for_hints(o, d, plan, &result);
+	box_run(engine_choose(plan), plan, early, &result);
+	if (plan->review && !result.refused)
+		look_at_changes(o, &result, progress);
+	progress_end(progress);
+	if (o->outcome)
+		tell_outcome(&result, o->outcome);
+	plan_release(plan);	/* who waits for the end may remove what it used */
+	close_record(record, &result);
+	hints_finish(hints, result.exit_code != 0);
+	code = finish(o, report, d, plan, &result);
+	if (d && detach_end(d, plan, &result, &e) < 0)	/* last: whoever waits finds all of it */
+		code = say_error(&e, false, EXIT_REFUSED);
+	hints_destroy(hints);
+	result_clear(&result);
+	return code;
+}
+
 int run_sandbox(struct options *o, struct detached *d)
 {
 	struct ward_err e = { 0 };
-	struct result result = { 0 };
 	struct report report;
-	struct hints *hints = NULL;
 	struct record record = { 0 };
 	struct timing timing = { .on = o->verbose };
 	struct box_early early;
@@ -344,25 +371,7 @@ int run_sandbox(struct options *o, struct detached *d)
 		code = refuse(o, &report, d, &e, EXIT_REFUSED);
 	} else {
 		timing_end(&timing, "policy and plan", began);
-		result.timing = &timing;
-		if (d)
-			progress_end(progress);
-		result.events = record_events(&record);
-		hints = listen_for_hints(o, d, plan, &result);
-		box_run(engine_choose(plan), plan, &early, &result);
-		if (plan->review && !result.refused)
-			look_at_changes(o, &result, progress);
-		progress_end(progress);
-		if (o->outcome)
-			tell_outcome(&result, o->outcome);
-		plan_release(plan);	/* who waits for the end may remove what it used */
-		close_record(&record, &result);
-		hints_finish(hints, result.exit_code != 0);
-		code = finish(o, &report, d, plan, &result);
-		if (d && detach_end(d, plan, &result, &e) < 0)	/* last: whoever waits finds all of it */
-			code = say_error(&e, false, EXIT_REFUSED);
-		hints_destroy(hints);
-		result_clear(&result);
+		code = carry_out(o, d, &report, plan, &early, &record);
 		plan_free(plan);
 		spec_clear(&spec);
 	}
