@@ -120,36 +120,56 @@ static size_t watch_program(unsigned groups, struct sock_filter out[WATCH_MAX])
 	return w.len;
 }
 
-/* In front of the program: what the drivers of graphics processors are asked. NVIDIA's requests have the letter F, render nodes' the letter d, AMD's compute
- * node's the letter K, all with the bits of a direction, which keeps consoles' requests with the same letters out; NVIDIA's memory manager counts from 1. */
-static const struct sock_filter gpu_requests[] = {
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 0, 13),
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 11),
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
-	BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 4),
-	BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xff00),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 'F' << 8, 6, 0),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 'd' << 8, 5, 0),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 'K' << 8, 4, 5),
-	BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x30000003, 4, 0),
-	BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x30000001, 2, 0),
-	BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x80, 2, 0),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+/* In front of the program: requests of ioctl that pass where a flag says so, by number (first to last) and, where there is one, by the letter in their second byte. */
+static const struct request {
+	unsigned flag;
+	uint32_t first, last;
+	char letter;		/* 0: any */
+} requests[] = {
+	/* The drivers of graphics processors: NVIDIA's requests have the letter F, render nodes' d, AMD's compute node's K, all with the bits of a direction, which keeps consoles' requests with the same
+	 * letters out; NVIDIA's memory manager counts from 1. */
+	{ SECCOMP_GPUS, 0x40000000, UINT32_MAX, 'F' },
+	{ SECCOMP_GPUS, 0x40000000, UINT32_MAX, 'd' },
+	{ SECCOMP_GPUS, 0x40000000, UINT32_MAX, 'K' },
+	{ SECCOMP_GPUS, 0x30000001, 0x30000002, 0 },
+	{ SECCOMP_GPUS, 1, 0x7f, 0 },
+	/* gVisor of 2022 asks which offloads each interface has (SIOCETHTOOL), and does not start without an answer. Changes would need a capability over the sandbox's network namespace, which nobody inside has. */
+	{ SECCOMP_INTERFACES, 0x8946, 0x8946, 0 },
 };
 
-/* In front of the program: gVisor of 2022 asks which offloads each interface has, and does not start without an answer. Changes would need a capability over the sandbox's network namespace, which nobody inside has. */
-static const struct sock_filter interface_requests[] = {
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 0, 5),
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 3),
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x8946, 0, 1),
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-};
+#define REQUEST_FLAGS (SECCOMP_GPUS | SECCOMP_INTERFACES)
+#define REQUESTS_MAX (ARRAY_LEN(requests) * 6 + 4)
+
+static void put_request(struct writer *w, const struct request *q)
+{
+	unsigned letter = q->letter ? 2 : 0;
+
+	put_load(w, 1);
+	put(w, BPF_JMP | BPF_JGE | BPF_K, q->first, 0, letter + 2);
+	put(w, BPF_JMP | BPF_JGT | BPF_K, q->last, letter + 1, 0);
+	if (letter) {
+		put(w, BPF_ALU | BPF_AND | BPF_K, 0xff00, 0, 0);
+		put(w, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)q->letter << 8, 0, 1);
+	}
+	put(w, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+}
+
+static size_t request_program(unsigned flags, struct sock_filter out[REQUESTS_MAX])
+{
+	struct writer w = { .code = out };
+
+	_Static_assert(REQUESTS_MAX <= UINT8_MAX, "what is no such request jumps over all rows");
+	put(&w, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
+	put(&w, BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 0, 0);
+	put(&w, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+	put(&w, BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 0);
+	for (size_t i = 0; i < ARRAY_LEN(requests); i++)
+		if (flags & requests[i].flag)
+			put_request(&w, &requests[i]);
+	out[1].jf = (uint8_t)(w.len - 2);
+	out[3].jf = (uint8_t)(w.len - 4);
+	return w.len;
+}
 
 static int put_in_front(const struct sock_filter *code, size_t n, struct sock_filter *out, size_t cap, size_t *len)
 {
@@ -190,9 +210,13 @@ int seccomp_program(unsigned set, unsigned flags, struct sock_filter *out, size_
 		if (put_in_front(watch, n, out, cap, ret_len) < 0)
 			return -ENOSPC;
 	}
-	if (flags & SECCOMP_INTERFACES && put_in_front(interface_requests, ARRAY_LEN(interface_requests), out, cap, ret_len) < 0)
-		return -ENOSPC;
-	return flags & SECCOMP_GPUS ? put_in_front(gpu_requests, ARRAY_LEN(gpu_requests), out, cap, ret_len) : 0;
+	if (flags & REQUEST_FLAGS) {
+		struct sock_filter passing[REQUESTS_MAX];
+		size_t n = request_program(flags, passing);
+
+		return put_in_front(passing, n, out, cap, ret_len);
+	}
+	return 0;
 }
 
 int seccomp_install(const struct sock_filter *code, size_t len, bool listener)
