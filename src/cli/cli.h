@@ -2,10 +2,8 @@
 #ifndef WARD_CLI_CLI_H
 #define WARD_CLI_CLI_H
 
+#include "lib/say.h"
 #include "lib/spec.h"
-
-/* Exit codes of ward itself. `run` gives EXIT_REFUSED for usage too: 2 could be the command's own. */
-enum { EXIT_FINE = 0, EXIT_FINDINGS = 1, EXIT_USAGE = 2, EXIT_REFUSED = 125 };
 
 enum verb {
 #define VERB(id, ...) VERB_##id,
@@ -76,12 +74,7 @@ int verb_find(const char *name);
 /* Appends the help of a verb, or of ward when v is VERBS. */
 void help_text(enum verb v, struct buf *out);
 
-/* Prints "ward: WHAT: WHY" and the remedy on standard error (with json: one refusal object); returns code. */
-int say_error(const struct ward_err *e, bool json, int code);
-/* The same for a usage error of a verb: 2, or 125 for run. */
+/* say_error() for a usage error of a verb: 2, or 125 for run. */
 int say_usage(const struct ward_err *e, const struct options *o);
-/* Writes the text to standard output; returns code, or 125 with a message if it cannot. */
-int say_out(const struct buf *out, int code);
-/* Writes the text to standard error; errors are not worth a word. */
-void say_err(const struct buf *out);
+
 #endif

@@ -1,64 +1,23 @@
 /*
- * ward image: hands its words to ward-image, which lies beside ward or in its libexec directory and links what ward must not. In: the verb's options, read. Out: that program in place of this one.
+ * ward image: ward-image (src/image) does its work. In: the verb's options, read. Out: that program in place of this one.
  * ward run starts it, too, for an image that is named by the path of an archive and is not in the store yet.
  */
 #include "cli/image.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "base/path.h"
-#include "cli/cli.h"
+#include "cli/hand_over.h"
 #include "lib/images.h"
-
-static const char *const places[] = { "ward-image", "../libexec/ward/ward-image", "../image/ward-image" };
-
-/* Becomes ward-image; comes back where there is none. */
-static int become(char **argv, struct ward_err *e)
-{
-	char self[PATH_MAX], path[PATH_MAX + 64];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (n <= 0)
-		return ward_fail_errno(e, "cannot find ward's own file");
-	self[n] = '\0';
-	*(strrchr(self, '/') + 1) = '\0';
-	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-		snprintf(path, sizeof(path), "%s%s", self, places[i]);
-		execv(path, argv);
-	}
-	ward_fail(e, ENOENT, "images need ward-image, which is neither beside ward nor in ../libexec/ward");
-	return ward_remedy(e, "install ward with all its files (make install)");
-}
+#include "lib/program.h"
 
 int verb_image(struct options *o)
 {
-	struct ward_err e = { 0 };
-	auto_strv argv = { 0 };
-	const char *const values[] = { "--name", o->name, "--max-size", o->max_size, "--max-files", o->max_files };
+	const struct handed options[] = { { "--name", o->name, false }, { "--max-size", o->max_size, false }, { "--max-files", o->max_files, false } };
 
-	strv_add(&argv, "ward-image");
-	strv_add(&argv, o->words[0]);
-	for (size_t i = 0; i < ARRAY_LEN(values); i += 2)
-		if (values[i + 1]) {
-			strv_add(&argv, values[i]);
-			strv_add(&argv, values[i + 1]);
-		}
-	if (o->json)
-		strv_add(&argv, "--json");
-	if (o->quiet)
-		strv_add(&argv, "--quiet");
-	strv_add(&argv, "--");
-	for (size_t i = 1; i < o->word_count; i++)
-		strv_add(&argv, o->words[i]);
-	if (argv.failed)
-		ward_fail(&e, ENOMEM, "out of memory");
-	else
-		(void)!become(argv.items, &e);
-	return say_error(&e, o->json, EXIT_REFUSED);
+	return hand_over(o, "ward-image", options, ARRAY_LEN(options));
 }
 
 static int run_import(const char *path, struct ward_err *e)
@@ -70,7 +29,7 @@ static int run_import(const char *path, struct ward_err *e)
 	pid_t pid = source ? fork() : -1;
 
 	if (pid == 0) {
-		(void)!become(argv, e);
+		(void)!program_become(argv, e);
 		_exit(say_error(e, false, EXIT_REFUSED));
 	}
 	if (pid < 0)

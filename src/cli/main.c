@@ -14,6 +14,7 @@
 #include <sys/auxv.h>
 
 #include "base/text.h"
+#include "lib/program.h"
 
 /* A closed 0, 1 or 2 would be taken by the next file that is opened. */
 static bool open_stdio(void)
@@ -92,12 +93,10 @@ static void try_program(const char *name, char **argv)
 {
 	static const char *const places[] = { "", "../libexec/ward/" };
 	char self[PATH_MAX], path[PATH_MAX + 128], called[64], *word = argv[0];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	struct ward_err ignored = { 0 };
 
-	if (n <= 0 || !is_plain(name))
+	if (!is_plain(name) || program_own_dir(self, &ignored) < 0)
 		return;
-	self[n] = '\0';
-	*(strrchr(self, '/') + 1) = '\0';
 	snprintf(called, sizeof(called), "ward-%s", name);
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
 		snprintf(path, sizeof(path), "%s%s%s", self, places[i], called);

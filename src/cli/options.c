@@ -310,3 +310,8 @@ void options_clear(struct options *o)
 	strv_free(&o->made);
 	*o = (struct options){ 0 };
 }
+
+int say_usage(const struct ward_err *e, const struct options *o)
+{
+	return say_error(e, o->json, o->verb == VERB_RUN || o->verb == VERB_SHELL ? EXIT_REFUSED : EXIT_USAGE);
+}

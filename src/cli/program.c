@@ -11,25 +11,16 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "lib/program.h"
+
 static const char *const places[] = { "", "../libexec/ward/" };
-
-/* Where this program lies, with a slash at its end. */
-static int own_directory(char ret[PATH_MAX])
-{
-	ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - 1);
-
-	if (n <= 0)
-		return -errno;
-	ret[n] = '\0';
-	*(strrchr(ret, '/') + 1) = '\0';
-	return 0;
-}
 
 int program_run(char *const *argv)
 {
 	char self[PATH_MAX], path[PATH_MAX + 64];
 	posix_spawn_file_actions_t actions;
-	int r = own_directory(self), status = 0;
+	struct ward_err ignored = { 0 };
+	int r = program_own_dir(self, &ignored), status = 0;
 	pid_t pid = -1;
 
 	if (r < 0)

@@ -76,7 +76,7 @@ static void inherit(struct build *b, const struct image *base)
 
 static int copy_base(struct build *b, struct ward_err *e)
 {
-	struct progress shown, *progress = image_progress(&shown, b->o);
+	struct progress shown, *progress = progress_for_terminal(&shown, !b->o->json);
 	struct unpack_job job = { .is_dir = true, .target_fd = b->work.fd, .max_bytes = b->o->max_bytes, .max_entries = b->o->max_entries,
 				  .progress = progress };
 	struct unpacked copied;
@@ -204,7 +204,7 @@ int image_build(const struct image_options *o)
 	if (o->count != 1) {
 		ward_fail(&e, EINVAL, "build takes one recipe");
 		ward_remedy(&e, "ward image build RECIPE --name NAME");
-		return image_error(&e, o->json, IMAGE_USAGE);
+		return say_error(&e, o->json, EXIT_USAGE);
 	}
 	r = read_recipe(&b, o->words[0], &e);
 	if (r == 0)
@@ -218,5 +218,5 @@ int image_build(const struct image_options *o)
 	free(b.dir);
 	free(b.root);
 	recipe_clear(&b.recipe);
-	return r < 0 ? image_error(&e, o->json, IMAGE_REFUSED) : import_say(o, &i);
+	return r < 0 ? say_error(&e, o->json, EXIT_REFUSED) : import_say(o, &i);
 }

@@ -1,11 +1,10 @@
-/* The verbs of ward-image, and how they speak. */
+/* The verbs of ward-image. */
 #ifndef WARD_IMAGE_IMAGE_H
 #define WARD_IMAGE_IMAGE_H
 
 #include "image/unpack.h"
 #include "lib/images.h"
-
-enum { IMAGE_FINE = 0, IMAGE_FINDINGS = 1, IMAGE_USAGE = 2, IMAGE_REFUSED = 125 };
+#include "lib/say.h"
 
 struct image_options {
 	bool json, quiet;	/* quiet: only errors */
@@ -37,11 +36,5 @@ must_check int import_fd(const struct image_options *o, int fd, bool is_dir, con
 must_check int import_tree(const struct image_options *o, int fd, const struct image_wish *wish, const char *source, struct imported *ret,
 			   struct ward_err *e);
 int import_say(const struct image_options *o, const struct imported *i);
-
-/* Prints the error as ward does; returns code. */
-int image_error(const struct ward_err *e, bool json, int code);
-int image_out(const struct buf *out, int code);
-/* Shows progress on a terminal, unless nobody wants it: returns p or NULL. */
-struct progress *image_progress(struct progress *p, const struct image_options *o);
 
 #endif

@@ -35,7 +35,7 @@ static int name_it(const struct image_options *o, struct imported *i, struct war
 static int import_job(const struct image_options *o, struct unpack_job job, const char *source, const char *key, struct imported *ret,
 		      struct ward_err *e)
 {
-	struct progress shown, *progress = image_progress(&shown, o);
+	struct progress shown, *progress = progress_for_terminal(&shown, !o->json);
 	struct work w;
 	int r;
 
@@ -95,10 +95,10 @@ int import_say(const struct image_options *o, const struct imported *i)
 	char size[32];
 
 	if (o->quiet)
-		return IMAGE_FINE;
+		return EXIT_FINE;
 	if (o->json) {
 		say_json(i, &out);
-		return image_out(&out, IMAGE_FINE);
+		return say_out(&out, EXIT_FINE);
 	}
 	units_format_size(i->what.count.bytes, size, sizeof(size));
 	buf_printf(&out, "sha256:%s%s%s: %llu files, %s\n", i->what.digest, i->name[0] ? " " : "", i->name,
@@ -112,7 +112,7 @@ int import_say(const struct image_options *o, const struct imported *i)
 		text_escape(&out, i->what.name);
 		buf_puts(&out, ", which is the name of another image: --name gives it that name all the same\n");
 	}
-	return image_out(&out, IMAGE_FINE);
+	return say_out(&out, EXIT_FINE);
 }
 
 /* Opens SOURCE or, where there is no such thing, what stands before its first ":"; *ret_wanted is what stands behind it. */
@@ -164,9 +164,9 @@ int image_import(const struct image_options *o)
 	if (o->count != 1) {
 		ward_fail(&e, EINVAL, "import takes one source");
 		ward_remedy(&e, "ward image import FILE|DIR|- [--name NAME]");
-		return image_error(&e, o->json, IMAGE_USAGE);
+		return say_error(&e, o->json, EXIT_USAGE);
 	}
 	r = strcmp(o->words[0], "-") == 0 ? import_fd(o, STDIN_FILENO, false, NULL, "standard input", NULL, &i, &e)
 					  : import_path(o, o->words[0], &i, &e);
-	return r < 0 ? image_error(&e, o->json, IMAGE_REFUSED) : import_say(o, &i);
+	return r < 0 ? say_error(&e, o->json, EXIT_REFUSED) : import_say(o, &i);
 }

@@ -63,13 +63,13 @@ int image_list(const struct image_options *o)
 
 	if (o->count) {
 		ward_fail(&e, EINVAL, "ls takes no name");
-		return image_error(&e, o->json, IMAGE_USAGE);
+		return say_error(&e, o->json, EXIT_USAGE);
 	}
 	if (images_list(&v, &e) < 0)
-		return image_error(&e, o->json, IMAGE_REFUSED);
+		return say_error(&e, o->json, EXIT_REFUSED);
 	(o->json ? list_json : list_text)(&v, &out);
 	images_list_clear(&v);
-	return image_out(&out, IMAGE_FINE);
+	return say_out(&out, EXIT_FINE);
 }
 
 int image_remove(const struct image_options *o)
@@ -77,11 +77,11 @@ int image_remove(const struct image_options *o)
 	struct ward_err e = { 0 };
 	auto_buf out = { 0 };
 	struct json j = { .out = &out };
-	int code = IMAGE_FINE;
+	int code = EXIT_FINE;
 
 	if (!o->count) {
 		ward_fail(&e, EINVAL, "rm needs the name or digest of an image");
-		return image_error(&e, o->json, IMAGE_USAGE);
+		return say_error(&e, o->json, EXIT_USAGE);
 	}
 	if (o->json) {
 		json_begin_object(&j, NULL);
@@ -93,10 +93,10 @@ int image_remove(const struct image_options *o)
 		e = (struct ward_err){ 0 };
 		if (image_is_path(o->words[i])) {
 			ward_fail(&e, EINVAL, "%.200s is a path, not the name of an image", o->words[i]);
-			code = image_error(&e, o->json, IMAGE_REFUSED);
+			code = say_error(&e, o->json, EXIT_REFUSED);
 		} else if (images_remove(o->words[i], &removed, &e) < 0) {
 			ward_remedy(&e, e.code == EBUSY ? "end it first" : "see ward image ls");
-			code = image_error(&e, o->json, IMAGE_REFUSED);
+			code = say_error(&e, o->json, EXIT_REFUSED);
 		} else if (o->json) {
 			json_string(&j, NULL, o->words[i]);
 		} else {
@@ -108,7 +108,7 @@ int image_remove(const struct image_options *o)
 		json_end_object(&j);
 		buf_puts(&out, "\n");
 	}
-	return image_out(&out, code);
+	return say_out(&out, code);
 }
 
 int image_collect(const struct image_options *o)
@@ -120,14 +120,14 @@ int image_collect(const struct image_options *o)
 
 	if (o->count) {
 		ward_fail(&e, EINVAL, "gc takes no name");
-		return image_error(&e, o->json, IMAGE_USAGE);
+		return say_error(&e, o->json, EXIT_USAGE);
 	}
 	if (images_collect(&images, &bytes, &e) < 0)
-		return image_error(&e, o->json, IMAGE_REFUSED);
+		return say_error(&e, o->json, EXIT_REFUSED);
 	units_format_size(bytes, size, sizeof(size));
 	if (o->json)
 		buf_printf(&out, "{\"removed\":%llu,\"bytes\":%llu}\n", (unsigned long long)images, (unsigned long long)bytes);
 	else
 		buf_printf(&out, "removed %llu images without a name, %s\n", (unsigned long long)images, size);
-	return image_out(&out, IMAGE_FINE);
+	return say_out(&out, EXIT_FINE);
 }

@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "image/image.h"
+#include "lib/tool.h"
 #include "policy/units.h"
 
 static const struct {
 	const char *name;
 	int (*run)(const struct image_options *o);
 } verbs[] = {
-	{ "import", image_import }, { "build", image_build }, { "pull", image_pull }, { "ls", image_list }, { "rm", image_remove }, { "gc", image_collect },
+	{ "import", image_import }, { "pull", image_pull }, { "build", image_build }, { "ls", image_list }, { "rm", image_remove }, { "gc", image_collect },
 };
 
 static int read_bound(const char *option, const char *value, bool size, uint64_t *ret, struct ward_err *e)
@@ -29,57 +30,43 @@ static int read_bound(const char *option, const char *value, bool size, uint64_t
 	return 0;
 }
 
-/* Options stand in front, each with its value in the next word. */
-static int read_options(char **argv, struct image_options *o, struct ward_err *e)
+static const char *verb_name(size_t i)
 {
-	*o = (struct image_options){ .max_bytes = UNPACK_BYTES_MAX, .max_entries = UNPACK_ENTRIES_MAX };
-	for (; *argv && strncmp(*argv, "--", 2) == 0; argv++) {
-		const char *option = *argv;
-		int r = 0;
+	return i < ARRAY_LEN(verbs) ? verbs[i].name : NULL;
+}
 
-		if (strcmp(option, "--") == 0) {
-			argv++;
-			break;
-		}
-		if (strcmp(option, "--json") == 0 || strcmp(option, "--quiet") == 0) {
-			*(option[2] == 'j' ? &o->json : &o->quiet) = true;
-			continue;
-		}
-		if (!argv[1])
-			return ward_fail(e, EINVAL, "%s needs a value", option);
-		argv++;
-		if (strcmp(option, "--name") == 0)
-			o->name = *argv;
-		else if (strcmp(option, "--max-size") == 0)
-			r = read_bound(option, *argv, true, &o->max_bytes, e);
-		else if (strcmp(option, "--max-files") == 0)
-			r = read_bound(option, *argv, false, &o->max_entries, e);
-		else
-			r = ward_fail(e, EINVAL, "unknown option %.100s", option);
-		if (r < 0)
-			return r;
-	}
-	o->words = argv;
-	while (argv[o->count])
-		o->count++;
+static bool *find_flag(void *options, const char *option)
+{
+	struct image_options *o = options;
+
+	return strcmp(option, "--json") == 0 ? &o->json : strcmp(option, "--quiet") == 0 ? &o->quiet : NULL;
+}
+
+static int set_value(void *options, const char *option, const char *value, struct ward_err *e)
+{
+	struct image_options *o = options;
+
+	if (strcmp(option, "--max-size") == 0)
+		return read_bound(option, value, true, &o->max_bytes, e);
+	if (strcmp(option, "--max-files") == 0)
+		return read_bound(option, value, false, &o->max_entries, e);
+	if (strcmp(option, "--name") != 0)
+		return ward_fail(e, EINVAL, "unknown option %.100s", option);
+	o->name = value;
 	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	struct image_options o;
+	static const struct tool tool = { "ward-image", "ward image", verb_name, find_flag, set_value };
+	struct image_options o = { .max_bytes = UNPACK_BYTES_MAX, .max_entries = UNPACK_ENTRIES_MAX };
 	struct ward_err e = { 0 };
+	struct tool_line line;
 
-	if (argc < 2) {
-		ward_fail(&e, EINVAL, "ward-image is started by ward image");
-		return image_error(&e, false, IMAGE_USAGE);
-	}
-	if (read_options(argv + 2, &o, &e) < 0)
-		return image_error(&e, o.json, IMAGE_USAGE);
-	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
-		if (strcmp(verbs[i].name, argv[1]) == 0)
-			return verbs[i].run(&o);
-	ward_fail(&e, EINVAL, "%.100s is none of import, pull, build, ls, rm and gc", argv[1]);
-	ward_remedy(&e, "ward image --help explains them");
-	return image_error(&e, o.json, IMAGE_USAGE);
+	(void)argc;
+	if (tool_read(&tool, argv, &o, &line, &e) < 0)
+		return say_error(&e, o.json, EXIT_USAGE);
+	o.words = line.words;
+	o.count = line.count;
+	return verbs[line.verb].run(&o);
 }

@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "image/sources.h"
 #include "image/step.h"
+#include "lib/program.h"
 
 #define PRETEND "/.ward-pretend.so"	/* inside */
 #define SOURCES_BYTES_MAX (256 * 1024)
@@ -77,15 +78,11 @@ static int find_hosts(int root_fd, struct strv *hosts, struct ward_err *e)
 /* The shared object lies beside this program, or where the build put it. */
 static int find_pretend(struct strv *options, struct ward_err *e)
 {
-	char path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 32);
+	auto_free char *path = NULL;
+	int r = program_path("ward-pretend.so", &path, e);
 
-	if (n <= 0)
-		return ward_fail_errno(e, "cannot find ward's own files");
-	path[n] = '\0';
-	strcpy(strrchr(path, '/') + 1, "ward-pretend.so");
-	if (access(path, R_OK) < 0)
-		return ward_fail_errno(e, "cannot find %s", path);
+	if (r < 0)
+		return r;
 	strv_addf(options, "--ro=%s:" PRETEND, path);
 	return 0;
 }

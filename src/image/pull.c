@@ -90,15 +90,15 @@ int image_pull(const struct image_options *o)
 	if (o->count != 1) {
 		ward_fail(&e, EINVAL, "pull takes one name");
 		ward_remedy(&e, "ward image pull NAME[:TAG] [--name NAME]");
-		return image_error(&e, o->json, IMAGE_USAGE);
+		return say_error(&e, o->json, EXIT_USAGE);
 	}
 	if (*o->words[0] == '-' || (!has_transport(o->words[0]) && !image_name_is_valid(o->words[0]))) {
 		ward_fail(&e, EINVAL, "%.200s is not the name of an image", o->words[0]);
 		ward_remedy(&e, "REGISTRY/NAME:TAG, or one of skopeo's sources: docker://, oci:, docker-archive:, dir:");
-		return image_error(&e, o->json, IMAGE_USAGE);
+		return say_error(&e, o->json, EXIT_USAGE);
 	}
 	buf_printf(&source, "%s%s", has_transport(o->words[0]) ? "" : "docker://", o->words[0]);
 	if (!named.name && strncmp(buf_text(&source), "docker://", 9) == 0 && image_name_is_valid(buf_text(&source) + 9))
 		named.name = buf_text(&source) + 9;
-	return pull(&named, buf_text(&source), &i, &e) < 0 ? image_error(&e, o->json, IMAGE_REFUSED) : import_say(o, &i);
+	return pull(&named, buf_text(&source), &i, &e) < 0 ? say_error(&e, o->json, EXIT_REFUSED) : import_say(o, &i);
 }

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "lib/program.h"
 
 /* What a command may write: every directory of the root but those that a sandbox has of its own. */
 static const char *const own_dirs[] = { "proc", "dev", "sys", "tmp", "home", ".ward" };
@@ -42,30 +43,19 @@ static int add_writable(const struct step *s, struct strv *argv, struct ward_err
 	return 0;
 }
 
-static void become_ward(char **argv)
-{
-	static const char *const places[] = { "ward", "../../bin/ward", "../cli/ward" };
-	char self[PATH_MAX], path[PATH_MAX + 32];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (n <= 0)
-		return;
-	self[n] = '\0';
-	*(strrchr(self, '/') + 1) = '\0';
-	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-		snprintf(path, sizeof(path), "%s%s", self, places[i]);
-		execv(path, argv);
-	}
-}
-
 static int run_ward(char **argv, struct ward_err *e)
 {
+	auto_free char *path = NULL;
 	int status = 0;
-	pid_t pid = fork();
+	pid_t pid;
+
+	if (program_path("ward", &path, e) < 0)
+		return -e->code;
+	pid = fork();
 
 	if (pid == 0) {
 		dup2(STDERR_FILENO, STDOUT_FILENO);	/* what the build prints is the image */
-		become_ward(argv);
+		execv(path, argv);
 		_exit(125);
 	}
 	if (pid < 0)

@@ -4,10 +4,6 @@
 
 #include "lib/engine.h"
 
-/* Where ward-gateway may lie, from the directory of ward's own program. */
-#define EGRESS_PLACES 6		/* of ward-gateway, then of ward-gateway-tls */
-extern const char *const egress_places[EGRESS_PLACES];
-
 struct egress;
 
 /* Makes sure that there is a gateway for a plan with a network. It is started when the sandbox first wants something of it:

@@ -21,37 +21,13 @@
 #include "gateway/waf.h"
 #include "lib/egress_internal.h"
 #include "lib/plan_tape.h"
+#include "lib/program.h"
 #include "lib/secrets.h"
 #include "policy/policy_grant.h"
 
 #define BEGIN_MS 10000		/* what it may take to begin, where that is waited for */
 
 /* -- the program */
-
-const char *const egress_places[EGRESS_PLACES] = { "ward-gateway", "../libexec/ward/ward-gateway", "../gateway/ward-gateway",
-						   "ward-gateway-tls", "../libexec/ward/ward-gateway-tls",
-						   "../gateway/ward-gateway-tls" };
-
-/* The first of the places that is there, seen from ward's own directory; -ENOENT without words: none is. */
-static int open_beside(const char *const *places, size_t count, struct ward_err *e)
-{
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	auto_fd dir = -1;
-
-	if (n <= 0)
-		return ward_fail_errno(e, "cannot find ward's own file");
-	self[n] = '\0';
-	*strrchr(self, '/') = '\0';
-	dir = open(*self ? self : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	for (size_t i = 0; i < count && dir >= 0; i++) {
-		int fd = openat(dir, places[i], O_PATH | O_CLOEXEC);
-
-		if (fd >= 0)
-			return fd;
-	}
-	return -ENOENT;
-}
 
 /* Above all that a child overwrites. */
 static int move_up(int fd)
@@ -64,20 +40,19 @@ static int move_up(int fd)
 
 static int open_program(bool look, struct ward_err *e)
 {
-	size_t first = look ? EGRESS_PLACES / 2 : 0;
-	int fd = open_beside(egress_places + first, EGRESS_PLACES / 2, e);
+	const char *name = look ? "ward-gateway-tls" : "ward-gateway";
+	int fd = program_open(name, e);
 
-	if (fd >= 0 || e->code)
+	if (fd != -ENOENT)
 		return fd;
-	ward_fail(e, ENOENT, "the network needs %s, which is neither beside ward nor in ../libexec/ward", egress_places[first]);
+	ward_fail(e, ENOENT, "the network needs %s, which is neither beside ward nor in ../libexec/ward", name);
 	return ward_remedy(e, "install ward with all its files (make install), or run without a network");
 }
 
 /* The firewall is a program of its own, and its rules are a package of the system's. */
 static int open_waf(struct ward_err *e)
 {
-	static const char *const places[] = { "ward-waf", "../libexec/ward/ward-waf", "../gateway/ward-waf" };
-	int fd = open_beside(places, ARRAY_LEN(places), e);
+	int fd = program_open("ward-waf", e);
 
 	if (fd == -ENOENT) {
 		ward_fail(e, ENOENT, "waf: this ward was built without the firewall (ward-waf is not there)");
@@ -88,7 +63,7 @@ static int open_waf(struct ward_err *e)
 		ward_fail(e, ENOENT, "waf: the core rule set is not installed (%s)", WAF_RULES);
 		return ward_remedy(e, "install the package modsecurity-crs, or leave waf away");
 	}
-	return fd < 0 ? fd : move_up(fd);
+	return fd;
 }
 
 /* The hosts whose connections go through ward-keys; all that are inspected where every request is looked through for secrets. */
@@ -318,9 +293,9 @@ int egress_begin(const struct plan *p, const struct engine *engine, struct egres
 	g->asked = g->taken = p->net.rules->generation;
 	g->fd = g->waiting_fd = g->orders_fd = g->rules_fd = g->waf_program_fd = -1;
 	*ret = g;	/* egress_end() sees to the rest */
-	g->program_fd = move_up(open_program(rules_look(p->net.rules) || p->tape, e));
+	g->program_fd = open_program(rules_look(p->net.rules) || p->tape, e);
 	if (g->program_fd < 0)
-		return e->code ? -e->code : ward_fail_errno(e, "cannot open the gateway's program");
+		return g->program_fd;
 	if (rules_waf(p->net.rules, -1, 0))
 		r = g->waf_program_fd = open_waf(e);
 	for (size_t i = 0; i < p->net.published_count && r >= 0; i++) {

@@ -98,7 +98,7 @@ static int protect_programs(struct guard_root *g, struct ward_err *e)
 		return ward_fail_errno(e, "cannot find ward's own file");
 	self[n] = '\0';
 	for (size_t i = 0; r == 0; i++) {
-		const char *place = i < EGRESS_PLACES ? egress_places[i] : program_place(i - EGRESS_PLACES);
+		const char *place = program_place(i);
 		auto_free char *dir = path_join(self, "..");
 		auto_free char *file = !place ? strdup(self) : dir ? path_join(dir, place) : NULL;
 

@@ -30,6 +30,7 @@
 #include "base/path.h"
 #include "lib/idmap.h"
 #include "lib/limits.h"
+#include "lib/program.h"
 
 #define SPACES_FLAGS (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
 #define LANDLOCK_RUNG_ABI 6
@@ -267,14 +268,12 @@ static void probe_kernel(struct probe *p)
 /* The AppArmor profile as it was installed with this program; NULL if it was not. The caller frees. */
 static char *find_profile(void)
 {
-	char self[PATH_MAX - 64];
+	char self[PATH_MAX];
 	auto_free char *path = NULL;
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	struct ward_err ignored = { 0 };
 
-	if (n <= 0)
+	if (program_own_dir(self, &ignored) < 0)
 		return NULL;
-	self[n] = '\0';
-	*strrchr(self, '/') = '\0';
 	path = path_join(self, "../share/doc/ward/apparmor/ward");
 	return path && access(path, R_OK) == 0 ? take_ptr(path) : NULL;
 }

@@ -21,9 +21,14 @@
 
 static const char *const places[] = {
 #define PROGRAM(name, built) name, "../libexec/ward/" name, "../" built "/" name,
-	PROGRAM("ward-secrets", "creds") PROGRAM("ward-secret-http", "creds") PROGRAM("ward-audit", "cli") PROGRAM("ward-wasm", "wasm") PROGRAM("ward-gvisor", "gvisor")
+	PROGRAM("ward-gateway", "gateway") PROGRAM("ward-gateway-tls", "gateway") PROGRAM("ward-waf", "gateway") PROGRAM("ward-secrets", "creds") PROGRAM("ward-secret-http", "creds") PROGRAM("ward-audit", "cli")
+	PROGRAM("ward-image", "image") PROGRAM("ward-pretend.so", "image") PROGRAM("ward-wasm", "wasm") PROGRAM("ward-gvisor", "gvisor") PROGRAM("ward-vm-tool", "vmtool") PROGRAM("ward-vm", "vm")
+	PROGRAM("ward-vm-init", "vm") PROGRAM("ward-vm-ram.so", "vm")
 #undef PROGRAM
 };
+
+/* ward itself, from where its programs lie. */
+static const char *const ward_places[] = { "ward", "../../bin/ward", "../cli/ward" };
 
 const char *program_place(size_t i)
 {
@@ -38,26 +43,79 @@ static int move_up(int fd)
 	return moved;
 }
 
-int program_open(const char *name, struct ward_err *e)
+int program_own_dir(char ret[PATH_MAX], struct ward_err *e)
 {
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	auto_fd dir = -1;
+	ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - 1);
 
 	if (n <= 0)
 		return ward_fail_errno(e, "cannot find ward's own file");
-	self[n] = '\0';
-	*strrchr(self, '/') = '\0';
-	dir = open(*self ? self : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	ret[n] = '\0';
+	*(strrchr(ret, '/') + 1) = '\0';
+	return 0;
+}
+
+static int not_there(const char *name, struct ward_err *e)
+{
+	ward_fail(e, ENOENT, "%s is neither beside ward nor in ../libexec/ward", name);
+	return ward_remedy(e, "install ward with all its files (make install)");
+}
+
+static bool is_place_of(const char *place, const char *name)
+{
+	const char *base = strrchr(place, '/');
+
+	return strcmp(base ? base + 1 : place, name) == 0;
+}
+
+int program_open(const char *name, struct ward_err *e)
+{
+	char self[PATH_MAX];
+	auto_fd dir = -1;
+	int r = program_own_dir(self, e);
+
+	if (r < 0)
+		return r;
+	dir = open(self, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	for (size_t i = 0; i < ARRAY_LEN(places) && dir >= 0; i++) {
-		const char *base = strrchr(places[i], '/');
-		int fd = strcmp(base ? base + 1 : places[i], name) == 0 ? move_up(openat(dir, places[i], O_PATH | O_CLOEXEC)) : -1;
+		int fd = is_place_of(places[i], name) ? move_up(openat(dir, places[i], O_PATH | O_CLOEXEC)) : -1;
 
 		if (fd >= 0)
 			return fd;
 	}
-	ward_fail(e, ENOENT, "%s is neither beside ward nor in ../libexec/ward", name);
-	return ward_remedy(e, "install ward with all its files (make install)");
+	return not_there(name, e);
+}
+
+int program_path(const char *name, char **ret_path, struct ward_err *e)
+{
+	bool ward = strcmp(name, "ward") == 0;
+	const char *const *all = ward ? ward_places : places;
+	char self[PATH_MAX];
+	int r = program_own_dir(self, e);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < (ward ? ARRAY_LEN(ward_places) : ARRAY_LEN(places)); i++) {
+		char path[PATH_MAX + 64];
+
+		if (!is_place_of(all[i], name))
+			continue;
+		snprintf(path, sizeof(path), "%s%s", self, all[i]);
+		*ret_path = realpath(path, NULL);
+		if (*ret_path)
+			return 0;
+	}
+	return not_there(name, e);
+}
+
+int program_become(char *const *argv, struct ward_err *e)
+{
+	auto_free char *path = NULL;
+	int r = program_path(argv[0], &path, e);
+
+	if (r < 0)
+		return r;
+	execv(path, argv);
+	return ward_fail_errno(e, "cannot start %s", path);
 }
 
 struct starting {

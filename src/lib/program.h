@@ -2,17 +2,27 @@
 #ifndef WARD_LIB_PROGRAM_H
 #define WARD_LIB_PROGRAM_H
 
+#include <limits.h>
 #include <sys/types.h>
 
 #include "base/err.h"
 
 #define PROGRAM_FDS 8
 
+/* The directory of the program that runs, with a slash at its end. */
+must_check int program_own_dir(char ret[PATH_MAX], struct ward_err *e);
+
 /* Where ward's programs may lie, from the directory of ward's own: relative paths, NULL behind the last. */
 const char *program_place(size_t i);
 
 /* Opens one by its name (O_PATH, above the descriptors that a child gets). -ENOENT says how to get it. */
 must_check int program_open(const char *name, struct ward_err *e);
+
+/* The real path of one, or of ward itself ("ward") for a program of its own. The caller frees. */
+must_check int program_path(const char *name, char **ret_path, struct ward_err *e);
+
+/* Becomes the program that the first word names. Comes back only if it cannot. */
+must_check int program_become(char *const *argv, struct ward_err *e);
 
 struct program {
 	int fd;				/* borrowed */

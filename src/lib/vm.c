@@ -6,12 +6,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/io.h"
 #include "base/path.h"
+#include "lib/program.h"
 #include "lib/store.h"
 
 #define HEX "0123456789abcdef"
@@ -41,28 +41,6 @@ static int no_kernel(struct ward_err *e, const char *why)
 {
 	ward_fail(e, ENOENT, "vm: %s", why);
 	return ward_remedy(e, "ward vm setup gets a kernel and makes the guest's first files; it needs no root");
-}
-
-int vm_own_file(const char *name, char **ret_path, struct ward_err *e)
-{
-	static const char *const places[] = { "", "../libexec/ward/", "../vm/", "../vmtool/" };
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (n <= 0)
-		return ward_fail_errno(e, "cannot find ward's own file");
-	self[n] = '\0';
-	*strrchr(self, '/') = '\0';
-	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-		char path[PATH_MAX + 64];
-
-		snprintf(path, sizeof(path), "%s/%s%s", self, places[i], name);
-		*ret_path = realpath(path, NULL);
-		if (*ret_path)
-			return 0;
-	}
-	ward_fail(e, ENOENT, "%s is neither beside ward nor in ../libexec/ward", name);
-	return ward_remedy(e, "install ward with all its files (make install)");
 }
 
 int vm_init_stamp(const char *init_path, char **ret_text, struct ward_err *e)
@@ -109,7 +87,7 @@ int vm_boot_find(struct vm_boot *ret, struct ward_err *e)
 	snprintf(rest, sizeof(rest), VM_BOOT_PREFIX "%s", ret->id);
 	r = vm_path(rest, &dir, e);
 	if (r == 0)
-		r = vm_own_file("ward-vm-init", &init, e);
+		r = program_path("ward-vm-init", &init, e);
 	if (r == 0)
 		r = vm_init_stamp(init, &stamp, e);
 	if (r < 0)

@@ -42,8 +42,6 @@ must_check int vm_boot_find(struct vm_boot *ret, struct ward_err *e);
 void vm_boot_clear(struct vm_boot *b);
 /* What names the guest's init in a kernel's info: another one is another text. The caller frees. */
 must_check int vm_init_stamp(const char *init_path, char **ret_text, struct ward_err *e);
-/* The file of ward's own program (ward-vm, ward-vm-init, ward-vm-ram.so), found beside ward; the caller frees. */
-must_check int vm_own_file(const char *name, char **ret_path, struct ward_err *e);
 
 /* The name of the root that is made of an image, or of the host's own directories (NULL). */
 must_check int vm_root_key(const struct image *image, char ret_hex[SHA256_HEX], struct ward_err *e);

@@ -86,5 +86,5 @@ int tool_list(const struct tool_options *o)
 		json_end_object(&j);
 		buf_puts(&out, "\n");
 	}
-	return r < 0 ? tool_error(&e, o->json, TOOL_REFUSED) : tool_out(&out, TOOL_FINE);
+	return r < 0 ? say_error(&e, o->json, EXIT_REFUSED) : say_out(&out, EXIT_FINE);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/tool.h"
 #include "policy/units.h"
 #include "vmtool/tool.h"
 
@@ -13,8 +14,21 @@ static const struct {
 	int (*run)(const struct tool_options *o);
 } verbs[] = { { "setup", tool_setup }, { "template", tool_template }, { "root", tool_root }, { "ls", tool_list } };
 
-static int set_value(struct tool_options *o, const char *option, const char *value, struct ward_err *e)
+static const char *verb_name(size_t i)
 {
+	return i < ARRAY_LEN(verbs) ? verbs[i].name : NULL;
+}
+
+static bool *find_flag(void *options, const char *option)
+{
+	struct tool_options *o = options;
+
+	return strcmp(option, "--json") == 0 ? &o->json : strcmp(option, "--quiet") == 0 ? &o->quiet : strcmp(option, "--network") == 0 ? &o->network : NULL;
+}
+
+static int set_value(void *options, const char *option, const char *value, struct ward_err *e)
+{
+	struct tool_options *o = options;
 	char *end = NULL;
 
 	if (strcmp(option, "--from") == 0) {
@@ -39,50 +53,17 @@ static int set_value(struct tool_options *o, const char *option, const char *val
 	return 0;
 }
 
-static int read_options(char **argv, struct tool_options *o, struct ward_err *e)
-{
-	*o = (struct tool_options){ .accel = "kvm", .image = "host", .memory_bytes = VM_MEMORY_DEFAULT, .cpus = 1 };
-	for (; *argv && strncmp(*argv, "--", 2) == 0; argv++) {
-		const char *option = *argv;
-		bool *flag = strcmp(option, "--json") == 0 ? &o->json : strcmp(option, "--quiet") == 0 ? &o->quiet : strcmp(option, "--network") == 0 ? &o->network : NULL;
-		int r;
-
-		if (strcmp(option, "--") == 0) {
-			argv++;
-			break;
-		}
-		if (flag) {
-			*flag = true;
-			continue;
-		}
-		if (!argv[1])
-			return ward_fail(e, EINVAL, "%s needs a value", option);
-		argv++;
-		r = set_value(o, option, *argv, e);
-		if (r < 0)
-			return r;
-	}
-	o->words = argv;
-	while (argv[o->count])
-		o->count++;
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
-	struct tool_options o = { 0 };
+	static const struct tool tool = { "ward-vm-tool", "ward vm", verb_name, find_flag, set_value };
+	struct tool_options o = { .accel = "kvm", .image = "host", .memory_bytes = VM_MEMORY_DEFAULT, .cpus = 1 };
 	struct ward_err e = { 0 };
+	struct tool_line line;
 
-	if (argc < 2) {
-		ward_fail(&e, EINVAL, "ward-vm-tool is started by ward vm");
-		return tool_error(&e, false, TOOL_USAGE);
-	}
-	if (read_options(argv + 2, &o, &e) < 0)
-		return tool_error(&e, o.json, TOOL_USAGE);
-	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
-		if (strcmp(verbs[i].name, argv[1]) == 0)
-			return verbs[i].run(&o);
-	ward_fail(&e, EINVAL, "%.100s is none of setup, template, root and ls", argv[1]);
-	ward_remedy(&e, "ward vm --help explains them");
-	return tool_error(&e, o.json, TOOL_USAGE);
+	(void)argc;
+	if (tool_read(&tool, argv, &o, &line, &e) < 0)
+		return say_error(&e, o.json, EXIT_USAGE);
+	o.words = line.words;
+	o.count = line.count;
+	return verbs[line.verb].run(&o);
 }

@@ -108,10 +108,10 @@ int tool_root(const struct tool_options *o)
 
 	if (o->count != 1) {
 		ward_fail(&e, EINVAL, "root takes the name of an image, or host");
-		return tool_error(&e, o->json, TOOL_USAGE);
+		return say_error(&e, o->json, EXIT_USAGE);
 	}
 	if (tool_root_make(o, o->words[0], key, &made, &e) < 0)
-		return tool_error(&e, o->json, TOOL_REFUSED);
+		return say_error(&e, o->json, EXIT_REFUSED);
 	if (o->json) {
 		json_begin_object(&j, NULL);
 		json_string(&j, "root", key);
@@ -121,5 +121,5 @@ int tool_root(const struct tool_options *o)
 	} else if (!o->quiet) {
 		buf_printf(&out, made ? "%s is ready as a root of virtual machines\n" : "%s was ready already\n", o->words[0]);
 	}
-	return tool_out(&out, TOOL_FINE);
+	return say_out(&out, EXIT_FINE);
 }

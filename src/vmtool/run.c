@@ -141,21 +141,12 @@ int tool_run(char *const *argv, const char *cwd, struct ward_err *e)
 
 int tool_run_ward(char *const *argv, struct ward_err *e)
 {
-	static const char *const near[] = { "ward", "../../bin/ward", "../cli/ward" };
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	auto_free char *path = NULL;
 	auto_strv words = { 0 };
-	char path[PATH_MAX + 32];
+	int r = program_path("ward", &path, e);
 
-	if (n <= 0)
-		return ward_fail_errno(e, "cannot find ward's own file");
-	self[n] = '\0';
-	*(strrchr(self, '/') + 1) = '\0';
-	for (size_t i = 0; i < ARRAY_LEN(near); i++) {
-		snprintf(path, sizeof(path), "%s%s", self, near[i]);
-		if (access(path, X_OK) == 0)
-			break;
-	}
+	if (r < 0)
+		return r;
 	strv_add(&words, path);
 	for (size_t i = 1; argv[i]; i++)
 		strv_add(&words, argv[i]);

@@ -41,7 +41,7 @@ static int make_boot(const struct tool_options *o, const struct tool_work *w, co
 	struct tool_modules modules = { 0 };
 	uint8_t digest[SHA256_BYTES];
 	struct sha256 s;
-	int r = vm_own_file("ward-vm-init", &init, e);
+	int r = program_path("ward-vm-init", &init, e);
 
 	if (r == 0)
 		r = vm_init_stamp(init, &stamp, e);
@@ -132,7 +132,7 @@ static int say_done(const struct tool_options *o, const char *id, const char *re
 	} else if (!o->quiet) {
 		buf_printf(&out, "guests boot the kernel %s; ward vm template build makes their start fast\n", release);
 	}
-	return tool_out(&out, TOOL_FINE);
+	return say_out(&out, EXIT_FINE);
 }
 
 int tool_setup(const struct tool_options *o)
@@ -142,11 +142,11 @@ int tool_setup(const struct tool_options *o)
 	struct ward_err e = { 0 };
 	auto_free char *dir = NULL, *qemu = NULL;
 	char id[SHA256_HEX] = "";
-	int r, code = TOOL_REFUSED;
+	int r, code = EXIT_REFUSED;
 
 	if (o->count) {
 		ward_fail(&e, EINVAL, "setup takes no name");
-		return tool_error(&e, o->json, TOOL_USAGE);
+		return say_error(&e, o->json, EXIT_USAGE);
 	}
 	r = vm_find_qemu(&qemu, &e);
 	if (r == 0)
@@ -158,7 +158,7 @@ int tool_setup(const struct tool_options *o)
 		r = make_boot(o, &w, dir, id, &k, &e);
 	if (r == 0)
 		r = commit(&w, dir, id, &e);
-	code = r == 0 ? say_done(o, id, k.release) : tool_error(&e, o->json, TOOL_REFUSED);
+	code = r == 0 ? say_done(o, id, k.release) : say_error(&e, o->json, EXIT_REFUSED);
 	tool_kernel_clear(&k);
 	tool_work_end(&w);
 	return code;

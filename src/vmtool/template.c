@@ -68,7 +68,7 @@ static int find_parts(struct making *m, struct ward_err *e)
 	if (r == 0)
 		r = vm_find_qemu(&m->qemu, e);
 	if (r == 0)
-		r = vm_own_file("ward-vm", &m->ward_vm, e);
+		r = program_path("ward-vm", &m->ward_vm, e);
 	if (r == 0 && strcmp(o->accel, "kvm") == 0)
 		r = vm_probe_kvm(e);
 	if (r == 0)
@@ -159,7 +159,7 @@ static int build(const struct tool_options *o)
 		buf_printf(&out, "template %.12s is ready: runs that fit it start from it\n", m.key);
 	}
 	forget(&m);
-	return r < 0 ? tool_error(&e, o->json, TOOL_REFUSED) : tool_out(&out, TOOL_FINE);
+	return r < 0 ? say_error(&e, o->json, EXIT_REFUSED) : say_out(&out, EXIT_FINE);
 }
 
 /* Removes every template whose name begins with the word. */
@@ -183,11 +183,11 @@ static int drop(const struct tool_options *o)
 {
 	struct ward_err e = { 0 };
 	auto_free char *dir = NULL;
-	int r = vm_path(VM_TEMPLATES, &dir, &e), code = TOOL_FINE;
+	int r = vm_path(VM_TEMPLATES, &dir, &e), code = EXIT_FINE;
 
 	if (o->count < 2) {
 		ward_fail(&e, EINVAL, "rm needs the name of a template, or all");
-		return tool_error(&e, o->json, TOOL_USAGE);
+		return say_error(&e, o->json, EXIT_USAGE);
 	}
 	for (size_t i = 1; i < o->count && r == 0; i++) {
 		const char *word = strcmp(o->words[i], "all") == 0 ? "" : o->words[i];
@@ -200,7 +200,7 @@ static int drop(const struct tool_options *o)
 		else if (!count && *word)
 			r = ward_fail(&e, ENOENT, "there is no template %.100s", word);
 		if (r < 0)
-			code = tool_error(&e, o->json, TOOL_REFUSED);
+			code = say_error(&e, o->json, EXIT_REFUSED);
 	}
 	return code;
 }
@@ -217,5 +217,5 @@ int tool_template(const struct tool_options *o)
 	if (strcmp(what, "rm") == 0)
 		return drop(o);
 	ward_fail(&e, EINVAL, "template takes build, ls or rm NAME");
-	return tool_error(&e, o->json, TOOL_USAGE);
+	return say_error(&e, o->json, EXIT_USAGE);
 }

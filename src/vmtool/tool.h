@@ -3,9 +3,9 @@
 #define WARD_VMTOOL_TOOL_H
 
 #include "base/progress.h"
+#include "lib/program.h"
+#include "lib/say.h"
 #include "lib/vm.h"
-
-enum { TOOL_FINE = 0, TOOL_FINDINGS = 1, TOOL_USAGE = 2, TOOL_REFUSED = 125 };
 
 struct tool_options {
 	bool json, quiet, network;
@@ -23,8 +23,6 @@ int tool_template(const struct tool_options *o);
 int tool_root(const struct tool_options *o);
 int tool_list(const struct tool_options *o);
 
-int tool_error(const struct ward_err *e, bool json, int code);
-int tool_out(const struct buf *out, int code);
 /* Says what is being done, to a person only. */
 void tool_tell(const struct tool_options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

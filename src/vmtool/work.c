@@ -8,34 +8,10 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "base/io.h"
 #include "base/path.h"
 #include "lib/remove.h"
-#include "lib/result.h"
 #include "lib/store.h"
 #include "vmtool/tool.h"
-
-int tool_error(const struct ward_err *e, bool json, int code)
-{
-	auto_buf out = { 0 };
-
-	result_error_text(e, json, &out);
-	if (out.data && io_write_all(STDERR_FILENO, out.data, out.len) < 0)
-		return code;	/* nobody is there to be told */
-	return code;
-}
-
-int tool_out(const struct buf *out, int code)
-{
-	struct ward_err e = { 0 };
-	int r = out->failed ? -ENOMEM : io_write_all(STDOUT_FILENO, buf_text(out), out->len);
-
-	if (r == 0 || r == -EPIPE)
-		return code;
-	errno = -r;
-	ward_fail_errno(&e, "cannot write to standard output");
-	return tool_error(&e, false, TOOL_REFUSED);
-}
 
 void tool_tell(const struct tool_options *o, const char *format, ...)
 {
@@ -49,8 +25,7 @@ void tool_tell(const struct tool_options *o, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, more);
 	va_end(more);
 	buf_printf(&line, "%s\n", text);
-	if (line.data && io_write_all(STDERR_FILENO, line.data, line.len) < 0)
-		return;
+	say_err(&line);
 }
 
 /* Removes the places of processes that are dead. */

@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "engine/vm/vm.h"
 #include "lib/plan_root.h"
+#include "lib/program.h"
 #include "lib/vm.h"
 
 #define IO_BYTES (64 * 1024)
@@ -57,7 +58,7 @@ static int pack_root(const struct plan *p, struct ward_err *e)
 {
 	auto_free char *tool = NULL, *name = strdup(p->spec->policy.image);
 	char verb[] = "root", quiet[] = "--quiet", end[] = "--";
-	int status = 0, r = vm_own_file("ward-vm-tool", &tool, e);
+	int status = 0, r = program_path("ward-vm-tool", &tool, e);
 	pid_t pid;
 
 	if (r < 0)
@@ -114,7 +115,7 @@ static int add_template(struct plan *p, const struct vm_boot *boot, const char *
 		return r < 0 ? r : ward_fail(e, ENOMEM, "out of memory");
 	if (access(ram, R_OK) < 0 || access(state, R_OK) < 0)
 		return 0;
-	r = vm_own_file("ward-vm-ram.so", &shim, e);
+	r = program_path("ward-vm-ram.so", &shim, e);
 	if (r == 0)
 		r = add(p, ram, VM_IN_RAM, e);
 	if (r == 0)
@@ -143,7 +144,7 @@ int vm_add_mounts(struct plan *p, struct ward_err *e)
 	auto_free char *runner = NULL, *qemu = NULL;
 	char root_key[SHA256_HEX] = "";
 	struct vm_boot boot = { 0 };
-	int r = vm_own_file("ward-vm", &runner, e);
+	int r = program_path("ward-vm", &runner, e);
 
 	if (r == 0)
 		r = vm_find_qemu(&qemu, e);

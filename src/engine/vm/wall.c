@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine/vm/vm.h"
+#include "lib/program.h"
 #include "lib/vm.h"
 
 static const struct wall emulated;
@@ -20,7 +21,7 @@ static int probe(struct ward_err *e)
 	int r = vm_find_qemu(&qemu, e);
 
 	if (r == 0)
-		r = vm_own_file("ward-vm", &runner, e);
+		r = program_path("ward-vm", &runner, e);
 	if (r == 0)
 		r = vm_boot_find(&boot, e);
 	vm_boot_clear(&boot);

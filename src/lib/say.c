@@ -1,8 +1,8 @@
 /*
- * How ward speaks: errors on standard error as "ward: WHAT: WHY" with the remedy below, answers on standard output. In: errors
+ * How ward and the programs of its verbs speak: errors on standard error as "ward: WHAT: WHY" with the remedy below, answers on standard output. In: errors
  * and finished text. Everything in an error may quote untrusted bytes; result_error_text() escapes all of it. No stdio: one write, nothing buffered across a fork.
  */
-#include "cli/cli.h"
+#include "lib/say.h"
 
 #include <errno.h>
 #include <string.h>
@@ -23,11 +23,6 @@ int say_error(const struct ward_err *e, bool json, int code)
 	result_error_text(e, json, &out);
 	say_err(&out);
 	return code;
-}
-
-int say_usage(const struct ward_err *e, const struct options *o)
-{
-	return say_error(e, o->json, o->verb == VERB_RUN || o->verb == VERB_SHELL ? EXIT_REFUSED : EXIT_USAGE);
 }
 
 int say_out(const struct buf *out, int code)
