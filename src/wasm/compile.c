@@ -11,28 +11,28 @@
 
 static const char output[] = "/tmp/ward-module.so";
 
-static int hand_out(void)
+int hand_out(const char *path)
 {
 	char bytes[65536];
-	int fd = open(output, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = -1;
 
 	while (fd >= 0 && (n = read(fd, bytes, sizeof(bytes))) > 0)
 		for (ssize_t done = 0, w; done < n; done += w) {
 			w = write(STDOUT_FILENO, bytes + done, (size_t)(n - done));
 			if (w < 0)
-				return say(EXIT_OWN, NULL, "cannot write the compiled module: %s", strerror(errno));
+				return say(EXIT_NO_ROOM, NULL, "cannot write the result: %s", strerror(errno));
 		}
-	return n < 0 ? say(EXIT_OWN, NULL, "cannot read the compiled module: %s", strerror(errno)) : 0;
+	return n < 0 ? say(EXIT_OWN, NULL, "cannot read the result: %s", strerror(errno)) : 0;
 }
 
-int edge_compile(const struct wasm_job *job, const struct wasm_module *m)
+int edge_compile_to(const struct wasm_job *job, const struct wasm_module *m, const char *path)
 {
 	struct edge_bytes bytes = { .length = (uint32_t)m->n, .bytes = m->bytes };
 	void *configure, *compiler;
 	struct edge_result r;
 	struct edge edge;
-	int code = edge_open(job->file, &edge);
+	int code = edge_open(job, &edge);
 
 	if (code)
 		return code;
@@ -47,8 +47,15 @@ int edge_compile(const struct wasm_job *job, const struct wasm_module *m)
 	compiler = edge.CompilerCreate(configure);
 	if (!compiler)
 		return say(EXIT_NOT_RUN, NULL, "this WasmEdge was built without its compiler");
-	r = edge.CompilerCompileFromBytes(compiler, bytes, output);
+	r = edge.CompilerCompileFromBytes(compiler, bytes, path);
 	if (r.code)
 		return say(EXIT_NOT_RUN, NULL, "the module cannot be compiled: %s", edge.ResultGetMessage(r));
-	return hand_out();
+	return 0;
+}
+
+int edge_compile(const struct wasm_job *job, const struct wasm_module *m)
+{
+	int r = edge_compile_to(job, m, output);
+
+	return r ? r : hand_out(output);
 }

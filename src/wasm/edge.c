@@ -23,9 +23,10 @@ static int find(void *library, const char *path, const char *name, void *slot)
 	return 0;
 }
 
-int edge_open(const char *path, struct edge *ret)
+int edge_open(const struct wasm_job *job, struct edge *ret)
 {
-	void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+	/* the trimmed one may not fit the system any more: the system's own does */
+	void *trimmed = job->trimmed ? dlopen(job->trimmed, RTLD_LAZY | RTLD_LOCAL) : NULL, *library = trimmed ? trimmed : dlopen(job->file, RTLD_LAZY | RTLD_LOCAL);
 	int r = 0;
 
 	*ret = (struct edge){ 0 };
@@ -33,7 +34,7 @@ int edge_open(const char *path, struct edge *ret)
 		say(EXIT_OWN, NULL, "cannot open the runtime's library: %s", dlerror());
 		return EXIT_OWN;
 	}
-#define EDGE(result, name, arguments) r = r ? r : find(library, path, "WasmEdge_" #name, &ret->name);
+#define EDGE(result, name, arguments) r = r ? r : find(library, job->file, "WasmEdge_" #name, &ret->name);
 #include "wasm/edge_api.def"
 #undef EDGE
 	if (r)
@@ -145,7 +146,7 @@ int edge_run(const struct wasm_job *job, const struct wasm_module *m)
 	void *configure, *vm, *wasi;
 	struct edge_result r;
 	struct edge edge;
-	int code = edge_open(job->file, &edge);
+	int code = edge_open(job, &edge);
 
 	if (code)
 		return code;

@@ -74,7 +74,7 @@ static int open_module(const char *path, struct stat *st)
 	return fd;
 }
 
-int module_read(const char *path, struct wasm_module *ret)
+int file_read(const char *path, struct wasm_module *ret)
 {
 	struct stat st = { .st_size = 65536 };
 	int fd = path ? open_module(path, &st) : STDIN_FILENO, r;
@@ -87,6 +87,13 @@ int module_read(const char *path, struct wasm_module *ret)
 	r = read_rest(fd, path ? path : "standard input", (size_t)st.st_size, ret);
 	if (path)
 		close(fd);
+	return r;
+}
+
+int module_read(const char *path, struct wasm_module *ret)
+{
+	int r = file_read(path, ret);
+
 	return r ? r : say_kind(wasm_kind(ret->bytes, ret->n), path ? path : "standard input");
 }
 

@@ -7,7 +7,7 @@
 
 #include "wasm/wasm.h"
 
-enum word { WORD_RUNTIME, WORD_FILE, WORD_DIR, WORD_DIR_RO, WORD_PAGES, WORD_FUEL, WORD_AOT, WORD_AOT_DIGEST, WORD_NETWORK, WORD_METERED };
+enum word { WORD_RUNTIME, WORD_FILE, WORD_TRIMMED, WORD_DIR, WORD_DIR_RO, WORD_PAGES, WORD_FUEL, WORD_AOT, WORD_AOT_DIGEST, WORD_NETWORK, WORD_METERED };
 
 static const struct {
 	const char *name;
@@ -16,6 +16,7 @@ static const struct {
 } table[] = {
 	{ "--runtime", WORD_RUNTIME, true },
 	{ "--file", WORD_FILE, true },
+	{ "--trimmed", WORD_TRIMMED, true },
 	{ "--dir", WORD_DIR, true },
 	{ "--dir-ro", WORD_DIR_RO, true },
 	{ "--pages", WORD_PAGES, true },
@@ -54,6 +55,9 @@ static const char *set(struct wasm_job *job, enum word word, const char *value)
 		break;
 	case WORD_FILE:
 		job->file = value;
+		break;
+	case WORD_TRIMMED:
+		job->trimmed = value;
 		break;
 	case WORD_DIR:
 	case WORD_DIR_RO:

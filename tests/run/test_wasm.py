@@ -11,6 +11,7 @@ from harness import leaks, needs, timeout, wasm
 from harness.boxes import box
 from harness.world import World, policy
 
+SEAL = 120	# bytes that every entry of the store ends with
 INTERPRETED = ("--set", "wasm.compile=false")
 
 
@@ -24,10 +25,27 @@ def run(t, ws, options, *words, rc=0, **more):
 
 
 def stored(t):
-    """The entries of the store of compiled code: name -> size."""
+    """The code of modules in the store: name -> size without the seal."""
     with t.root():
         place = os.path.join(t.state_dir, "wasm")
-        return {n: os.stat(os.path.join(place, n)).st_size for n in os.listdir(place) if n != "empty"} if os.path.isdir(place) else {}
+        names = [n for n in os.listdir(place) if n != "empty" and not n.startswith("library-")] if os.path.isdir(place) else ()
+        return {n: os.stat(os.path.join(place, n)).st_size - SEAL for n in names}
+
+
+def spoil(t, change, kind=""):
+    """Changes every entry of the store whose name begins so: change(bytes) -> bytes."""
+    with t.root():
+        place = os.path.join(t.state_dir, "wasm")
+        for name in os.listdir(place):
+            if name == "empty" or not name.startswith(kind):
+                continue
+            path = os.path.join(place, name)
+            os.chmod(path, 0o600)
+            with open(path, "rb+") as f:
+                spoiled = change(f.read())
+                f.seek(0)
+                f.truncate()
+                f.write(spoiled)
 
 
 def tiny(t, name="tiny.wasm", extra=""):
@@ -181,14 +199,47 @@ def test_compiled_once_and_never_brought(t):
     t.contains(run(t, ws, options, "code.wasm", rc=126).err, "not a WebAssembly module", "native code as a module")
     run(t, ws, (*options, *INTERPRETED), "tiny.wasm", "say", "FOUR")
     t.equal(stored(t), second, "wasm.compile: false compiles nothing")
-    # what is broken in the store is no loss: the module itself is there
-    with t.root():
-        for name in second:
-            path = os.path.join(t.state_dir, "wasm", name)
-            os.chmod(path, 0o600)
-            with open(path, "wb") as f:
-                f.write(b"\x7fELF-BROKEN")
-    t.equal(run(t, ws, options, "tiny.wasm", "say", "FIVE").out, "FIVE\n")
+    # what is cut short in the store is made again: code and library
+    before = stored(t)
+    for change in (lambda b: b[:len(b) // 2], lambda b: b""):
+        spoil(t, change)
+        t.equal(run(t, ws, options, "tiny.wasm", "say", "FIVE").out, "FIVE\n")
+        t.equal(len([n for n, size in stored(t).items() if size == before[n]]), 1, "the one that was needed")
+
+
+def runner_maps(t):
+    """What the processes that run a module below this test have mapped; "": there are none yet."""
+    found = ""
+    for pid in leaks.descendants(os.getpid()):
+        try:
+            with t.root(), open(f"/proc/{pid}/cmdline", "rb") as f:
+                words = f.read().split(b"\0")
+            if words[0].endswith(b"/ward-wasm") and words[1] == b"run":
+                with t.root(), open(f"/proc/{pid}/maps") as f:
+                    found += f.read()
+        except (OSError, IndexError):
+            pass
+    return found
+
+
+@needs("unsanitized")
+@timeout(150)
+def test_the_library_without_its_compiler(t):
+    """A run opens WasmEdge's library without LLVM; where that does not open, or modules are not compiled, the system's own."""
+    options = wasm.edge(t)
+    ws = tiny(t)
+    t.equal(run(t, ws, options, "tiny.wasm", "say", "ONE").out, "ONE\n")
+    not_a_library = lambda b: b"X" * (len(b) - SEAL) + b[-SEAL:]
+    for more, break_it, whole in (((), False, False), (INTERPRETED, False, True), ((), True, True)):
+        if break_it:
+            spoil(t, not_a_library, "library-")
+        process = t.ward_start("run", *options, *more, "--", "tiny.wasm", "sleep", cwd=ws)
+        t.wait_until(lambda: "spdlog" in runner_maps(t), 30, "no module runs")
+        t.equal(process.stdout.readline(), b"up\n")
+        maps = runner_maps(t)
+        t.equal(("libLLVM" in maps, "/library" in maps), (whole, not whole), maps)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
 
 
 @needs("unsanitized")

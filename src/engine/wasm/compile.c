@@ -33,18 +33,18 @@ static int make_words(const struct compile_job *job, struct strv *out, struct wa
 	strv_add(out, "run");
 	strv_addf(out, "--workspace=%s/" EMPTY, job->code->dir);	/* no policy file of anybody's lies there */
 	strv_add(out, "--isolation=native");
-	strv_addf(out, "--ro=%s", job->runner);
-	if (job->image_root)
-		strv_addf(out, "--image=%s", job->image_root);
+	strv_addf(out, "--ro=%s", job->at->runner);
+	if (job->at->plan->image.root)
+		strv_addf(out, "--image=%s", job->at->plan->image.root);
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++)
 		strv_add(out, limits[i]);
 	strv_add(out, "--");
-	strv_add(out, job->runner);
-	strv_add(out, "compile");
+	strv_add(out, job->at->runner);
+	strv_add(out, job->act);
 	strv_add(out, "--runtime");
-	strv_add(out, wasm_runtime_name(job->runtime->id));
+	strv_add(out, wasm_runtime_name(job->at->runtime->id));
 	strv_add(out, "--file");
-	strv_add(out, job->runtime->file);
+	strv_add(out, job->at->runtime->file);
 	if (job->metered)
 		strv_add(out, "--metered");
 	return out->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
@@ -127,17 +127,44 @@ static int wait_for(pid_t pid, struct progress *progress, int *ret_status)
 	return told ? -EINTR : 0;
 }
 
-/* Whether the sandbox has left compiled code behind; *e says why not. */
-static int judge(int status, int fd, struct ward_err *e)
+/* Why there is no code. What was a matter of the moment is tried again at the next start. */
+static const struct {
+	int code;
+	bool again;
+	const char *why;
+} reasons[] = {
+	{ 74, true, "there is no room for the code; the disk may be full" },
+	{ 124, true, "it took longer than 300 s; wasm.compile: false does not try it again" },
+	{ 126, false, "the compiler refused it" },
+	{ 128 + SIGABRT, true, "the compiler gave up; it may have had too little memory" },
+	{ 128 + SIGKILL, true, "it needed more memory than 4 GiB; wasm.compile: false does not try it again" },
+	{ 128 + SIGSEGV, false, "the compiler crashed" },
+	{ 0, true, "the compiler left nothing" },
+};
+
+/* Whether the sandbox has left a result behind; *e says why not, *ret_again whether that may change. */
+static int judge(int status, int fd, bool *ret_again, struct ward_err *e)
 {
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 	struct stat st;
 
+	*ret_again = true;
 	if (code == 0 && fstat(fd, &st) == 0 && st.st_size > 0)
 		return 0;
-	if (code == 125 || code == 127)
-		return ward_fail(e, EIO, "the module's compiler could not be started: ward run -- ward-wasm compile ended with %d", code);
-	return ward_fail(e, ENOTSUP, code == 124 ? "it took longer than 300 s" : code == 137 ? "it needed more memory than 4 GiB" : "the compiler refused it");
+	for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+		if (reasons[i].code == code) {
+			*ret_again = reasons[i].again;
+			return ward_fail(e, ENOTSUP, "%s", reasons[i].why);
+		}
+	if (code != 125 && code != 127)
+		return ward_fail(e, ENOTSUP, "the compiler ended with %d", code);
+	return ward_fail(e, EIO, "the module's compiler could not be started: ward run -- ward-wasm compile ended with %d", code);
+}
+
+/* Without room for it there is no code: that is no reason not to run the module. */
+static int soften(struct ward_err *e)
+{
+	return e->code == ENOSPC || e->code == EDQUOT || e->code == EFBIG ? ward_fail(e, ENOTSUP, "%s", reasons[0].why) : -e->code;
 }
 
 int compile_module(const struct compile_job *job, struct ward_err *e)
@@ -146,23 +173,24 @@ int compile_module(const struct compile_job *job, struct ward_err *e)
 	char name[64];
 	auto_fd fd = -1;
 	int status = 0, r = make_words(job, &argv, e), kept;
+	bool again = true;
 	pid_t pid = 0;
 
 	if (r < 0)
-		return r;
+		return soften(e);
 	fd = wasm_store_begin(job->code, name, e);
 	if (fd < 0)
-		return fd;
-	r = start_ward(argv.items, job->module_fd, fd, &pid);
+		return soften(e);
+	r = start_ward(argv.items, job->input_fd, fd, &pid);
 	if (r < 0)
 		r = ward_fail(e, -r, "cannot start ward to compile the module: %s", strerror(-r));
-	else if (wait_for(pid, job->progress, &status) < 0)
+	else if (wait_for(pid, job->at->plan->spec->progress, &status) < 0)
 		r = ward_fail(e, EINTR, "interrupted while the module was compiled");
 	else
-		r = judge(status, fd, e);
-	if (r == 0 || r == -ENOTSUP) {
-		kept = wasm_store_keep(job->code, fd, name, r == 0, e);
-		return kept < 0 ? kept : r;
+		r = judge(status, fd, &again, e);
+	if (r == 0 || (r == -ENOTSUP && !again)) {
+		kept = wasm_store_keep(job->code, fd, name, job->origin, r == 0, e);
+		return kept < 0 ? soften(e) : r;
 	}
 	if (name[0])
 		unlinkat(job->code->dir_fd, name, 0);

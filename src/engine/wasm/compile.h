@@ -6,16 +6,19 @@
 #include "engine/wasm/wasm.h"
 
 struct compile_job {
-	const struct wasm_runtime *runtime;
-	const char *runner;		/* ward-wasm */
-	const char *image_root;		/* NULL: the host */
+	const struct wasm_place *at;
+	const char *act;		/* of ward-wasm: "compile" or "trim" */
 	bool metered;
-	int module_fd;			/* a copy that nobody else has */
+	int input_fd;			/* a copy of the module that nobody else has; nothing for "trim" */
+	const char *origin;		/* the module's digest; NULL: it is none */
 	const struct wasm_code *code;	/* where the result goes */
-	struct progress *progress;	/* NULL: nobody looks */
 };
 
-/* 0: the entry is in the store. -ENOTSUP: it cannot be compiled, which is in the store, too. -EINTR: somebody asked ward to end. */
+/* 0: the entry is in the store. -ENOTSUP: there is none, and *e says why; what will be so again is in the store, too. -EINTR: somebody asked ward to end. */
 must_check int compile_module(const struct compile_job *job, struct ward_err *e);
+
+/* Names of entries: key.c. */
+must_check int wasm_name_code(const struct wasm_place *at, const char *digest, struct wasm_code *c);
+must_check int wasm_name_library(const struct wasm_place *at, struct wasm_code *c);
 
 #endif

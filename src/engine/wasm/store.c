@@ -1,5 +1,5 @@
 /*
- * The store of compiled modules: STATE/wasm, of the user alone. An entry is KEY.so, named by code.c; an empty one says that the module cannot be compiled. In: keys. Out: files, complete or not there: a new one gets its name last. Bounded in bytes and files: the one that was used longest ago goes first. A sandbox
+ * The store of compiled modules: STATE/wasm, of the user alone. An entry is KEY.so, named by key.c; it ends with a seal (struct wasm_seal), by which one that was cut short is seen at every start and one that was changed by `ward wasm ls`; an empty one says that the module cannot be compiled. In: keys. Out: files, complete or not there: a new one gets its name last. Bounded in bytes and files: the one that was used longest ago goes first. A sandbox
  * that has one mounted keeps it, whatever becomes of the name.
  */
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/io.h"
 #include "base/path.h"
 #include "engine/wasm/wasm.h"
 #include "lib/store.h"
@@ -15,6 +16,8 @@
 #define NEW_PREFIX "new-"
 #define NEW_SECONDS_MAX 3600	/* what a killed ward left behind */
 #define USED_EACH_SECONDS 86400	/* how exact "used longest ago" is */
+
+static const char magic[8] = { 'w', 'a', 'r', 'd', 'w', 'a', 's', 'm' };
 
 int wasm_store_open(struct wasm_code *c, struct ward_err *e)
 {
@@ -40,18 +43,56 @@ void wasm_store_close(struct wasm_code *c)
 	free(c->dir);
 }
 
+bool wasm_store_unseal(int fd, struct wasm_seal *ret)
+{
+	struct stat st;
+	off_t at;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_size < (off_t)sizeof(*ret))
+		return false;
+	at = st.st_size - (off_t)sizeof(*ret);
+	return pread(fd, ret, sizeof(*ret), at) == (ssize_t)sizeof(*ret) && memcmp(ret->magic, magic, sizeof(magic)) == 0 && ret->bytes == (uint64_t)at &&
+	       memchr(ret->origin, '\0', sizeof(ret->origin));
+}
+
+static int digest_file(int fd, uint64_t bytes, uint8_t ret[SHA256_BYTES])
+{
+	uint8_t part[65536];
+	struct sha256 sum;
+
+	sha256_begin(&sum);
+	for (uint64_t at = 0; at < bytes;) {
+		size_t want = bytes - at < sizeof(part) ? (size_t)(bytes - at) : sizeof(part);
+		ssize_t n = pread(fd, part, want, (off_t)at);
+
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		sha256_add(&sum, part, (size_t)n);
+		at += (uint64_t)n;
+	}
+	sha256_end(&sum, ret);
+	return 0;
+}
+
+bool wasm_store_is_intact(int fd, const struct wasm_seal *seal)
+{
+	uint8_t digest[SHA256_BYTES];
+
+	return digest_file(fd, seal->bytes, digest) == 0 && memcmp(digest, seal->digest, sizeof(digest)) == 0;
+}
+
 int wasm_store_look(const struct wasm_code *c)
 {
 	const struct timespec now[2] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_OMIT } };
+	auto_fd fd = openat(c->dir_fd, c->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct wasm_seal seal;
 	struct stat st;
 
-	if (fstatat(c->dir_fd, c->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
+	if (fd < 0 || !wasm_store_unseal(fd, &seal) || fstat(fd, &st) < 0)
 		return 0;
-	if (st.st_size == 0)
-		return -ENOTSUP;
 	if (time(NULL) - st.st_atim.tv_sec > USED_EACH_SECONDS)
 		utimensat(c->dir_fd, c->name, now, AT_SYMLINK_NOFOLLOW);
-	return 1;
+	return seal.bytes ? 1 : -ENOTSUP;
 }
 
 struct usage {
@@ -123,17 +164,44 @@ static int give_name(const struct wasm_code *c, int fd, const char *name)
 	if (name[0])
 		return renameat(c->dir_fd, name, c->dir_fd, c->name);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	/* somebody else may have been faster, with the same code */
-	return linkat(AT_FDCWD, path, c->dir_fd, c->name, AT_SYMLINK_FOLLOW) == 0 || errno == EEXIST ? 0 : -1;
+	for (int tries = 0; tries < 2; tries++) {
+		if (linkat(AT_FDCWD, path, c->dir_fd, c->name, AT_SYMLINK_FOLLOW) == 0)
+			return 0;
+		if (errno != EEXIST || wasm_store_look(c) != 0)
+			return errno == EEXIST ? 0 : -1;	/* somebody else was faster, with the same code */
+		unlinkat(c->dir_fd, c->name, 0);		/* it is not whole */
+	}
+	return -1;
 }
 
-int wasm_store_keep(const struct wasm_code *c, int fd, const char *name, bool good, struct ward_err *e)
+static int seal_file(int fd, const char *origin, bool good)
 {
+	struct wasm_seal seal = { 0 };
+	struct stat st;
+	int r;
+
+	if ((!good && ftruncate(fd, 0) < 0) || fstat(fd, &st) < 0)
+		return -errno;
+	memcpy(seal.magic, magic, sizeof(magic));
+	seal.bytes = (uint64_t)st.st_size;
+	snprintf(seal.origin, sizeof(seal.origin), "%s", origin ? origin : "");
+	r = digest_file(fd, seal.bytes, seal.digest);
+	if (r < 0)
+		return r;
+	return lseek(fd, 0, SEEK_END) < 0 ? -errno : io_write_all(fd, &seal, sizeof(seal));
+}
+
+int wasm_store_keep(const struct wasm_code *c, int fd, const char *name, const char *origin, bool good, struct ward_err *e)
+{
+	int r = seal_file(fd, origin, good);
+
 	/* readable by everybody: as root the agent is somebody else; the directory lets nobody through */
-	if ((good || ftruncate(fd, 0) == 0) && fchmod(fd, 0444) == 0 && (!good || fdatasync(fd) == 0) && give_name(c, fd, name) == 0)
+	if (r == 0 && (fchmod(fd, 0444) < 0 || fdatasync(fd) < 0 || give_name(c, fd, name) < 0))
+		r = -errno;
+	if (r == 0)
 		return 0;
-	ward_fail_errno(e, "cannot keep the compiled module in %s", c->dir);
+	ward_fail(e, -r, "cannot keep the compiled module in %s: %s", c->dir, strerror(-r));
 	if (name[0])
 		unlinkat(c->dir_fd, name, 0);
-	return -e->code;
+	return r;
 }

@@ -13,6 +13,7 @@
 #include "lib/program.h"
 
 #define RUNNER "/.ward/ward-wasm"
+#define TRIMMED "/.ward/library"	/* WasmEdge's, without its compiler */
 #define CODE "/.ward/module-"		/* and the digest of the module that it was made of */
 #define PAGE_BYTES 65536
 #define PAGES_MAX 65536
@@ -158,10 +159,33 @@ static int add_file(struct plan *p, const char *source, const char *target, stru
 	return 0;
 }
 
+/* Out of the store: code of the module, and the library that runs it, where there are any. */
+static int add_code(const struct wasm_place *at, struct ward_err *e)
+{
+	auto_free char *code = NULL, *library = NULL;
+	char digest[SHA256_HEX], target[sizeof(CODE) + SHA256_HEX];
+	struct wasm_code c = { .dir_fd = -1 };
+	int r;
+
+	if (at->runtime->id != WASM_LIBRARY || !at->plan->spec->policy.wasm_compile)
+		return 0;
+	r = wasm_store_open(&c, e);
+	if (r == 0)
+		r = wasm_find_library(at, &c, &library, e);
+	if (r == 0 && library)
+		r = add_file(at->plan, library, TRIMMED, e);
+	if (r == 0)
+		r = wasm_find_code(at, &c, &code, digest, e);
+	wasm_store_close(&c);
+	if (r < 0 || !code)
+		return r;
+	snprintf(target, sizeof(target), CODE "%s", digest);
+	return add_file(at->plan, code, target, e);
+}
+
 static int mounts(struct plan *p, struct ward_err *e)
 {
-	auto_free char *runner = NULL, *code = NULL;
-	char digest[SHA256_HEX], target[sizeof(CODE) + SHA256_HEX];
+	auto_free char *runner = NULL;
 	struct wasm_runtime found;
 	int r = wasm_runner_path(&runner, e);
 
@@ -171,12 +195,7 @@ static int mounts(struct plan *p, struct ward_err *e)
 		r = add_file(p, runner, RUNNER, e);
 	if (r == 0)
 		r = find_runtime(p->spec, &found, e);
-	if (r == 0)
-		r = wasm_find_code(p, &found, &code, digest, e);
-	if (r < 0 || !code)
-		return r;
-	snprintf(target, sizeof(target), CODE "%s", digest);
-	return add_file(p, code, target, e);
+	return r < 0 ? r : add_code(&(struct wasm_place){ p, &found, runner }, e);
 }
 
 static void add_dirs(const struct plan *p, struct strv *out)
@@ -213,10 +232,13 @@ static void add_limits(const struct plan *p, struct strv *out)
 		strv_add(out, "--network");
 }
 
-static void add_code(const struct plan *p, struct strv *out)
+static void name_code(const struct plan *p, struct strv *out)
 {
 	for (size_t i = 0; i < p->mount_count; i++)
-		if (p->mounts[i].is_file && strncmp(p->mounts[i].target, CODE, strlen(CODE)) == 0) {
+		if (p->mounts[i].is_file && strcmp(p->mounts[i].target, TRIMMED) == 0) {
+			strv_add(out, "--trimmed");
+			strv_add(out, TRIMMED);
+		} else if (p->mounts[i].is_file && strncmp(p->mounts[i].target, CODE, strlen(CODE)) == 0) {
 			strv_add(out, "--aot");
 			strv_add(out, p->mounts[i].target);
 			strv_add(out, "--aot-digest");
@@ -241,7 +263,7 @@ static int words(struct plan *p, struct ward_err *e)
 		strv_add(out, found.file);
 		add_dirs(p, out);
 		add_limits(p, out);
-		add_code(p, out);
+		name_code(p, out);
 		strv_add(out, "--");
 	}
 	return 0;
