@@ -7,9 +7,6 @@
 
 #include <string.h>
 
-#define WINDOW_BYTES (128 * 1024)
-#define CONNECTION_WINDOW (1024 * 1024)
-#define OUT_BYTES (64 * 1024)		/* frames made before they are written */
 #define RESETS_FREE 100			/* streams that may be taken back, beside one for each that was completed */
 
 static struct h2_stream *stream_of(nghttp2_session *session, int32_t id)
@@ -120,51 +117,24 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *
 
 /* -- the beginning and the end */
 
-static nghttp2_session *make_session(struct h2 *h, bool server)
-{
-	const nghttp2_settings_entry settings[] = {
-		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, server ? H2_STREAMS : 0 },
-		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW_BYTES },
-		{ NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, H2_FIELDS_BYTES },
-		{ NGHTTP2_SETTINGS_ENABLE_PUSH, 0 },
-	};
-	nghttp2_session_callbacks *calls = NULL;
-	nghttp2_option *option = NULL;
-	nghttp2_session *session = NULL;
-
-	if (nghttp2_session_callbacks_new(&calls) == 0 && nghttp2_option_new(&option) == 0) {
-		nghttp2_session_callbacks_set_on_begin_headers_callback(calls, on_begin_headers);
-		nghttp2_session_callbacks_set_on_header_callback(calls, on_header);
-		nghttp2_session_callbacks_set_on_frame_recv_callback(calls, on_frame);
-		nghttp2_session_callbacks_set_on_data_chunk_recv_callback(calls, on_chunk);
-		nghttp2_session_callbacks_set_on_stream_close_callback(calls, on_close);
-		nghttp2_option_set_no_auto_window_update(option, 1);
-		if ((server ? nghttp2_session_server_new2(&session, calls, h, option) :
-			      nghttp2_session_client_new2(&session, calls, h, option)) != 0)
-			session = NULL;
-	}
-	nghttp2_session_callbacks_del(calls);
-	nghttp2_option_del(option);
-	/* a server does not say whether it would take pushes */
-	if (session && (nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings, server ? 3 : 4) != 0 ||
-			nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW) != 0)) {
-		nghttp2_session_del(session);
-		session = NULL;
-	}
-	return session;
-}
-
 struct h2 *h2_new(struct front *f, struct exchange *ex)
 {
+	static const struct h2_calls calls = {
+		.begin_headers = on_begin_headers,
+		.header = on_header,
+		.frame = on_frame,
+		.chunk = on_chunk,
+		.close = on_close,
+		.streams = H2_STREAMS,
+		.fields_bytes = H2_FIELDS_BYTES,
+	};
 	struct h2 *h = calloc(1, sizeof(*h));
 
 	if (!h)
 		return NULL;
 	h->f = f;
 	h->ex = ex;
-	h->down = make_session(h, true);
-	h->up = make_session(h, false);
-	if (h->down && h->up)
+	if (h2_sessions_new(&calls, h, &h->down, &h->up))
 		return h;
 	h2_free(h);
 	return NULL;
@@ -196,7 +166,7 @@ static bool push(struct h2 *h, enum direction d, bool *moved)
 		enum tls_say say;
 		size_t went;
 
-		while (queue_size(q) < OUT_BYTES && (n = nghttp2_session_mem_send(session, &bytes)) > 0)
+		while (queue_size(q) < H2_OUT_BYTES && (n = nghttp2_session_mem_send(session, &bytes)) > 0)
 			queue_add(q, bytes, (size_t)n);
 		if (n < 0 || q->failed)
 			return false;
@@ -252,7 +222,7 @@ static void lose_server(struct h2 *h)
 		else
 			h2_refuse(h, s, reason);
 	}
-	nghttp2_submit_goaway(h->down, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(h->down), NGHTTP2_NO_ERROR, NULL, 0);
+	h2_session_leave(h->down);
 }
 
 /* All is said: the server is gone, or the program has taken its leave. */

@@ -7,8 +7,7 @@
 #ifndef WARD_GATEWAY_H2_H
 #define WARD_GATEWAY_H2_H
 
-#include <nghttp2/nghttp2.h>
-
+#include "gateway/h2_session.h"
 #include "gateway/inspect.h"
 
 #define H2_FIELDS_BYTES (32 * 1024)	/* of one head */

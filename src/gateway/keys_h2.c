@@ -7,10 +7,6 @@
 
 #include <string.h>
 
-#define WINDOW_BYTES (128 * 1024)
-#define CONNECTION_WINDOW (1024 * 1024)
-#define OUT_BYTES (64 * 1024)		/* frames made before they are written */
-
 static struct keys_stream *stream_of(nghttp2_session *session, int32_t id)
 {
 	return id ? nghttp2_session_get_stream_user_data(session, id) : NULL;
@@ -81,10 +77,11 @@ size_t keys_h2_fields(char *lines, size_t n, nghttp2_nv *out, size_t room, uint8
 
 	while (at && at < end && count < room) {
 		char *line_end = memmem(at, (size_t)(end - at), "\r\n", 2), *colon = line_end ? memchr(at, ':', (size_t)(line_end - at)) : NULL;
-		char *value = colon + 1, *value_end = line_end;
+		char *value, *value_end = line_end;
 
 		if (!colon)
 			break;
+		value = colon + 1;
 		for (char *c = at; c < colon; c++)
 			*c = (char)(*c >= 'A' && *c <= 'Z' ? *c + 32 : *c);
 		while (value < value_end && (*value == ' ' || *value == '\t'))
@@ -338,52 +335,26 @@ static int on_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int
 
 /* -- the beginning and the end */
 
-static nghttp2_session *make_session(struct keys_h2 *h, bool server)
-{
-	const nghttp2_settings_entry settings[] = {
-		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, server ? KEYS_H2_STREAMS : 0 },
-		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW_BYTES },
-		{ NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, KEYS_H2_FIELDS_BYTES },
-		{ NGHTTP2_SETTINGS_ENABLE_PUSH, 0 },
-	};
-	nghttp2_session_callbacks *calls = NULL;
-	nghttp2_option *option = NULL;
-	nghttp2_session *session = NULL;
-
-	if (nghttp2_session_callbacks_new(&calls) == 0 && nghttp2_option_new(&option) == 0) {
-		nghttp2_session_callbacks_set_on_begin_headers_callback(calls, on_begin_headers);
-		nghttp2_session_callbacks_set_on_header_callback(calls, on_header);
-		nghttp2_session_callbacks_set_on_frame_recv_callback(calls, on_frame);
-		nghttp2_session_callbacks_set_on_data_chunk_recv_callback(calls, on_chunk);
-		nghttp2_session_callbacks_set_on_stream_close_callback(calls, on_close);
-		nghttp2_session_callbacks_set_on_frame_send_callback(calls, on_sent);
-		nghttp2_session_callbacks_set_on_frame_not_send_callback(calls, on_not_sent);
-		nghttp2_option_set_no_auto_window_update(option, 1);
-		if ((server ? nghttp2_session_server_new2(&session, calls, h, option) :
-			      nghttp2_session_client_new2(&session, calls, h, option)) != 0)
-			session = NULL;
-	}
-	nghttp2_session_callbacks_del(calls);
-	nghttp2_option_del(option);
-	if (session && (nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings, server ? 3 : 4) != 0 ||
-			nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW) != 0)) {
-		nghttp2_session_del(session);
-		session = NULL;
-	}
-	return session;
-}
-
 struct keys_h2 *keys_h2_new(struct keys *k, struct conn *c)
 {
+	static const struct h2_calls calls = {
+		.begin_headers = on_begin_headers,
+		.header = on_header,
+		.frame = on_frame,
+		.chunk = on_chunk,
+		.close = on_close,
+		.sent = on_sent,
+		.not_sent = on_not_sent,
+		.streams = KEYS_H2_STREAMS,
+		.fields_bytes = KEYS_H2_FIELDS_BYTES,
+	};
 	struct keys_h2 *h = calloc(1, sizeof(*h));
 
 	if (!h)
 		return NULL;
 	h->k = k;
 	h->c = c;
-	h->down = make_session(h, true);
-	h->up = make_session(h, false);
-	if (h->down && h->up)
+	if (h2_sessions_new(&calls, h, &h->down, &h->up))
 		return h;
 	keys_h2_free(k, h);
 	return NULL;
@@ -416,7 +387,7 @@ static void lose_server(struct keys_h2 *h)
 		else
 			keys_h2_refuse(h, s, 502, "the server ended the connection without an answer");
 	}
-	nghttp2_submit_goaway(h->down, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(h->down), NGHTTP2_NO_ERROR, NULL, 0);
+	h2_session_leave(h->down);
 }
 
 bool keys_h2_is_done(const struct keys_h2 *h)
@@ -435,7 +406,7 @@ static bool push(struct keys_h2 *h, nghttp2_session *session, struct queue *q)
 	bool moved = false;
 	ssize_t n = 0;
 
-	while (queue_len(q) < OUT_BYTES && (n = nghttp2_session_mem_send(session, &bytes)) > 0) {
+	while (queue_len(q) < H2_OUT_BYTES && (n = nghttp2_session_mem_send(session, &bytes)) > 0) {
 		buf_add(&q->bytes, bytes, (size_t)n);
 		if (session == h->up)
 			explicit_bzero((uint8_t *)(uintptr_t)bytes, (size_t)n);	/* nghttp2's own buffer, done with */
@@ -479,7 +450,7 @@ static void submit(struct keys_h2 *h, struct conn *c)
 {
 	uint32_t most = nghttp2_session_get_remote_settings(h->up, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
 
-	for (struct keys_stream *s = h->streams, *next; s && h->open < most && queue_len(&c->out) < OUT_BYTES; s = next) {
+	for (struct keys_stream *s = h->streams, *next; s && h->open < most && queue_len(&c->out) < H2_OUT_BYTES; s = next) {
 		next = s->next;
 		if (!s->waiting)
 			continue;

@@ -6,8 +6,7 @@
 #ifndef WARD_GATEWAY_KEYS_H2_H
 #define WARD_GATEWAY_KEYS_H2_H
 
-#include <nghttp2/nghttp2.h>
-
+#include "gateway/h2_session.h"
 #include "gateway/keys_conn.h"
 
 #define KEYS_H2_FIELDS_BYTES HTTP1_HEAD_MAX	/* of one head */
