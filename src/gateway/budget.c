@@ -73,8 +73,9 @@ static bool take_paces(const struct pair *pairs, unsigned n, uint64_t now_ms, ui
 bool budget_pace(struct budget *b, const struct rules *r, int32_t rule, uint64_t now_ms, uint64_t *ret_wait_ms)
 {
 	struct pair pairs[2];
+	unsigned n = pairs_of(b, r, rule, pairs);
 
-	return take_paces(pairs, pairs_of(b, r, rule, pairs), now_ms, ret_wait_ms);
+	return take_paces(pairs, n, now_ms, ret_wait_ms);
 }
 
 bool budget_pace_rule(struct budget *b, const struct rules *r, int32_t rule, uint64_t now_ms, uint64_t *ret_wait_ms)

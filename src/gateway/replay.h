@@ -17,7 +17,7 @@
 
 #define REPLAY_WHY "x-ward-replay"	/* the field of an answer that means: the recording has none; its value says why */
 #define REPLAY_WHY_MAX 180
-#define REPLAY_MISS 599
+#define REPLAY_MISS 599u
 #define REPLAY_OUT (64 * 1024)
 
 /* A recorded answer in the giving. */
