@@ -36,6 +36,7 @@ SHARED = {
     'gateway/upstream.h': {'lib'},          # pure: the plan reads the proxy's URL
     'creds/protocol.h': {'lib', 'cli'},     # what supervisor and ward-secrets say to each other
     'gateway/json_in.h': {'vm'},            # pure: QEMU's control channel speaks JSON, too
+    'vm/disk.h': {'engine'},                # how large the device is over which trees go
     'gateway/tape.h': {'lib'},              # pure: the supervisor reads recordings before and after the gateway
     'gateway/waf.h': {'lib'},               # where the firewall's socket and rules are
     'gateway/told.h': {'lib'},              # the same, for what passed

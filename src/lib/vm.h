@@ -13,11 +13,11 @@
 #define VM_TEMPLATES "templates"	/* HEX/ with ram, state and info */
 #define VM_WORK "work-"			/* what is being made; locked while somebody does */
 
-#define VM_WORDS_ROOT "ward.root=/dev/vda"
+#define VM_WORDS_ROOT "ward.root=/dev/vda ward.disk=/dev/vdb"
 #define VM_WORDS_NET "ward.net=10.0.2.15/24,10.0.2.2,10.0.2.3"	/* what the monitor plays: address, way out, names */
 
 #define VM_MEMORY_DEFAULT (UINT64_C(512) << 20)
-#define VM_DEVICES 1			/* counted up when the machine's devices change (vm/qemu.c): no template of before fits */
+#define VM_DEVICES 2			/* counted up when the machine's devices change (vm/qemu.c): no template of before fits */
 #define VM_UPPER_OVERHEAD (192 * UINT64_C(1048576))	/* what QEMU itself needs beside the guest's memory */
 
 /* A kernel that guests boot. */

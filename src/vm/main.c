@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "vm/disk.h"
 #include "vm/options.h"
 #include "vm/serve.h"
 
@@ -30,7 +31,18 @@ static int say(const struct ward_err *e, int code)
 	return code;
 }
 
-static void fill_setup(const struct vm_options *o, const struct vm *v, struct vm_tree *trees, char *cwd, struct vm_setup *ret)
+/* The device over which trees go: new, and as large as it ever gets. */
+static int make_disk(const char *path, int *ret_fd, struct ward_err *e)
+{
+	auto_fd fd = path ? open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
+
+	if (path && (fd < 0 || ftruncate(fd, DISK_BYTES) < 0))
+		return ward_fail_errno(e, "cannot make %s", path);
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+static void fill_setup(const struct vm_options *o, const struct vm *v, int disk_fd, struct vm_tree *trees, char *cwd, struct vm_setup *ret)
 {
 	for (size_t i = 0; i < o->tree_count; i++)
 		trees[i] = (struct vm_tree){ .path = o->trees[i] + 3, .writable = o->trees[i][1] == 'w' };
@@ -47,6 +59,7 @@ static void fill_setup(const struct vm_options *o, const struct vm *v, struct vm
 		.files = o->open_files,
 		.socket_path = o->socket ? o->socket : SOCKET,
 		.qemu_pid_fd = v->pid_fd,
+		.disk_fd = disk_fd,
 	};
 }
 
@@ -57,15 +70,18 @@ static int run(int argc, char **argv, struct ward_err *e)
 	struct vm_options o;
 	struct vm_setup setup;
 	struct vm v;
+	auto_fd disk = -1;
 	int r = vm_options_read(argc, argv, &o, e);
 
 	if (r == 0 && o.word_count == 0)
 		r = ward_fail(e, EINVAL, "there is no command");
 	if (r == 0)
+		r = make_disk(o.config.disk, &disk, e);
+	if (r == 0)
 		r = vmm_qemu.start(&o.config, &v, e);
 	if (r < 0)
 		return say(e, 125);
-	fill_setup(&o, &v, trees, cwd, &setup);
+	fill_setup(&o, &v, disk, trees, cwd, &setup);
 	r = o.config.state ? 0 : vm_wait_ready(v.port_fd, READY_MS, e);
 	if (r == 0)
 		r = vm_serve(v.port_fd, &setup, e);
@@ -87,11 +103,13 @@ static int make_template(int argc, char **argv, struct ward_err *e)
 {
 	struct vm_options o;
 	struct vm v;
-	auto_fd out = -1;
+	auto_fd out = -1, disk = -1;
 	int r = vm_options_read(argc, argv, &o, e);
 
 	if (r == 0 && (!o.out || !o.config.ram || o.config.state))
 		r = ward_fail(e, EINVAL, "a template needs --ram and --out");
+	if (r == 0)
+		r = make_disk(o.config.disk, &disk, e);
 	if (r < 0)
 		return say(e, 125);
 	out = open(o.out, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);

@@ -22,6 +22,7 @@ static const struct {
 	ROW("--initrd", TEXT, config.initrd),
 	ROW("--words", TEXT, config.words),
 	ROW("--root", TEXT, config.root),
+	ROW("--disk", TEXT, config.disk),
 	ROW("--ram", TEXT, config.ram),
 	ROW("--state", TEXT, config.state),
 	ROW("--shim", TEXT, config.shim),

@@ -76,6 +76,12 @@ static void add_devices(struct strv *v, const struct vm_config *c, const struct 
 		strv_add(v, "-device");
 		strv_add(v, "virtio-blk-pci,drive=root");
 	}
+	if (c->disk) {
+		strv_add(v, "-drive");
+		strv_addf(v, "if=none,id=disk,format=raw,file.locking=off,file=%s", c->disk);
+		strv_add(v, "-device");
+		strv_add(v, "virtio-blk-pci,drive=disk");
+	}
 	if (c->network) {
 		strv_add(v, "-netdev");
 		strv_add(v, "user,id=net,ipv6=off");

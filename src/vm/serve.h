@@ -11,6 +11,7 @@
  *   virtserialport ward.0    the port that all of this goes over
  *   ward.root=/dev/vda       the device of the root; none: the root is empty but for /dev, /proc, /sys, /tmp, /run
  *   ward.fs=erofs            its file system
+ *   ward.disk=/dev/vdb       the device of DISK_BYTES over which trees go; none: they go over the port
  *   ward.upper=SIZE          most that may be written into the root, as tmpfs has it (size=); default: half of the memory
  *   ward.net=ADDRESS/PREFIX,GATEWAY,DNS   the address of eth0; none: loopback alone
  * All of that is done before it says VM_READY; then it waits, and can be snapshotted and cloned.
@@ -34,6 +35,7 @@ struct vm_setup {
 	const char *socket_path;	/* where `ward-vm exec` and `copy` find this guest; NULL: nowhere */
 	uint64_t copy_max_bytes;	/* most that comes back of all trees; 0: no limit but the disk's */
 	int qemu_pid_fd;		/* readable when the machine has ended; -1: not known */
+	int disk_fd;			/* what the guest has as ward.disk: DISK_BYTES (disk.h); -1: it has none */
 };
 
 /* Waits until the guest says VM_READY and reads nothing behind that. Not for a clone: it has said it already. */

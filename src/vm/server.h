@@ -48,10 +48,16 @@ must_check int server_trees_in(struct server *v, struct ward_err *e);
 must_check int server_trees_out(struct server *v, struct ward_err *e);
 /* ---- tree_send.c, tree_take.c: in a process of its own, blocking ---- */
 
+/* The ends of a tree's channel (disk.h). */
+struct tree_way {
+	int in_fd, out_fd;	/* records announced, and pieces answered; or the other way round */
+	int disk_fd;		/* -1: there is none */
+};
+
 /* Writes a tree's records; what cannot be read is left out and said. Returns 0, or -errno. */
-must_check int tree_send(int out_fd, const char *path, struct ward_err *e);
+must_check int tree_send(const struct tree_way *way, const char *path, struct ward_err *e);
 /* Makes files of the records that come, which a hostile guest wrote. *ret_lost counts what did not come back; each is said on
  * standard error. Returns 0, or -errno: the stream was none. */
-must_check int tree_take(int in_fd, const char *path, uint64_t bytes_max, uint64_t *ret_lost, struct ward_err *e);
+must_check int tree_take(const struct tree_way *way, const char *path, uint64_t bytes_max, uint64_t *ret_lost, struct ward_err *e);
 
 #endif

@@ -1,7 +1,6 @@
 /*
  * Trees between the native sandbox and the guest. Each is a channel whose party is a child of this process: it reads the files and
- * writes records into a pipe, or reads records from a pipe and writes the files, and may wait for the disk while this process
- * goes on. It has the rights of the native sandbox: what that protects stays as it is, whatever the guest says.
+ * writes records, or takes records and writes the files, and may wait for either while this process goes on. The records are on the machine's block device (disk.c), what is said about them goes through two pipes. It has the rights of the native sandbox: what that protects stays as it is, whatever the guest says.
  */
 #include "vm/server.h"
 
@@ -19,11 +18,11 @@ static _Noreturn void die(const struct ward_err *e)
 	_exit(1);
 }
 
-static _Noreturn void child(const struct server *v, const char *path, bool into, int fd)
+static _Noreturn void child(const struct server *v, const char *path, bool into, const struct tree_way *way)
 {
 	struct ward_err e = { 0 };
 	uint64_t lost = 0;
-	int r = into ? tree_send(fd, path, &e) : tree_take(fd, path, v->setup->copy_max_bytes, &lost, &e);
+	int r = into ? tree_send(way, path, &e) : tree_take(way, path, v->setup->copy_max_bytes, &lost, &e);
 
 	if (r < 0)
 		die(&e);
@@ -46,28 +45,45 @@ static int follow(struct server *v, struct party *p, struct ward_err *e)
 	return r < 0 ? r : status != 0;
 }
 
-static int copy(struct server *v, const char *path, bool into, struct ward_err *e)
+static int open_channel(struct server *v, const char *path, bool into, struct ward_err *e)
 {
 	struct vm_start start = { .kind = into ? VM_TREE_IN : VM_TREE_OUT };
-	int pipe_fds[2], fds[VM_STREAMS] = { -1, -1, -1 }, status = 0, channel, guest;
-	struct party *p = server_party(v, true);
 	char *argv[] = { strdup(path) };
 	size_t len = 0;
 	char *words = argv[0] ? party_words("", 1, argv, NULL, &len, &start) : NULL;
-	pid_t pid;
 
 	free(argv[0]);
-	channel = session_open(&v->session, &start, words, len, e);
-	if (channel < 0 || !p || pipe2(pipe_fds, O_CLOEXEC) < 0)
-		return channel < 0 ? channel : ward_fail_errno(e, "a pipe for %s", path);
-	pid = fork();
+	return session_open(&v->session, &start, words, len, e);
+}
+
+/* The child's process; the other ends of its pipes are the channel's 0 and 1. */
+static pid_t start_child(const struct server *v, const char *path, bool into, int *fds)
+{
+	int to_guest[2] = { -1, -1 }, from_guest[2] = { -1, -1 };
+	pid_t pid = pipe2(to_guest, O_CLOEXEC) < 0 || pipe2(from_guest, O_CLOEXEC) < 0 ? -1 : fork();
+
 	if (pid == 0) {
-		close(pipe_fds[into ? 0 : 1]);
-		child(v, path, into, pipe_fds[into ? 1 : 0]);
+		close(to_guest[0]);
+		close(from_guest[1]);
+		child(v, path, into, &(struct tree_way){ .in_fd = from_guest[0], .out_fd = to_guest[1], .disk_fd = v->setup->disk_fd });
 	}
-	close(pipe_fds[into ? 1 : 0]);
-	fds[into ? 0 : 1] = pipe_fds[into ? 0 : 1];
+	own_close_fd(&to_guest[1]);
+	own_close_fd(&from_guest[0]);
+	fds[0] = to_guest[0];
+	fds[1] = from_guest[1];
 	fds[2] = fcntl(2, F_DUPFD_CLOEXEC, 3);
+	return pid;
+}
+
+static int copy(struct server *v, const char *path, bool into, struct ward_err *e)
+{
+	int fds[VM_STREAMS] = { -1, -1, -1 }, status = 0, channel = open_channel(v, path, into, e), guest;
+	struct party *p = server_party(v, true);
+	pid_t pid;
+
+	if (channel < 0 || !p)
+		return channel < 0 ? channel : ward_fail(e, EBUSY, "another copy is not finished");
+	pid = start_child(v, path, into, fds);
 	party_begin(p, (unsigned)channel, fds, -1, &v->session.channels[channel]);
 	guest = pid < 0 ? ward_fail_errno(e, "a process for %s", path) : follow(v, p, e);
 	if (pid > 0)

@@ -11,11 +11,12 @@
 
 #include "base/buf.h"
 #include "base/text.h"
+#include "vm/disk.h"
 #include "vm/server.h"
 #include "vm/tree.h"
 
 struct sender {
-	FILE *out;
+	struct disk_writer out;
 	char path[TREE_NAME_MAX + 1];
 	size_t len;
 	char chunk[TREE_CHUNK_MAX];
@@ -23,7 +24,7 @@ struct sender {
 
 static void put(struct sender *v, const void *bytes, size_t n)
 {
-	(void)!fwrite(bytes, 1, n, v->out);	/* looked at once, at the end */
+	disk_put(&v->out, bytes, n);	/* whether it went well is looked at once, at the end */
 }
 
 static void put_head(struct sender *v, enum tree_type type, const struct stat *st, uint64_t size)
@@ -141,7 +142,7 @@ static void put_dir(struct sender *v, int fd, const struct stat *st, unsigned de
 		return;
 	}
 	put_head(v, TREE_DIR, st, 0);
-	for (struct dirent *d = readdir(list); d && !ferror(v->out); d = readdir(list))
+	for (struct dirent *d = readdir(list); d && !v->out.error; d = readdir(list))
 		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
 			put_entry(v, fd, d->d_name, deep + 1);
 	put_head(v, TREE_DIR_END, st, 0);
@@ -163,22 +164,20 @@ static void put_tree(struct sender *v, int fd, unsigned deep)
 		put_head(v, TREE_CLOSED, &st, 0);
 }
 
-int tree_send(int out_fd, const char *path, struct ward_err *e)
+int tree_send(const struct tree_way *way, const char *path, struct ward_err *e)
 {
 	auto_fd source = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
-	FILE *out = source < 0 ? NULL : fdopen(out_fd, "w");
-	struct sender *v = out ? calloc(1, sizeof(*v)) : NULL;
+	auto_free struct sender *v = calloc(1, sizeof(*v));
 	struct stat none = { 0 };
+	int r;
 
-	if (source < 0 || !out)
+	if (source < 0)
 		return ward_fail_errno(e, "opening it");
-	if (v) {
-		v->out = out;
-		setvbuf(out, NULL, _IOFBF, 2 * TREE_CHUNK_MAX);
-		put_tree(v, source, 0);
-		v->len = 0;
-		put_head(v, TREE_END, &none, 0);
-		free(v);
-	}
-	return fclose(out) != 0 || !v ? ward_fail_errno(e, "the guest does not take it") : 0;
+	if (!v || disk_writer_begin(&v->out, way->out_fd, way->in_fd, way->disk_fd) < 0)
+		return ward_fail(e, ENOMEM, "no memory");
+	put_tree(v, source, 0);
+	v->len = 0;
+	put_head(v, TREE_END, &none, 0);
+	r = disk_writer_end(&v->out);
+	return r < 0 ? ward_fail(e, -r, "the guest does not take it: %s", strerror(-r)) : 0;
 }

@@ -12,6 +12,7 @@
 
 #include "base/path.h"
 #include "base/text.h"
+#include "vm/disk.h"
 #include "vm/server.h"
 #include "vm/tree.h"
 
@@ -31,7 +32,6 @@ struct taker {
 	int failure;		/* of the present file */
 	uint64_t lost;
 	struct tree_reader reader;
-	char chunk[TREE_CHUNK_MAX];
 };
 
 static const char *why(int error)
@@ -237,16 +237,19 @@ static void forget(struct taker *t)
 	own_close_fd(&t->root_fd);
 }
 
-static int take_all(struct taker *t, int in_fd, struct ward_err *e)
+static int take_records(void *ctx, const void *bytes, size_t n)
 {
-	ssize_t n = 0;
-	int r = 0;
+	return tree_read(ctx, bytes, n);
+}
+
+static int take_all(struct taker *t, const struct tree_way *way, struct ward_err *e)
+{
+	int r;
 
 	t->root_fd = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->root_fd < 0 && errno != ENOTDIR)
 		return ward_fail_errno(e, "opening it");
-	while (r == 0 && (n = read(in_fd, t->chunk, sizeof(t->chunk))) != 0)
-		r = n > 0 ? tree_read(&t->reader, t->chunk, (size_t)n) : errno == EINTR ? 0 : -errno;
+	r = disk_read_all(way->in_fd, way->out_fd, way->disk_fd, take_records, &t->reader);
 	if (r == 0 && t->reader.at != TREE_AT_END)
 		r = -EPIPE;
 	forget(t);
@@ -257,7 +260,7 @@ static int take_all(struct taker *t, int in_fd, struct ward_err *e)
 	return r < 0 ? ward_fail(e, -r, r == -EPIPE ? "the guest stopped in the middle" : "the guest sent something that is no copy") : 0;
 }
 
-int tree_take(int in_fd, const char *path, uint64_t bytes_max, uint64_t *ret_lost, struct ward_err *e)
+int tree_take(const struct tree_way *way, const char *path, uint64_t bytes_max, uint64_t *ret_lost, struct ward_err *e)
 {
 	struct taker *t = calloc(1, sizeof(*t));
 	int r;
@@ -267,7 +270,7 @@ int tree_take(int in_fd, const char *path, uint64_t bytes_max, uint64_t *ret_los
 	t->path = path;
 	t->dir_fd = t->file_fd = -1;
 	t->reader = (struct tree_reader){ .sink = &sink, .ctx = t, .bytes_max = bytes_max ? bytes_max : UINT64_MAX, .records_max = RECORDS_MAX };
-	r = take_all(t, in_fd, e);
+	r = take_all(t, way, e);
 	*ret_lost = t->lost;
 	free(t);
 	return r;

@@ -16,6 +16,7 @@ struct vm_config {
 	const char *kernel, *initrd;	/* uncompressed; not needed to restore */
 	const char *words;		/* more words for the kernel, NULL: none */
 	const char *root;		/* erofs image, becomes /dev/vda read-only; NULL: none */
+	const char *disk;		/* file of DISK_BYTES (disk.h), becomes the next device; NULL: none */
 	const char *ram;		/* file that holds the guest's memory; NULL: anonymous */
 	const char *state;		/* of a template: the machine is restored from it, its memory copied on write; NULL: it boots */
 	const char *shim;		/* library that opens `ram` read-only for a program that cannot, NULL: none is needed */

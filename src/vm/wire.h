@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define VM_MAGIC 0x5657		/* "WV" */
-#define VM_VERSION 1
+#define VM_VERSION 2
 #define VM_HEAD_BYTES 12
 #define VM_PAYLOAD_MAX 65536
 #define VM_FRAME_MAX (VM_HEAD_BYTES + VM_PAYLOAD_MAX)

@@ -50,6 +50,8 @@ static void add_words(const struct making *m, struct strv *v)
 	add_two(v, "--kernel", m->boot.kernel);
 	add_two(v, "--initrd", m->boot.initrd);
 	add_two(v, "--root", m->root);
+	strv_add(v, "--disk");
+	strv_addf(v, "%s/disk", m->work.path);
 	add_two(v, "--words", o->network ? VM_WORDS_ROOT " " VM_WORDS_NET : VM_WORDS_ROOT);
 	if (o->network)
 		strv_add(v, "--network");

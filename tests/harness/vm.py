@@ -41,6 +41,14 @@ def file_record(name, content, mode=0o644):
     return record(FILE, name, len(content), mode, chunks + bytes(16))
 
 
+SLOT_BYTES, SLOTS, INLINE = 262144, 4, 0xffffffff
+
+
+def pieces(data):
+    """A tree's records as a guest without a device announces them."""
+    return b"".join(struct.pack("<II", INLINE, len(data[at:at + 32768])) + data[at:at + 32768] for at in range(0, len(data), 32768))
+
+
 class FakeGuest:
     """Sits where a hostile guest would sit; vm-drive connects to it."""
 
@@ -57,7 +65,7 @@ class FakeGuest:
         self.t, self.bytes, self.ended = t, b"", False
         self.sock = listener.accept()[0]
         self.sock.settimeout(30)
-        self.send("READY", payload=struct.pack("<I", 1))
+        self.send("READY", payload=struct.pack("<I", 2))
 
     def send(self, kind, channel=0, stream=0, payload=b""):
         self.raw(struct.pack("<HBBII", 0x5657, TYPES.index(kind), stream, channel, len(payload)) + payload)
@@ -101,18 +109,29 @@ class FakeGuest:
         _, channel, _, payload = self.until("START")
         return struct.unpack("<I", payload[:4])[0], channel
 
-    def take_tree(self):
-        """Takes a tree as the real guest does; returns its bytes."""
+    def take_tree(self, disk=None):
+        """Takes a tree as the real guest does; returns its bytes. disk: a file that the other side has as the device."""
         kind, channel = self.started()
         self.t.equal(kind, TREE_IN, "a tree comes first")
-        data, owed = b"", 0
+        data, stream, owed = b"", b"", 0
         while True:
             got, _, _, payload = self.frame()
             if got == "EOF":
+                self.t.equal(stream, b"", "what is left of the announcements")
                 self.number("EXIT", channel, 0)
                 return data
             if got == "DATA":
-                data, owed = data + payload, owed + len(payload)
+                stream, owed = stream + payload, owed + len(payload)
+                while len(stream) >= 8:
+                    place, n = struct.unpack("<II", stream[:8])
+                    if place == INLINE and len(stream) < 8 + n:
+                        break
+                    if place == INLINE:
+                        data, stream = data + stream[8:8 + n], stream[8 + n:]
+                        continue
+                    disk.seek(place * SLOT_BYTES)
+                    data, stream = data + disk.read(n), stream[8:]
+                    self.send("DATA", channel, 1, b"\0")	# the slot is free
                 if owed > WINDOW // 4:
                     self.number("WINDOW", channel, owed)
                     owed = 0
@@ -126,23 +145,33 @@ class FakeGuest:
         self.send("QUIET")
 
     def give_tree(self, data, status=0):
+        self.give_pieces(pieces(data), status)
+
+    def give_pieces(self, data, status=0, answers=0):
+        """Announcements; this many slots are waited for."""
         kind, channel = self.started()
         self.t.equal(kind, TREE_OUT, "what changed is asked for")
         for at in range(0, len(data), 32768):
             self.send("DATA", channel, 1, data[at:at + 32768])
+        while answers > 0:
+            answers -= len(self.until("DATA")[3])
         self.number("EXIT", channel, status)
 
     def finish(self, timeout=30):
         return self.t.finish(self.process, self.argv, timeout=timeout)
 
     def memory(self):
-        """KiB of memory of its own that vm-drive and its server have."""
-        return sum(private_kib(pid) for pid in [self.process.pid, *children(self.process.pid)])
+        """KiB of memory of their own that vm-drive, its server and whoever copies have."""
+        return sum(private_kib(pid) for pid in family(self.process.pid))
 
 
 def children(pid):
     with open(f"/proc/{pid}/task/{pid}/children") as f:
         return [int(p) for p in f.read().split()]
+
+
+def family(pid):
+    return [pid, *(p for child in children(pid) for p in family(child))]
 
 
 def private_kib(pid):
@@ -170,8 +199,11 @@ class RealGuest:
         init = shutil.copy(os.path.join(t.cache, "vm-init"), rig)
         self.port, self.first = f"{rig}/port", True
         self.console = open(f"{rig}/console", "w")
-        t.popen([os.path.join(t.cache, "vm_boot.sh"), init, self.port, image], stdout=self.console, stderr=self.console,
-                env={"WARD_VM_WORK": rig, "WARD_VM_WORDS": "ward.root=/dev/vda"})
+        self.disk = f"{rig}/disk"
+        with open(self.disk, "wb") as f:
+            f.truncate(SLOTS * SLOT_BYTES)
+        t.popen([os.path.join(t.cache, "vm_boot.sh"), init, self.port, image, self.disk], stdout=self.console, stderr=self.console,
+                env={"WARD_VM_WORK": rig, "WARD_VM_WORDS": "ward.root=/dev/vda ward.disk=/dev/vdb"})
         for _ in range(300):
             if os.path.exists(self.port):
                 break
@@ -180,7 +212,7 @@ class RealGuest:
     def argv(self, *options, command):
         more = () if self.first else ("--restored",)
         self.first = False
-        return [driver(self.t), self.port, *more, "--uid", "1000", *options, "--", *command]
+        return [driver(self.t), self.port, *more, "--uid", "1000", "--disk", self.disk, *options, "--", *command]
 
     def run(self, *options, command, **more):
         return self.t.run(*self.argv(*options, command=command), timeout=60, env={"PATH": "/bin"}, cwd="/", **more)

@@ -35,7 +35,7 @@ def check_rights(t, g):
     r = sh(g, "id -u; id -g; grep -E '^(Cap|NoNew)' /proc/self/status; ls /dev; cat /proc/1/environ; ls /proc/1/root/; mount -t tmpfs x /tmp; "
               "hostname; date +%s; cat /sys/class/net/lo/flags")
     t.check(r.out.startswith("1000\n1000\n") and r.out.count("\t0000000000000000\n") == 5 and "NoNewPrivs:\t1" in r.out, f"ids and rights: {r.out}")
-    t.check("vda" not in r.out and "vport" not in r.out and "mem\n" not in r.out, f"no device of the machine: {r.out}")
+    t.check("vda" not in r.out and "vdb" not in r.out and "vport" not in r.out and "mem\n" not in r.out, f"no device of the machine: {r.out}")
     t.check(r.err.count("ermission denied") == 3, f"pid 1 and mounts: {r.err}")
     now = int(next(line for line in r.out.split("\n") if len(line) == 10 and line.isdigit()))
     t.check(abs(now - time.time()) < 60 and "0x9" in r.out, f"the clock, and loopback: {r.out}")
@@ -52,7 +52,10 @@ def check_limits(t, g):
 
 
 def check_trees(t, g):
+    large = os.urandom(3_000_001)
     ws = t.workspace({"same": "SAME\n", "edited": "BEFORE\n", "removed": "x\n", "dir/gone/x": "x\n", "turned/x": "x\n"})
+    with open(f"{ws}/large", "wb") as f:
+        f.write(large)
     os.symlink("same", f"{ws}/link")
     os.utime(f"{ws}/same", ns=(0, 1500000000123456789))
     os.chmod(f"{ws}/same", 0o750)
@@ -61,7 +64,7 @@ def check_trees(t, g):
         os.chmod(f"{ws}/hidden", 0)
     readonly = t.workspace({"lib": "LIB\n"})
     before = os.stat(f"{ws}/same")
-    r = sh(g, f"cd {ws}; stat -c '%a %Y' same; readlink link; cat edited hidden; echo AFTER > edited; rm -r removed dir/gone turned; echo f > turned; "
+    r = sh(g, f"cd {ws}; cat large large > larger; rm large; stat -c '%a %Y' same; readlink link; cat edited hidden; echo AFTER > edited; rm -r removed dir/gone turned; echo f > turned; "
               f"mkdir -p new/deep; echo N > new/deep/n; ln -sf /nowhere link; chmod 700 dir; touch -d @1600000000 new/deep/n; echo LOST > {readonly}/lib; "
               "truncate -s 300M holes; echo END >> holes", "--tree", ws, "--tree-ro", readonly)
     t.equal(r.rc, 0, f"{r}")
@@ -69,7 +72,9 @@ def check_trees(t, g):
     t.check(t.as_user == "root" or ("SECRET" not in r.out and "ermission" in r.err), f"what cannot be read outside: {r}")
     t.equal((t.read(ws, "edited"), t.read(ws, "new/deep/n"), t.read(ws, "turned"), t.read(readonly, "lib")), ("AFTER\n", "N\n", "f\n", "LIB\n"), "what came back")
     t.equal((os.readlink(f"{ws}/link"), os.stat(f"{ws}/dir").st_mode & 0o777, os.stat(f"{ws}/new/deep/n").st_mtime), ("/nowhere", 0o700, 1600000000), "how")
-    t.equal(sorted(os.listdir(ws)), ["dir", "edited", "hidden", "holes", "link", "new", "same", "turned"], "names")
+    t.equal(sorted(os.listdir(ws)), ["dir", "edited", "hidden", "holes", "larger", "link", "new", "same", "turned"], "names")
+    with open(f"{ws}/larger", "rb") as f:
+        t.check(f.read() == large + large, "what went over the device, there and back")
     after, holes = os.stat(f"{ws}/same"), os.stat(f"{ws}/holes")
     t.equal((after.st_ino, after.st_ctime_ns), (before.st_ino, before.st_ctime_ns), "what did not change was not touched")
     t.check(holes.st_size == (300 << 20) + 4 and holes.st_blocks < 1000, f"holes stay holes: {holes}")

@@ -179,6 +179,76 @@ def test_files_come_back(t):
     os.chmod(f"{ws}/new", 0o755)
 
 
+def with_disk(t, announce, content=b"", answers=0):
+    """A workspace whose guest announces these pieces, with this on the device; (result, workspace)."""
+    ws = t.workspace({"file": "ORIGINAL\n", "large": "L" * 1500000})
+    path = os.path.join(t.fresh_dir("disk"), "disk")
+    with open(path, "wb") as f:
+        f.truncate(vm.SLOTS * vm.SLOT_BYTES)
+    os.chmod(path, 0o666)
+    with open(path, "r+b", buffering=0) as disk:
+        g = vm.FakeGuest(t, "--tree", ws, "--disk", path)
+        t.equal(g.take_tree(disk).count(b"L" * 60000), 22, "the tree that came over the device")
+        g.end_command()
+        disk.seek(0)
+        disk.write(content)
+        g.give_pieces(b"".join(struct.pack("<II", *piece) for piece in announce), answers=answers)
+        r = g.finish()
+        t.equal(os.stat(path).st_size, vm.SLOTS * vm.SLOT_BYTES, "the device does not grow")
+    return r, ws
+
+
+def test_over_the_device(t):
+    """Trees over the block device, both ways; and what a guest may not announce."""
+    records = vm.file_record("file", b"C" * 1000000) + vm.record(vm.END, "")
+    whole = [(i % vm.SLOTS, min(vm.SLOT_BYTES, len(records) - i * vm.SLOT_BYTES)) for i in range(-(-len(records) // vm.SLOT_BYTES))]
+    r, ws = with_disk(t, whole, records, answers=len(whole))
+    t.check((r.rc, r.err) == (0, "") and t.read(ws, "file") == "C" * 1000000, f"{r}")
+    lies = [[(1, 10)], [(0, 10), (0, 10)], [(vm.SLOTS, 10)], [(0xfffffffe, 10)], [(0, 0)], [(0, vm.SLOT_BYTES + 1)], [(0, 0xffffffff)], [(vm.INLINE, 32769)], [(vm.INLINE, 0)]]
+    for lie in lies:
+        r, ws = with_disk(t, lie, records)
+        t.check(r.rc == 125 and t.read(ws, "file") == "ORIGINAL\n", f"{lie}: {r}")
+    r, ws = with_disk(t, whole[:2], records, answers=2)
+    t.check(r.rc == 125 and "stopped in the middle" in r.err and t.read(ws, "file") == "ORIGINAL\n", f"cut off: {r}")
+    ws = t.workspace({"file": "ORIGINAL\n"})
+    g = vm.FakeGuest(t, "--tree", ws)
+    g.take_tree()
+    g.end_command()
+    g.give_pieces(struct.pack("<II", 0, 100))
+    r = g.finish()
+    t.check(r.rc == 125 and "no copy" in r.err, f"a slot of a device that is not there: {r}")
+
+
+def test_announcements_without_end(t):
+    """A guest that announces one slot after the other, without end: nobody's memory grows."""
+    ws = t.workspace({"file": "ORIGINAL\n"})
+    path = os.path.join(t.fresh_dir("disk"), "disk")
+    with open(path, "wb") as f:
+        f.truncate(vm.SLOTS * vm.SLOT_BYTES)
+    os.chmod(path, 0o666)
+    g = vm.FakeGuest(t, "--tree", ws, "--disk", path)
+    g.take_tree()
+    g.end_command()
+    _, channel = g.started()
+    head = vm.record(vm.FILE, "endless", 1 << 61)
+    at, slots = 0, []
+    with open(path, "r+b", buffering=0) as disk:
+        g.send("DATA", channel, 1, vm.pieces(head))
+        for i in range(200):	# 50 MB of one file
+            body = struct.pack("<QII", at, 65536, 0) + bytes(65536)
+            disk.seek(i % vm.SLOTS * vm.SLOT_BYTES)
+            disk.write(body)
+            at += 65536
+            g.send("DATA", channel, 1, struct.pack("<II", i % vm.SLOTS, len(body)))
+            answered = g.until("DATA")
+            slots.append(answered[1])
+    t.equal(set(slots), {channel}, "an answer for each")
+    check_memory(t, g)
+    g.sock.close()
+    r = g.finish()
+    t.equal((r.rc, sorted(os.listdir(ws))), (125, ["file"]), f"{r}")
+
+
 def test_nothing_leaves_the_tree(t):
     outside = t.fresh_dir("outside")
     t.write(outside, {"victim": "SAFE\n"})
@@ -208,7 +278,7 @@ def test_cut_off_in_the_middle(t):
     g.take_tree()
     g.end_command()
     _, channel = g.started()
-    g.send("DATA", channel, 1, vm.file_record("file", b"HALF" * 1000)[:2000])
+    g.send("DATA", channel, 1, vm.pieces(vm.file_record("file", b"HALF" * 1000))[:2000])
     time.sleep(0.2)
     g.sock.close()
     r = g.finish()

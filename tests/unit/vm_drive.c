@@ -1,6 +1,7 @@
 /* Drives a guest that waits at the other end of a socket, as ward-vm does:
- *   vm-drive SOCKET [--restored] [--exec-socket PATH] [--uid N] [--pids N] [--memory N] [--files N] [--tree PATH | --tree-ro PATH]... -- CMD...
+ *   vm-drive SOCKET [--restored] [--exec-socket PATH] [--disk FILE] [--uid N] [--pids N] [--memory N] [--files N] [--tree PATH | --tree-ro PATH]... -- CMD...
  *   vm-drive exec PATH -- CMD...   vm-drive copy PATH WORDS... */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -37,7 +38,7 @@ int main(int argc, char **argv)
 {
 	struct vm_tree trees[16];
 	auto_free char *cwd = getcwd(NULL, 0);
-	struct vm_setup s = { .cwd = cwd, .envp = environ, .uid = 1000, .gid = 1000, .trees = trees, .qemu_pid_fd = -1 };
+	struct vm_setup s = { .cwd = cwd, .envp = environ, .uid = 1000, .gid = 1000, .trees = trees, .qemu_pid_fd = -1, .disk_fd = -1 };
 	struct ward_err e = { 0 };
 	bool restored = false;
 	int i = 2, fd;
@@ -55,6 +56,8 @@ int main(int argc, char **argv)
 			return 2;
 		else if (strcmp(o, "--exec-socket") == 0)
 			s.socket_path = argv[++i];
+		else if (strcmp(o, "--disk") == 0)
+			s.disk_fd = open(argv[++i], O_RDWR | O_CLOEXEC);
 		else if (strcmp(o, "--uid") == 0)
 			s.uid = s.gid = (uint32_t)atoi(argv[++i]);
 		else if (strcmp(o, "--pids") == 0)

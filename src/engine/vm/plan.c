@@ -1,5 +1,5 @@
 /*
- * A virtual machine's part of the plan. In: the policy, the kernel of ward vm setup, the root made of the image, and the template that fits, if there is one. Out: read-only binds beneath /.ward, a small tmpfs there for the socket, and the words that ward-vm is started with. A root of an
+ * A virtual machine's part of the plan. In: the policy, the kernel of ward vm setup, the root made of the image, and the template that fits, if there is one. Out: read-only binds beneath /.ward, a small tmpfs there for the socket and the device over which trees go, and the words that ward-vm is started with. A root of an
  * image that was not packed yet is packed now, by ward-vm-tool, if the plan will be run; that of the host, which takes minutes, only by ward vm root host.
  */
 #include <errno.h>
@@ -14,8 +14,9 @@
 #include "lib/plan_root.h"
 #include "lib/program.h"
 #include "lib/vm.h"
+#include "vm/disk.h"
 
-#define IO_BYTES (64 * 1024)
+#define IO_BYTES (64 * 1024 + DISK_BYTES)
 #define IO_INODES 16
 
 static uint64_t memory_of(const struct plan *p)
@@ -189,6 +190,7 @@ static void add_machine(const struct plan *p, const char *qemu, struct strv *v)
 	add_number(v, "--memory", memory_of(p));
 	add_number(v, "--cpus", p->spec->policy.vm_cpus);
 	add_two(v, "--root", VM_IN_ROOT);
+	add_two(v, "--disk", VM_IN_DISK);
 	if (has_network(p))
 		strv_add(v, "--network");
 	if (restored) {

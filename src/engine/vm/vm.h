@@ -14,6 +14,7 @@ extern const struct wall wall_vm;
 #define VM_IN_RAM "/.ward/vm/ram"
 #define VM_IN_STATE "/.ward/vm/state"
 #define VM_IN_IO "/.ward/vm-io"	/* a tmpfs of this sandbox's own, in which ward-vm makes its socket (vm/main.c) */
+#define VM_IN_DISK VM_IN_IO "/disk"
 #define VM_IN_SHIM "/.ward/vm/ward-vm-ram.so"
 
 /* Adds the binds of all that. A step of the planner. */

@@ -38,6 +38,7 @@ struct agent {
 	int port_fd, signal_fd;
 	int cgroup_fd;		/* where commands live; -1: this kernel has none */
 	int null_fd;
+	int disk_fd;		/* over which trees go; -1: there is none */
 	struct vm_setup_frame setup;
 	struct job jobs[VM_CHANNELS];
 	struct tree_place trees[AGENT_TREES];
@@ -95,7 +96,7 @@ bool streams_next(struct agent *a);
 void streams_feed(struct job *j);
 /* ---- tree_in.c, tree_out.c: in a child; return an exit code ---- */
 
-int tree_in_main(const struct agent *a, const char *path, int manifest_fd);
-int tree_out_main(const char *path, int manifest_fd);
+int tree_in_main(const struct agent *a, const char *path, int manifest_fd, int disk_fd);
+int tree_out_main(const char *path, int manifest_fd, int disk_fd);
 
 #endif

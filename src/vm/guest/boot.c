@@ -131,6 +131,22 @@ static int open_port(void)
 	return fd;
 }
 
+/* Past the cache: what lies there is read once, and each time it is something else. */
+static int open_disk(const char *line)
+{
+	char device[64];
+	int fd;
+
+	word(line, "ward.disk", device, sizeof(device));
+	if (!device[0])
+		return -1;
+	wait_for(device);
+	fd = open(device, O_RDWR | O_DIRECT | O_CLOEXEC);
+	if (fd < 0)
+		boot_die(device);
+	return fd;
+}
+
 /* ---- the root ---- */
 
 static const struct {
@@ -243,6 +259,7 @@ void boot_all(struct agent *a)
 	drop_modules();
 	a->port_fd = open_port();
 	a->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	a->disk_fd = open_disk(line);
 	mount_root(line);
 	switch_root();
 	limits_open(a);

@@ -22,7 +22,8 @@
 
 #define EXIT_NOT_STARTED 125
 #define PIPE_BYTES 262144
-#define CHILD_FDS 4
+#define CHILD_FDS 5
+#define DISK_FD 4
 
 /* Of the freestanding code that is shared with ward-init. */
 _Noreturn void guest_exit(int code)
@@ -115,11 +116,11 @@ static int make_ends(struct agent *a, struct job *j, const struct vm_start *s, s
 
 /* ---- the child ---- */
 
-/* 0-2; 3 for the session's leader or the manifest. All else is closed at once: not every child executes something, and a pipe that
+/* 0-2; 3 for the session's leader or the manifest; 4 for a tree's device, which no command gets. All else is closed at once: not every child executes something, and a pipe that
  * somebody has open does not end. */
-static bool take_ends(const struct ends *ends, int *manifest_fd)
+static bool take_ends(const struct ends *ends, int manifest_fd, int disk_fd)
 {
-	int fds[CHILD_FDS] = { ends->inner[0], ends->inner[1], ends->inner[2], ends->told[1] < 0 ? *manifest_fd : ends->told[1] };
+	int fds[CHILD_FDS] = { ends->inner[0], ends->inner[1], ends->inner[2], ends->told[1] < 0 ? manifest_fd : ends->told[1], disk_fd };
 
 	for (int i = 0; i < CHILD_FDS; i++)	/* out of the way of each other first */
 		if (fds[i] >= 0) {
@@ -132,7 +133,6 @@ static bool take_ends(const struct ends *ends, int *manifest_fd)
 		if (fds[i] >= 0 && dup3(fds[i], i, i < VM_STREAMS ? 0 : O_CLOEXEC) < 0)
 			return false;
 	}
-	*manifest_fd = GUEST_CONTROL_FD;
 	return syscall(SYS_close_range, CHILD_FDS, ~0u, 0) == 0;
 }
 
@@ -180,15 +180,17 @@ static _Noreturn void run_copy(const struct agent *a, const char *words, uint32_
 static _Noreturn void run_child(const struct agent *a, const char *words, const struct vm_start *s, const struct ends *ends, int manifest_fd)
 {
 	const char *first = words + strlen(words) + 1;
+	int disk_fd = s->kind == VM_TREE_IN || s->kind == VM_TREE_OUT ? a->disk_fd : -1;
 
-	if (!take_ends(ends, &manifest_fd))
+	if (!take_ends(ends, manifest_fd, disk_fd))
 		_exit(EXIT_NOT_STARTED);
 	if (s->kind == VM_RUN)
 		run_command(a, words, s);
 	if (s->kind == VM_COPY)
 		run_copy(a, words, s->argc);
 	let_signals_through();
-	_exit(s->kind == VM_TREE_IN ? tree_in_main(a, first, manifest_fd) : tree_out_main(first, manifest_fd));
+	disk_fd = disk_fd < 0 ? -1 : DISK_FD;
+	_exit(s->kind == VM_TREE_IN ? tree_in_main(a, first, GUEST_CONTROL_FD, disk_fd) : tree_out_main(first, GUEST_CONTROL_FD, disk_fd));
 }
 
 /* ---- the start ---- */

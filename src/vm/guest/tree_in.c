@@ -1,5 +1,5 @@
 /*
- * A tree on its way into the guest: records from standard input become files at its path, the same as outside, all of them the
+ * A tree on its way into the guest: records that standard input announces become files at its path, the same as outside, all of them the
  * user's. In a child of pid 1's, as the guest's root, before any command runs. A directory becomes a tmpfs of its own. What
  * was made is remembered in the manifest; the first failure ends it, because a command must not see half a tree.
  */
@@ -12,11 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "vm/disk.h"
 #include "vm/guest/agent.h"
 #include "vm/guest/manifest.h"
 #include "vm/tree.h"
-
-#define CHUNK_BYTES 65536
 
 struct maker {
 	const struct agent *agent;
@@ -142,18 +141,21 @@ static int take_file_end(void *ctx)
 
 static const struct tree_sink sink = { .head = take_head, .link = take_link, .chunk = take_chunk, .file_end = take_file_end };
 
-int tree_in_main(const struct agent *a, const char *path, int manifest_fd)
+static int take_records(void *ctx, const void *bytes, size_t n)
 {
-	static char chunk[CHUNK_BYTES];
+	return tree_read(ctx, bytes, n);
+}
+
+int tree_in_main(const struct agent *a, const char *path, int manifest_fd, int disk_fd)
+{
 	struct maker m = { .agent = a, .path = path, .dir_fd = AT_FDCWD, .file_fd = -1, .manifest = fdopen(manifest_fd, "w") };
 	static struct tree_reader reader;
 	int r = path[0] == '/' && m.manifest && ftruncate(manifest_fd, 0) == 0 && lseek(manifest_fd, 0, SEEK_SET) == 0 ? make_parents(path) : -EINVAL;
-	ssize_t n = 0;
 
 	umask(0);
 	reader = (struct tree_reader){ .sink = &sink, .ctx = &m, .bytes_max = UINT64_MAX, .records_max = UINT64_MAX };
-	while (r == 0 && (n = read(0, chunk, sizeof(chunk))) > 0)
-		r = tree_read(&reader, chunk, (size_t)n);
+	if (r == 0)
+		r = disk_read_all(0, 1, disk_fd, take_records, &reader);
 	if (r == 0 && reader.at != TREE_AT_END)
 		r = -EPROTO;
 	if (r == 0 && fflush(m.manifest) != 0)

@@ -1,5 +1,5 @@
 /*
- * A tree on its way back: what differs from the manifest, as records on standard output. In a child of pid 1's, as the guest's root,
+ * A tree on its way back: what differs from the manifest, as records that standard output announces. In a child of pid 1's, as the guest's root,
  * after every command has ended. What is gone comes first, children before parents, then what is new or changed, parents
  * before children. Sockets, pipes and devices are not sent; holes neither.
  */
@@ -11,11 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "vm/disk.h"
 #include "vm/guest/agent.h"
 #include "vm/guest/manifest.h"
 #include "vm/tree.h"
 
 struct teller {
+	struct disk_writer out;
 	struct manifest manifest;
 	bool only_look;		/* the first walk: mark what is still there */
 	int deep;
@@ -24,30 +26,26 @@ struct teller {
 	char chunk[TREE_CHUNK_MAX];
 };
 
-static _Noreturn void give_up(void)
+static void put(struct teller *t, const void *bytes, size_t n)
 {
-	_exit(1);	/* nobody reads it */
+	disk_put(&t->out, bytes, n);
+	if (t->out.error)
+		_exit(1);	/* nobody reads it */
 }
 
-static void put(const void *bytes, size_t n)
-{
-	if (n && fwrite(bytes, 1, n, stdout) != n)
-		give_up();
-}
-
-static void put_head(const char *name, size_t name_len, struct tree_head *h)
+static void put_head(struct teller *t, const char *name, size_t name_len, struct tree_head *h)
 {
 	h->magic = TREE_MAGIC;
 	h->name_len = (uint32_t)name_len;
-	put(h, sizeof(*h));
-	put(name, name_len);
+	put(t, h, sizeof(*h));
+	put(t, name, name_len);
 }
 
-static void put_error(const struct teller *t, int error)
+static void put_error(struct teller *t, int error)
 {
 	struct tree_head h = { .type = TREE_ERROR, .code = (uint32_t)error };
 
-	put_head(t->path, t->len, &h);
+	put_head(t, t->path, t->len, &h);
 }
 
 static struct tree_head head_of(enum tree_type type, const struct stat *st)
@@ -65,8 +63,8 @@ static void put_extent(struct teller *t, int fd, off_t at, off_t end)
 
 		if (n <= 0)
 			return;
-		put(&c, sizeof(c));
-		put(t->chunk, (size_t)n);
+		put(t, &c, sizeof(c));
+		put(t, t->chunk, (size_t)n);
 		at += n;
 	}
 }
@@ -83,7 +81,7 @@ static void tell_file(struct teller *t, int dir_fd, const char *name, const stru
 		return;
 	}
 	h.size = (uint64_t)size;
-	put_head(t->path, t->len, &h);
+	put_head(t, t->path, t->len, &h);
 	while (at < size) {
 		off_t data = lseek(fd, at, SEEK_DATA), hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
 
@@ -94,7 +92,7 @@ static void tell_file(struct teller *t, int dir_fd, const char *name, const stru
 		put_extent(t, fd, data, hole);
 		at = hole;
 	}
-	put(&end, sizeof(end));
+	put(t, &end, sizeof(end));
 	close(fd);
 }
 
@@ -108,8 +106,8 @@ static void tell_link(struct teller *t, int dir_fd, const char *name, const stru
 		return;
 	}
 	h.size = (uint64_t)n;
-	put_head(t->path, t->len, &h);
-	put(t->chunk, (size_t)n);
+	put_head(t, t->path, t->len, &h);
+	put(t, t->chunk, (size_t)n);
 }
 
 static void walk(struct teller *t, int dir_fd, const char *name);
@@ -151,13 +149,13 @@ static void walk_dir(struct teller *t, int dir_fd, const char *name, const struc
 		return;
 	}
 	if (!t->only_look && !known)
-		put_head(t->path, t->len, &h);
+		put_head(t, t->path, t->len, &h);
 	t->deep++;
 	walk_entries(t, fd);
 	t->deep--;
 	if (!t->only_look && (!known || !same)) {
 		h.type = TREE_DIR_END;
-		put_head(t->path, t->len, &h);
+		put_head(t, t->path, t->len, &h);
 	}
 }
 
@@ -189,31 +187,29 @@ static void walk(struct teller *t, int dir_fd, const char *name)
 }
 
 /* The manifest is sorted, so backwards children come before their directory. */
-static void tell_gone(const struct teller *t)
+static void tell_gone(struct teller *t)
 {
 	for (size_t i = t->manifest.count; i > 0; i--) {
 		const struct manifest_item *item = &t->manifest.items[i - 1];
 		struct tree_head h = { .type = TREE_GONE };
 
 		if (!item->seen)
-			put_head(item->name, item->entry.name_len, &h);
+			put_head(t, item->name, item->entry.name_len, &h);
 	}
 }
 
-int tree_out_main(const char *path, int manifest_fd)
+int tree_out_main(const char *path, int manifest_fd, int disk_fd)
 {
 	static struct teller t;
-	static char buffer[TREE_CHUNK_MAX];
 	struct tree_head end = { .type = TREE_END };
 
-	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
-	if (!manifest_load(manifest_fd, &t.manifest))
+	if (disk_writer_begin(&t.out, 1, 0, disk_fd) < 0 || !manifest_load(manifest_fd, &t.manifest))
 		return 1;
 	t.only_look = true;
 	walk(&t, AT_FDCWD, path);
 	tell_gone(&t);
 	t.only_look = false;
 	walk(&t, AT_FDCWD, path);
-	put_head("", 0, &end);
-	return fflush(stdout) == 0 ? 0 : 1;
+	put_head(&t, "", 0, &end);
+	return disk_writer_end(&t.out) == 0 ? 0 : 1;
 }
