@@ -60,6 +60,25 @@ static void choose_rung(struct plan *p)
 		p->rung = RUNG_LANDLOCK;
 }
 
+/* Whoever insists on Landlock gets it, with its rules for files. */
+static int check_landlock(const struct plan *p, struct ward_err *e)
+{
+	if (!p->spec->policy.req_landlock)
+		return 0;
+	if (strcmp(p->engine, "oci") == 0) {
+		ward_fail(e, ENOTSUP, "require.landlock: a container of isolation oci has no Landlock");
+		return ward_remedy(e, "isolation: native, or require.landlock: false");
+	}
+	if (p->spec->policy.proc_nesting) {
+		ward_fail(e, ENOTSUP, "require.landlock: process.nesting turns its rules for files off");
+		return ward_remedy(e, "process.nesting: false, or require.landlock: false");
+	}
+	if (p->facts.landlock_abi >= LANDLOCK_ABI_MIN)
+		return 0;
+	ward_fail(e, ENOTSUP, "require.landlock: this kernel has no Landlock, or it is not among the lsm= names");
+	return ward_remedy(e, "boot with landlock among the lsm= names (Linux 5.19 or newer), or set require.landlock: false");
+}
+
 static bool any_limit(const struct policy *policy)
 {
 	return policy->res_memory != POLICY_NONE || policy->res_pids != POLICY_NONE ||
@@ -229,6 +248,8 @@ int plan_compile(const struct spec *s, const struct plan_system *system, struct 
 		strv_add(&p->notes, s->notes.items[i]);
 	choose_rung(p);
 	r = p->workspace ? 0 : ward_fail(e, ENOMEM, "out of memory");
+	if (r == 0)
+		r = check_landlock(p, e);
 	if (r == 0)
 		r = plan_open_image(p, e);
 	if (r == 0 && !system && !p->own_system)

@@ -1,6 +1,6 @@
 /*
- * ward-wasm locks itself up before it reads the module. In: the module's directories. Out: a process that has, of what the sandbox has, those directories and no more (Landlock, where the kernel has it) and, where the runtime is a library in this process, a list of system calls in which nothing
- * executes, forks, signals or, without a network, opens a socket. The sandbox around it holds without this: it is for a module that fools its runtime, by a link or by a bug. A sandbox whose own filter lets no program narrow itself (process.syscalls: strict) goes without the list.
+ * ward-wasm locks itself up before it reads the module. In: the module's directories. Out: a process that has, of what the sandbox has, those directories and no more (Landlock) and, where the runtime is a library in this process, a list of system calls in which nothing
+ * executes, forks, signals or, without a network, opens a socket. The sandbox around it holds without this: it is for a module that fools its runtime, by a link or by a bug. Which of both there are is the plan's word (engine/wasm/wall.c): a kernel without Landlock has not the first, a sandbox whose own filter lets no program narrow itself (process.syscalls: strict) not the second, and the result says so. What the plan names is had, or the module does not run.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +57,7 @@ static int filter(bool network)
 		n = add_calls(code, n, allowed_net, LEN(allowed_net));
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
 	program.len = n;
-	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0 && errno != ENOSYS)
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
 		return say(EXIT_OWN, NULL, "cannot set its own filter: %s", strerror(errno));
 	return 0;
 }
@@ -101,7 +101,7 @@ static int landlock(const struct wasm_job *job, bool strict)
 	int fd, r = 0;
 
 	if (version < 2)
-		return 0;
+		return say(EXIT_OWN, NULL, "cannot restrict itself with Landlock: the kernel has none");
 	fd = (int)syscall(SYS_landlock_create_ruleset, &all, sizeof(all), 0);
 	if (fd < 0)
 		return say(EXIT_OWN, NULL, "cannot restrict itself with Landlock: %s", strerror(errno));
@@ -121,7 +121,7 @@ static int landlock(const struct wasm_job *job, bool strict)
 
 int confine(const struct wasm_job *job, bool strict)
 {
-	int r = landlock(job, strict);
+	int r = job->landlock ? landlock(job, strict) : 0;
 
-	return r || !strict ? r : filter(job->network);
+	return r || !strict || !job->filter ? r : filter(job->network);
 }

@@ -38,6 +38,7 @@ struct wasm_job {
 	const char *aot;	/* compiled code of the module with this digest; NULL: none */
 	const char *aot_digest;
 	bool network;		/* the sandbox has one */
+	bool landlock, filter;	/* what ward-wasm must give up: files, system calls; the plan knows what the kernel and the sandbox's own filter allow */
 	bool metered;		/* compile: code that counts */
 	char **words;		/* the module and its arguments, NULL-terminated */
 };
@@ -68,7 +69,7 @@ int module_read(const char *path, struct wasm_module *ret);
 /* Whether its SHA-256 is these 64 digits. */
 bool module_is(const struct wasm_module *m, const char *digest);
 
-/* Takes from this process what a module does not need: files outside its directories and, if strict, other programs, processes and (without a network) sockets. */
+/* Takes from this process what a module does not need, as the job says: files outside its directories; where the runtime is in this process (not strict: it is a program) system calls, too: other programs, processes and (without a network) sockets. What cannot be had is an error. */
 int confine(const struct wasm_job *job, bool strict);
 
 /* Runs the module by the library, in this process. Returns the exit code. */

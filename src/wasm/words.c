@@ -7,7 +7,7 @@
 
 #include "wasm/wasm.h"
 
-enum word { WORD_RUNTIME, WORD_FILE, WORD_TRIMMED, WORD_DIR, WORD_DIR_RO, WORD_PAGES, WORD_FUEL, WORD_AOT, WORD_AOT_DIGEST, WORD_NETWORK, WORD_METERED };
+enum word { WORD_RUNTIME, WORD_FILE, WORD_TRIMMED, WORD_DIR, WORD_DIR_RO, WORD_PAGES, WORD_FUEL, WORD_AOT, WORD_AOT_DIGEST, WORD_NETWORK, WORD_LANDLOCK, WORD_FILTER, WORD_METERED };
 
 static const struct {
 	const char *name;
@@ -24,6 +24,8 @@ static const struct {
 	{ "--aot", WORD_AOT, true },
 	{ "--aot-digest", WORD_AOT_DIGEST, true },
 	{ "--network", WORD_NETWORK, false },
+	{ "--landlock", WORD_LANDLOCK, false },
+	{ "--filter", WORD_FILTER, false },
 	{ "--metered", WORD_METERED, false },
 };
 
@@ -77,6 +79,12 @@ static const char *set(struct wasm_job *job, enum word word, const char *value)
 		break;
 	case WORD_NETWORK:
 		job->network = true;
+		break;
+	case WORD_LANDLOCK:
+		job->landlock = true;
+		break;
+	case WORD_FILTER:
+		job->filter = true;
 		break;
 	case WORD_METERED:
 		job->metered = true;

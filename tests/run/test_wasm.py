@@ -2,12 +2,13 @@
 
 What every engine does alike is in test_conformance.py; here is what is the wall's own: directories, limits, messages, the store of compiled code.
 """
+import errno
 import json
 import os
 import shutil
 import signal
 
-from harness import leaks, needs, timeout, wasm
+from harness import filters, leaks, needs, timeout, wasm
 from harness.boxes import box
 from harness.world import World, policy
 
@@ -417,3 +418,27 @@ def test_another_runtime_elsewhere(t):
     for word in ("<run>", f"<{ws}::.>", f"<{ws}::{ws}>", "<SECRET_NAME=v>", "<-Wmax-memory-size=67108864>", "<-Wfuel=77>", "<conform.wasm><x>"):
         t.contains(r.out, word, "its words")
     t.equal(r.out.splitlines()[-1][-1], "0", "the module's variables are not the runtime's")
+
+
+# -- what ward-wasm gives up by itself
+
+LANDLOCK = ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
+
+
+def test_a_kernel_without_landlock_is_named_or_refused(t):
+    options = (*wasm.edge(t), *INTERPRETED)
+    ws = wasm.tools(t)
+    r = run(t, ws, (*options, "--set", "require.landlock=true"), "conform.wasm", "args", "FINE", report=True)
+    t.equal((r.out, [n for n in r.report["notes"] if "Landlock" in n]), ("[FINE]\n", []), "with it")
+    wrap = filters.without(t, errno.ENOSYS, *LANDLOCK)
+    r = run(t, ws, options, "conform.wasm", "args", "FINE", report=True, wrap=wrap)
+    t.check(r.out == "[FINE]\n" and any("finds all files of the sandbox" in n for n in r.report["notes"]), r.report["notes"])
+    for more in (options, wasm.node(t), ()):
+        r = run(t, ws, (*more, "--set", "require.landlock=true"), "conform.wasm", "args", "STARTED", rc=125, wrap=wrap)
+        t.check("require.landlock" in r.err and "lsm=" in r.err and "STARTED" not in r.out, r.err)
+
+
+def test_strict_calls_are_named(t):
+    options = (*wasm.edge(t), *INTERPRETED, "--set", "process.syscalls=strict")
+    r = run(t, wasm.tools(t), options, "conform.wasm", "args", "FINE", report=True)
+    t.check(r.out == "[FINE]\n" and any("strict" in n for n in r.report["notes"]), r.report["notes"])

@@ -196,6 +196,7 @@ static const struct {
 	{ POLICY_F_req_isolation, "landlock", NULL, "container" },
 	{ POLICY_F_req_limits, "cgroup", NULL, "null" },
 	{ POLICY_F_req_idmap, "true", NULL, "1" },
+	{ POLICY_F_req_landlock, "true", NULL, "2" },
 };
 
 static void field_document(struct buf *out, enum policy_field field, const char *value)

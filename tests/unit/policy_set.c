@@ -190,6 +190,7 @@ static const struct {
 	{ POLICY_F_req_isolation, "namespaces", "vm", "landlock" },
 	{ POLICY_F_req_limits, "watch", "cgroup", "none" },
 	{ POLICY_F_req_idmap, "true", "true", "false" },
+	{ POLICY_F_req_landlock, "true", "true", "false" },
 };
 
 static void set_row(struct policy *p, enum policy_field field, const char *value)

@@ -66,7 +66,7 @@ long native_landlock(struct native_child *c)
 	bool nesting = p->spec->policy.proc_nesting;
 	int r;
 
-	if (p->facts.landlock_abi < 2) {
+	if (p->facts.landlock_abi < LANDLOCK_ABI_MIN) {
 		c->layer_notes[LAYER_LANDLOCK] = "this kernel has no Landlock, or it is not among the lsm= names";
 		return 0;
 	}

@@ -230,6 +230,19 @@ static void add_limits(const struct plan *p, struct strv *out)
 	}
 	if (p->net.on)
 		strv_add(out, "--network");
+	if (p->facts.landlock_abi >= LANDLOCK_ABI_MIN)
+		strv_add(out, "--landlock");
+	if (p->spec->policy.proc_syscalls != SYSCALLS_STRICT)
+		strv_add(out, "--filter");
+}
+
+/* What ward-wasm cannot add to the sandbox. */
+static void note_less(struct plan *p, const struct wasm_runtime *found)
+{
+	if (p->facts.landlock_abi < LANDLOCK_ABI_MIN)
+		strv_add(&p->notes, "wasm: this kernel has no Landlock: a module that fools its runtime finds all files of the sandbox, not only its directories (require.landlock refuses that)");
+	if (found->id == WASM_LIBRARY && p->spec->policy.proc_syscalls == SYSCALLS_STRICT)
+		strv_add(&p->notes, "wasm: under process.syscalls: strict the runtime has that list of system calls and no shorter one of its own");
 }
 
 static void name_code(const struct plan *p, struct strv *out)
@@ -254,6 +267,7 @@ static int words(struct plan *p, struct ward_err *e)
 
 	if (r < 0)
 		return r;
+	note_less(p, &found);
 	for (struct strv *out = &p->wall_run; out; out = out == &p->wall_run ? &p->wall_exec : NULL) {
 		strv_add(out, RUNNER);
 		strv_add(out, "run");
