@@ -15,7 +15,7 @@ must_check int engine_pick(struct spec *s, struct ward_err *e);
 struct engine_state {
 	const char *name;
 	bool usable;
-	char about[160];	/* where it is usable: what there is of it; "": nothing to say */
+	char about[320];	/* where it is usable: what there is of it; "": nothing to say */
 	struct ward_err why;	/* where it is not */
 	const char *wall;	/* what stands inside a native sandbox; NULL: nothing */
 };

@@ -113,9 +113,12 @@ struct plan_text {
 	const char *path, *text;
 };
 
+struct plan_devices {
+	struct plan_device items[PLAN_DEVICES_MAX];
+	size_t len;
+};
+
 struct plan_gpus {
-	struct plan_device devices[PLAN_DEVICES_MAX];
-	size_t device_count;
 	struct plan_text texts[PLAN_DEVICES_MAX];
 	size_t text_count;
 	struct strv names;	/* for the reader */
@@ -155,6 +158,7 @@ struct plan {
 	size_t lock_count;
 	struct strv strings;		/* what the mounts' texts live in */
 	struct plan_gpus *gpus;		/* NULL: none; owned */
+	struct plan_devices *devices;	/* of those, or of the wall; NULL: none; owned */
 	struct strv notes;		/* what the user should know: groups that stay, weaker choices */
 	bool watch;			/* some limit is held by the watch */
 	bool review;			/* changes of the workspace are kept aside */

@@ -1,8 +1,6 @@
 /*
  * The graphics processors of a plan. In: resources.gpus and what this machine has. Out: the device nodes that appear in the sandbox's /dev, the texts that appear in its
  * /proc/driver/nvidia, and for an image the driver's libraries. Runs in the supervisor; opens no device. The processors that the policy does not name have no node and no text.
- *
- * A node that only a group may open (render nodes) is of no use to root's agent, who is in no group: root makes a node of the same device for the agent alone, in a file system that is mounted nowhere else.
  */
 #include "lib/plan_root.h"
 
@@ -10,10 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/sysmacros.h>
 
 #include "base/io.h"
 #include "policy/units.h"
@@ -78,63 +73,9 @@ static const char *keep(struct plan *p, const char *text)
 	return p->strings.failed ? NULL : p->strings.items[p->strings.len - 1];
 }
 
-/* The same device as a node of the agent's own, as a mount that is attached nowhere. Returns its descriptor or -errno. */
-static int make_private_node(const struct plan *p, dev_t device)
-{
-	auto_fd fs = (int)syscall(SYS_fsopen, "tmpfs", FSOPEN_CLOEXEC), root = -1;
-
-	if (fs < 0 || syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		return -errno;
-	root = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
-	if (root < 0 || mknodat(root, "node", S_IFCHR | 0600, device) < 0 || fchownat(root, "node", p->ids.host_uid, p->ids.host_gid, 0) < 0 ||
-	    fchmodat(root, "node", 0600, 0) < 0)
-		return -errno;
-	/* a part of a file system that is attached nowhere can be cloned from Linux 6.15 on; before that all of it is handed over */
-	return take_fd(&root);
-}
-
-/* Whether the agent may open it, as it is. */
-static bool agent_may(const struct plan *p, const char *node, const struct stat *st)
-{
-	if (p->ids.mode == IDS_OWN)
-		return access(node, R_OK | W_OK) == 0;
-	if (p->ids.host_uid == st->st_uid)
-		return (st->st_mode & 0600) == 0600;
-	return (st->st_mode & (p->ids.host_gid == st->st_gid ? 0060 : 0006)) == (p->ids.host_gid == st->st_gid ? 0060 : 0006);
-}
-
-static int cannot_open(const char *node, const struct stat *st, struct ward_err *e)
-{
-	ward_fail(e, EACCES, "resources.gpus: %s may not be opened by the agent (mode %04o, group %u)", node, st->st_mode & 07777, st->st_gid);
-	return ward_remedy(e, "add yourself to the group that owns it (often render or video), and log in again");
-}
-
-/* 1: there is no such node. */
 static int add_node(struct plan *p, const char *node, struct ward_err *e)
 {
-	struct plan_gpus *g = p->gpus;
-	struct plan_device *new = &g->devices[g->device_count];
-	struct stat st;
-
-	for (size_t i = 0; i < g->device_count; i++)
-		if (strcmp(g->devices[i].path, node) == 0)
-			return 0;
-	if (lstat(node, &st) < 0 || !S_ISCHR(st.st_mode))
-		return 1;
-	if (g->device_count == PLAN_DEVICES_MAX)
-		return ward_fail(e, E2BIG, "resources.gpus: more than %d devices", PLAN_DEVICES_MAX);
-	*new = (struct plan_device){ .path = keep(p, node), .device = st.st_rdev, .tree_fd = -1 };
-	if (!new->path)
-		return ward_fail(e, ENOMEM, "out of memory");
-	g->device_count++;
-	if (agent_may(p, node, &st))
-		return 0;
-	if (p->facts.uid != 0)
-		return cannot_open(node, &st, e);
-	if (!p->spec->starts)
-		return 0;
-	new->tree_fd = make_private_node(p, st.st_rdev);
-	return new->tree_fd < 0 ? cannot_open(node, &st, e) : 0;
+	return plan_add_device(p, "resources.gpus", node, "render or video", e);
 }
 
 static int add_shared(struct plan *p, enum gpu_vendor vendor, struct ward_err *e)
@@ -359,9 +300,6 @@ void plan_gpus_free(struct plan_gpus *g)
 {
 	if (!g)
 		return;
-	for (size_t i = 0; i < g->device_count; i++)
-		if (g->devices[i].tree_fd >= 0)
-			close(g->devices[i].tree_fd);
 	strv_free(&g->names);
 	free(g);
 }

@@ -284,8 +284,8 @@ static void print_json(const struct plan *p, const char *const *stages, struct b
 	json_network(&j, p);
 	json_strings(&j, "gpus", p->gpus ? p->gpus->names.items : NULL);
 	json_begin_array(&j, "devices");
-	for (size_t i = 0; p->gpus && i < p->gpus->device_count; i++)
-		json_string(&j, NULL, p->gpus->devices[i].path);
+	for (size_t i = 0; p->devices && i < p->devices->len; i++)
+		json_string(&j, NULL, p->devices->items[i].path);
 	json_end_array(&j);
 	json_mounts(&j, p);
 	json_roots(&j, p);
@@ -444,18 +444,18 @@ static void text_network(const struct plan *p, struct buf *out)
 	}
 }
 
-static void text_gpus(const struct plan *p, struct buf *out)
+static void text_devices(const struct plan *p, struct buf *out)
 {
-	if (!p->gpus)
+	if (!p->devices)
 		return;
-	buf_puts(out, "\ngraphics processors\n");
-	for (size_t i = 0; i < p->gpus->names.len; i++) {
+	buf_puts(out, p->gpus ? "\ngraphics processors\n" : "\ndevices\n");
+	for (size_t i = 0; p->gpus && i < p->gpus->names.len; i++) {
 		buf_puts(out, "  ");
 		text_escape(out, p->gpus->names.items[i]);
 		buf_puts(out, "\n");
 	}
-	for (size_t i = 0; i < p->gpus->device_count; i++)
-		buf_printf(out, "  rw  device %s\n", p->gpus->devices[i].path);
+	for (size_t i = 0; i < p->devices->len; i++)
+		buf_printf(out, "  rw  device %s\n", p->devices->items[i].path);
 }
 
 /* Returns the number that the next one has. */
@@ -473,7 +473,7 @@ static void print_text(const struct plan *p, const char *const *stages, struct b
 	text_head(p, out);
 	text_limits(p, out);
 	text_network(p, out);
-	text_gpus(p, out);
+	text_devices(p, out);
 	text_mounts(p, out);
 	text_roots(p, out);
 	buf_puts(out, "\nstages\n");

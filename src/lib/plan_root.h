@@ -38,6 +38,9 @@ bool plan_image_has(const struct plan *p, const char *path);
 /* Adds the graphics processors of the policy: their nodes, and for an image their driver. */
 must_check int plan_add_gpus(struct plan *p, struct ward_err *e);
 void plan_gpus_free(struct plan_gpus *g);
+/* Adds a device node that FIELD of the policy needs; `groups` are those who often may open it. 1: there is no such node. */
+must_check int plan_add_device(struct plan *p, const char *field, const char *node, const char *groups, struct ward_err *e);
+void plan_devices_free(struct plan_devices *d);
 /* Says where a driver's libraries are that an image got. */
 void plan_gpus_env(struct plan *p);
 /* Adds git's configuration. */

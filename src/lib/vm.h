@@ -53,7 +53,10 @@ must_check int vm_template_key(const struct vm_kind *k, char ret_hex[SHA256_HEX]
 
 /* Finds QEMU beneath /usr, where every sandbox sees it; the caller frees. */
 must_check int vm_find_qemu(char **ret_path, struct ward_err *e);
-/* Whether this machine's KVM really runs guests in hardware; else why not. Opening /dev/kvm proves nothing. */
+#define VM_KVM "/dev/kvm"
+/* Whether this machine's KVM really runs guests in hardware; else why not, and perhaps a remedy. Opening /dev/kvm proves nothing. */
 must_check int vm_probe_kvm(struct ward_err *e);
+/* The measurement alone: kvm is /dev/kvm, open. */
+must_check int vm_measure_kvm(int kvm, struct ward_err *e);
 
 #endif

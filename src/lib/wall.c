@@ -8,12 +8,20 @@
 #include <string.h>
 
 #include "guest/protocol.h"
+#include "lib/plan_root.h"
 
 int wall_add_mounts(struct plan *p, struct ward_err *e)
 {
 	const struct wall *w = p->spec->wall;
 
 	return w && w->mounts ? w->mounts(p, e) : 0;
+}
+
+int wall_add_devices(struct plan *p, struct ward_err *e)
+{
+	int r = p->spec->wall && p->spec->wall->kvm ? plan_add_device(p, "vm.accel", "/dev/kvm", "kvm", e) : 0;
+
+	return r > 0 ? ward_fail(e, ENODEV, "vm.accel: there is no /dev/kvm") : r;
 }
 
 /* What ward-init starts: the wall's words, then the command's. */

@@ -22,6 +22,7 @@ struct wall {
 	void (*about)(struct buf *out);
 	bool memory_files;	/* its runner needs memfd_create(), which the filter refuses where the watch holds the memory limit: the watch counts what is in such files, and the command cannot make any */
 	bool interfaces;	/* its runner asks what network interfaces can do */
+	bool kvm;		/* its runner has /dev/kvm, and may ask it for what a virtual machine needs */
 	bool own_root;		/* an image is behind the wall: the native sandbox around it has the host's root */
 	/* Words that do nothing behind it, for a sandbox without a command, NULL-terminated. NULL: it stands only where a command is started. */
 	const char *const *idle;
@@ -32,6 +33,7 @@ struct wall {
 
 /* Steps of plan_compile(): nothing to do without a wall. */
 must_check int wall_add_mounts(struct plan *p, struct ward_err *e);
+must_check int wall_add_devices(struct plan *p, struct ward_err *e);
 must_check int wall_fill_words(struct plan *p, struct ward_err *e);
 
 /* A packet of GUEST_EXEC or GUEST_COPY (struct guest_message, directory, words, variables) as ward-init shall have it: with the wall's words in front of the others, in *out. 1: *out has it; 0: it stays as it is, there is no wall,

@@ -1,6 +1,6 @@
 /*
- * Graphics processors. In: the plan's devices and texts. Out: their nodes in /dev, read-only as files (the devices themselves can be written), and a /proc/driver/nvidia that knows
- * only these. Runs in the child before pivot_root, while the root can still be changed; raw system calls only.
+ * Devices: graphics processors, and /dev/kvm for a virtual machine. In: the plan's devices and texts. Out: their nodes in /dev, read-only as files (the devices themselves can be written), and a /proc/driver/nvidia that
+ * knows only these. Runs in the child before pivot_root, while the root can still be changed; raw system calls only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -72,16 +72,17 @@ static long make_texts(struct native_child *c, const struct plan_gpus *g)
 long native_gpus(struct native_child *c)
 {
 	const struct plan_gpus *g = c->plan->gpus;
+	const struct plan_devices *d = c->plan->devices;
 	long r, end;
 
-	if (!g)
+	if (!d)
 		return 0;
 	c->failed_path = "/dev";
 	r = set_dev(c, true);
-	for (size_t i = 0; i < g->device_count && r == 0; i++)
-		r = bind_device(c, &g->devices[i]);
+	for (size_t i = 0; i < d->len && r == 0; i++)
+		r = bind_device(c, &d->items[i]);
 	end = set_dev(c, false);
 	if (r == 0 && end < 0)
 		r = end;
-	return r == 0 && g->text_count && !c->bundle ? make_texts(c, g) : r;	/* a runtime mounts /proc itself, and nothing in it */
+	return r == 0 && g && g->text_count && !c->bundle ? make_texts(c, g) : r;	/* a runtime mounts /proc itself, and nothing in it */
 }

@@ -45,8 +45,8 @@ static int prepare_mounts(struct native_memory *m, const struct plan *p, struct 
 		shm_bytes = pm->bytes;
 		shm_inodes = pm->inodes;
 	}
-	for (size_t i = 0; p->gpus && i < p->gpus->device_count; i++)
-		if (p->gpus->devices[i].tree_fd >= 0 && ++c->tree_count > NATIVE_TREES_MAX)
+	for (size_t i = 0; p->devices && i < p->devices->len; i++)
+		if (p->devices->items[i].tree_fd >= 0 && ++c->tree_count > NATIVE_TREES_MAX)
 			return ward_fail(e, E2BIG, "too many mounts and devices of the policy: at most %d", NATIVE_TREES_MAX);
 	c->shm_options = tmpfs_options(&m->texts, &c->ids, 01777, shm_bytes, shm_inodes);
 	return m->texts.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
@@ -85,7 +85,7 @@ static int prepare_filter(struct native_child *c, const struct plan *p, struct w
 			 (p->limits[LIMIT_MEMORY].held_by == HELD_WATCH && !memory_files ? SECCOMP_CLOSE_MEMORY : 0) | (p->gpus ? SECCOMP_GPUS : 0);
 	int r;
 
-	flags |= SECCOMP_WATCH(observe_wanted(p)) | (p->spec->wall && p->spec->wall->interfaces ? SECCOMP_INTERFACES : 0);
+	flags |= SECCOMP_WATCH(observe_wanted(p)) | (p->spec->wall && p->spec->wall->interfaces ? SECCOMP_INTERFACES : 0) | (p->spec->wall && p->spec->wall->kvm ? SECCOMP_KVM : 0);
 	r = seccomp_program(p->spec->policy.proc_syscalls, flags, c->filter, ARRAY_LEN(c->filter),
 				&c->filter_len);
 

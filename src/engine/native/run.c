@@ -84,9 +84,9 @@ static int give_word(const struct plan *p, const struct native_child *c, const s
 			fds[count++] = stdio_fds[i];
 	memcpy(fds + count, c->cgroup_fds, c->cgroup_count * sizeof(int));
 	count += c->cgroup_count;
-	for (size_t i = 0; p->gpus && i < p->gpus->device_count; i++)
-		if (p->gpus->devices[i].tree_fd >= 0)
-			fds[count++] = p->gpus->devices[i].tree_fd;
+	for (size_t i = 0; p->devices && i < p->devices->len; i++)
+		if (p->devices->items[i].tree_fd >= 0)
+			fds[count++] = p->devices->items[i].tree_fd;
 	for (size_t i = 0; i < p->mount_count; i++)
 		if (p->mounts[i].tree_fd >= 0)
 			fds[count++] = p->mounts[i].tree_fd;

@@ -50,8 +50,8 @@ static void put_dev(struct json *j, const struct plan *p, const char *bundle, bo
 	put_bind(j, bundle, "/dev");
 	for (size_t i = 0; each && i < ARRAY_LEN(parts); i++)
 		put_bind(j, bundle, parts[i]);
-	for (size_t i = 0; each && p->gpus && i < p->gpus->device_count; i++)
-		put_bind(j, bundle, p->gpus->devices[i].path);
+	for (size_t i = 0; each && p->devices && i < p->devices->len; i++)
+		put_bind(j, bundle, p->devices->items[i].path);
 }
 
 static void put_mounts(struct json *j, const struct plan *p, const char *bundle, bool each)

@@ -3,7 +3,7 @@
  * QEMU's, so the native sandbox's limits hold them; its connections are made by QEMU in the sandbox's network namespace, so the gateway decides about them; its files are copied from and to what the sandbox shows, so hide, protect and
  * review hold. A break-out of the machine lands in the sandbox that every other command has.
  *
- * kvm is taken only where a guest was seen to run at the processor's own speed; tcg, which isolates by nothing but its own correctness, only where the policy says so, and then it is said wherever the run is shown.
+ * kvm is taken only where a guest was seen to run at the processor's own speed, and /dev/kvm is in the sandbox only then; tcg, which isolates by nothing but its own correctness, only where the policy says so, and then it is said wherever the run is shown.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,22 @@
 #include "lib/program.h"
 #include "lib/vm.h"
 
-static const struct wall emulated;
+#define TEMPLATE_PROGRAM "ward-vm-template"	/* what ward is called by ward vm template build */
+#define TCG "--set vm.accel=tcg: emulation, slow and no hardware isolation"
+
+static const struct wall emulated, template;
+
+/* Whoever is sent to get a kernel is told in the same breath that it will not do for KVM. */
+static int no_kernel(struct ward_err *e)
+{
+	const struct ward_err inner = *e;
+	struct ward_err kvm = { 0 };
+
+	if (vm_probe_kvm(&kvm) == 0)
+		return -e->code;
+	ward_fail(e, inner.code, "%s; and %s", inner.why, kvm.why);
+	return ward_remedy(e, "%s; then runs need " TCG, inner.remedy);
+}
 
 static int probe(struct ward_err *e)
 {
@@ -22,8 +37,8 @@ static int probe(struct ward_err *e)
 
 	if (r == 0)
 		r = program_path("ward-vm", &runner, e);
-	if (r == 0)
-		r = vm_boot_find(&boot, e);
+	if (r == 0 && vm_boot_find(&boot, e) < 0)
+		r = no_kernel(e);
 	vm_boot_clear(&boot);
 	return r;
 }
@@ -36,16 +51,20 @@ static int refuse(struct ward_err *e, const char *field, const char *why, const 
 
 static int check_accel(struct spec *s, struct ward_err *e)
 {
+	char remedy[sizeof(e->remedy)];
+
 	if (s->policy.vm_accel == VM_ACCEL_TCG) {
 		if (s->policy.req_isolation == REQUIRE_VM)
 			return refuse(e, "require.isolation", "vm.accel: tcg is no hardware isolation, so it is not enough", "take a machine with KVM, or require less");
 		s->wall = &emulated;
 		return 0;
 	}
-	/* what KVM needs inside, its device and its requests, no sandbox gets yet: that is said here, not by QEMU */
-	if (vm_probe_kvm(e) == 0)
-		ward_fail(e, ENOTSUP, "vm.accel: kvm: KVM runs guests here, but this build hands /dev/kvm to no sandbox yet");
-	return ward_remedy(e, "--set vm.accel=tcg: emulation, slow and no hardware isolation; or isolation: gvisor");
+	if (vm_probe_kvm(e) == 0) {
+		s->wall = strcmp(program_invocation_short_name, TEMPLATE_PROGRAM) == 0 ? &template : s->wall;
+		return 0;
+	}
+	memcpy(remedy, e->remedy, sizeof(remedy));
+	return ward_remedy(e, "%s%s" TCG "; or isolation: gvisor", remedy, *remedy ? "; or " : "");
 }
 
 static int want(struct spec *s, struct ward_err *e)
@@ -66,8 +85,25 @@ static const char *which(void)
 {
 	struct ward_err unused = { 0 };
 
-	return vm_probe_kvm(&unused) == 0 ? "a virtual machine (QEMU), only with vm.accel: tcg, which is no hardware isolation: this build hands /dev/kvm to no sandbox yet"
-					  : "a virtual machine (QEMU), only with vm.accel: tcg, which is no hardware isolation: KVM does not run guests here";
+	return vm_probe_kvm(&unused) == 0 ? wall_vm.help : "a virtual machine (QEMU), only with vm.accel: tcg, which is no hardware isolation: KVM does not run guests here";
+}
+
+/* The same with the reason. */
+static void about(struct buf *out)
+{
+	struct ward_err why = { 0 };
+
+	if (vm_probe_kvm(&why) == 0)
+		buf_puts(out, wall_vm.help);
+	else
+		buf_printf(out, "a virtual machine (QEMU), only with vm.accel: tcg, which is no hardware isolation; %s", why.why);
+}
+
+static int no_words(struct plan *p, struct ward_err *e)
+{
+	(void)p;
+	(void)e;
+	return 0;
 }
 
 static const char *const stages[] = {
@@ -75,7 +111,10 @@ static const char *const stages[] = {
 	"command", "the machine's init starts the command as uid 1000", "copy out", "changed files of the writable trees are copied back into the sandbox", NULL,
 };
 
-#define WALL(text) { .name = "vm", .help = text, .own_root = true, .probe = probe, .which = which, .want = want, .mounts = vm_add_mounts, .words = vm_fill_words, .needs_command = true, .stages = stages }
+#define WALL(text, hardware) { .name = "vm", .help = text, .kvm = hardware, .own_root = true, .probe = probe, .which = which, .about = about, .want = want, .mounts = vm_add_mounts, .words = vm_fill_words, .needs_command = true, .stages = stages }
 
-const struct wall wall_vm = WALL("a virtual machine (QEMU, KVM) inside the native sandbox");
-static const struct wall emulated = WALL("an emulated machine (QEMU, tcg) inside the native sandbox: no hardware isolation");
+const struct wall wall_vm = WALL("a virtual machine (QEMU, KVM) inside the native sandbox: hardware isolation", true);
+static const struct wall emulated = WALL("an emulated machine (QEMU, tcg) inside the native sandbox: no hardware isolation", false);
+
+/* The sandbox in which ward-vm makes a template: the command is ward-vm itself. Only ward-vm-tool calls ward by that name. */
+static const struct wall template = { .name = "vm", .help = "a virtual machine that becomes a template", .probe = probe, .want = want, .words = no_words, .kvm = true, .needs_command = true };
