@@ -54,6 +54,7 @@ must_check int vm_template_key(const struct vm_kind *k, char ret_hex[SHA256_HEX]
 /* Finds QEMU beneath /usr, where every sandbox sees it; the caller frees. */
 must_check int vm_find_qemu(char **ret_path, struct ward_err *e);
 #define VM_KVM "/dev/kvm"
+#define VM_TEMPLATE_PROGRAM "ward-vm-template"	/* what ward is called in whose sandbox a template is made: its command is ward-vm itself, and has /dev/kvm (engine/vm/wall.c) */
 /* Whether this machine's KVM really runs guests in hardware; else why not, and perhaps a remedy. Opening /dev/kvm proves nothing. */
 must_check int vm_probe_kvm(struct ward_err *e);
 /* The measurement alone: kvm is /dev/kvm, open. */

@@ -199,14 +199,13 @@ static int with_field(struct ward_err *e)
 
 int vm_probe_kvm(struct ward_err *e)
 {
-	auto_fd kvm = open(VM_KVM, O_RDWR | O_CLOEXEC);
+	bool paravirtual = access("/sys/module/kvm_pvm", F_OK) == 0;
+	auto_fd kvm = paravirtual ? -1 : open(VM_KVM, O_RDWR | O_CLOEXEC);
 	int r;
 
-	if (kvm < 0)
-		r = no_device(errno, e);
-	else if (access("/sys/module/kvm_pvm", F_OK) == 0)
+	if (paravirtual)
 		r = ward_fail(e, ENOTSUP, "this host's KVM is kvm_pvm, which emulates the kernels of ordinary guests");
 	else
-		r = vm_measure_kvm(kvm, e);
+		r = kvm < 0 ? no_device(errno, e) : vm_measure_kvm(kvm, e);
 	return r < 0 ? with_field(e) : 0;
 }

@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "base/io.h"
+#include "vm/kvm_cpu.h"
 #include "vm/qmp.h"
 #include "vm/tsc.h"
 
@@ -42,7 +43,7 @@ static void add_machine(struct strv *v, const struct vm_config *c)
 	strv_add(v, "-accel");
 	strv_add(v, kvm ? "kvm" : "tcg,thread=multi,tb-size=64");
 	strv_add(v, "-cpu");
-	strv_add(v, kvm ? "host" : "max");
+	strv_add(v, kvm ? kvm_cpu_model() : "max");
 	strv_add(v, "-smp");
 	strv_addf(v, "%u", c->cpus);
 	strv_add(v, "-m");

@@ -62,9 +62,13 @@ int tool_list(const struct tool_options *o)
 	auto_buf out = { 0 };
 	struct json j = { .out = &out }, *to = o->json ? &j : NULL;
 	struct vm_boot boot = { 0 };
-	bool found = vm_boot_find(&boot, &none) == 0;
+	bool found = !o->count && vm_boot_find(&boot, &none) == 0;
 	int r;
 
+	if (o->count) {
+		ward_fail(&e, EINVAL, "ls takes no name: %.100s", o->words[0]);
+		return say_error(&e, o->json, EXIT_USAGE);
+	}
 	if (o->json) {
 		json_begin_object(&j, NULL);
 		json_string(&j, "kernel", found ? boot.release : NULL);

@@ -69,17 +69,17 @@ static int hear(const int fds[2], struct buf *out, size_t max, struct buf *said)
 	return 0;
 }
 
-static int start(char *const *argv, const char *cwd, int out, int err, pid_t *ret, struct ward_err *e)
+/* program: the file of ward itself, which has the user's environment; NULL: it is the system's, of the name that the first word is. */
+static int start(const char *program, char *const *argv, const char *cwd, int out, int err, pid_t *ret, struct ward_err *e)
 {
 	auto_strv envp = { 0 };
 	posix_spawn_file_actions_t a;
-	bool ward = strchr(argv[0], '/');	/* by its path: ward itself, which has the user's environment */
 	char path[PATH_MAX];
-	int r = ward ? 0 : find(argv[0], path, e);
+	int r = program ? 0 : find(argv[0], path, e);
 
 	if (r < 0)
 		return r;
-	fill_environment(ward, &envp);
+	fill_environment(program != NULL, &envp);
 	if (envp.failed || posix_spawn_file_actions_init(&a) != 0)
 		return ward_fail(e, ENOMEM, "out of memory");
 	r = posix_spawn_file_actions_addopen(&a, 0, "/dev/null", O_RDONLY, 0);
@@ -90,7 +90,7 @@ static int start(char *const *argv, const char *cwd, int out, int err, pid_t *re
 	if (r == 0 && cwd)
 		r = posix_spawn_file_actions_addchdir_np(&a, cwd);
 	if (r == 0)
-		r = posix_spawn(ret, ward ? argv[0] : path, &a, NULL, argv, envp.items);
+		r = posix_spawn(ret, program ? program : path, &a, NULL, argv, envp.items);
 	posix_spawn_file_actions_destroy(&a);
 	return r ? ward_fail(e, r, "cannot start %s: %s", argv[0], strerror(r)) : 0;
 }
@@ -109,7 +109,7 @@ static int judge(const char *name, int status, const struct buf *said, struct wa
 	return ward_fail(e, EIO, "%s failed with exit status %d: %s", name, WEXITSTATUS(status), buf_text(&safe));
 }
 
-int tool_run_read(char *const *argv, const char *cwd, size_t max, struct buf *out, struct ward_err *e)
+static int run_read(const char *program, char *const *argv, const char *cwd, size_t max, struct buf *out, struct ward_err *e)
 {
 	int a[2] = { -1, -1 }, b[2] = { -1, -1 }, status = 0, r;
 	auto_buf said = { 0 };
@@ -118,7 +118,7 @@ int tool_run_read(char *const *argv, const char *cwd, size_t max, struct buf *ou
 	if (pipe2(a, O_CLOEXEC) < 0 || pipe2(b, O_CLOEXEC) < 0)
 		r = ward_fail_errno(e, "cannot make a pipe");
 	else
-		r = start(argv, cwd, a[1], b[1], &pid, e);
+		r = start(program, argv, cwd, a[1], b[1], &pid, e);
 	own_close_fd(&a[1]);
 	own_close_fd(&b[1]);
 	if (r == 0) {
@@ -132,6 +132,11 @@ int tool_run_read(char *const *argv, const char *cwd, size_t max, struct buf *ou
 	return r;
 }
 
+int tool_run_read(char *const *argv, const char *cwd, size_t max, struct buf *out, struct ward_err *e)
+{
+	return run_read(NULL, argv, cwd, max, out, e);
+}
+
 int tool_run(char *const *argv, const char *cwd, struct ward_err *e)
 {
 	auto_buf unused = { 0 };
@@ -142,13 +147,8 @@ int tool_run(char *const *argv, const char *cwd, struct ward_err *e)
 int tool_run_ward(char *const *argv, struct ward_err *e)
 {
 	auto_free char *path = NULL;
-	auto_strv words = { 0 };
+	auto_buf unused = { 0 };
 	int r = program_path("ward", &path, e);
 
-	if (r < 0)
-		return r;
-	strv_add(&words, path);
-	for (size_t i = 1; argv[i]; i++)
-		strv_add(&words, argv[i]);
-	return words.failed ? ward_fail(e, ENOMEM, "out of memory") : tool_run(words.items, NULL, e);
+	return r < 0 ? r : run_read(path, argv, NULL, 0, &unused, e);
 }

@@ -32,7 +32,11 @@ static void add_words(const struct making *m, struct strv *v)
 {
 	const struct tool_options *o = m->o;
 
-	add_two(v, "ward", "run");
+	bool kvm = strcmp(o->accel, "kvm") == 0;
+
+	add_two(v, kvm ? VM_TEMPLATE_PROGRAM : "ward", "run");
+	if (kvm)
+		add_two(v, "--isolation=vm", "--set=vm.accel=kvm");
 	add_two(v, "--set", "audit.journal=none");
 	strv_addf(v, "--workspace=%s", m->work.path);
 	strv_addf(v, "--ro=%s", m->boot.kernel);
@@ -61,18 +65,29 @@ static void add_words(const struct making *m, struct strv *v)
 	strv_addf(v, "%s/state", m->work.path);
 }
 
+/* First of all: who has no KVM need not get a kernel to hear it. */
+static int check_accel(const struct tool_options *o, struct ward_err *e)
+{
+	char remedy[sizeof(e->remedy)];
+
+	if (strcmp(o->accel, "kvm") != 0 || vm_probe_kvm(e) == 0)
+		return 0;
+	memcpy(remedy, e->remedy, sizeof(remedy));
+	return ward_remedy(e, "%s%sward vm template build --accel tcg, for runs with vm.accel: tcg: emulation, slow and no hardware isolation", remedy, *remedy ? "; or " : "");
+}
+
 static int find_parts(struct making *m, struct ward_err *e)
 {
 	const struct tool_options *o = m->o;
 	bool made;
-	int r = vm_boot_find(&m->boot, e);
+	int r = check_accel(o, e);
 
+	if (r == 0)
+		r = vm_boot_find(&m->boot, e);
 	if (r == 0)
 		r = vm_find_qemu(&m->qemu, e);
 	if (r == 0)
 		r = program_path("ward-vm", &m->ward_vm, e);
-	if (r == 0 && strcmp(o->accel, "kvm") == 0)
-		r = vm_probe_kvm(e);
 	if (r == 0)
 		r = tool_root_make(o, o->image, m->root_key, &made, e);
 	if (r == 0)

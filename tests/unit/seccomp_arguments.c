@@ -67,6 +67,31 @@ static void test_interface_requests(void **state)
 		}
 }
 
+/* A virtual machine's runner may ask KVM for what a machine needs, and for nothing that only others need: nitro enclaves, Xen, encrypted memory, nesting, devices of the kernel's own. */
+static void test_kvm_requests(void **state)
+{
+	static const uint8_t closed[][2] = { { 0x20, 0x3f }, { 0x7a, 0x7a }, { 0xba, 0xbf }, { 0xc8, 0xcb }, { 0xd0, 0xd0 }, { 0xd2, 0xd2 }, { 0xd4, 0xd4 }, { 0xe0, 0xe1 } };
+	static const uint32_t directions[] = { 0, 0x40080000, 0x80080000, 0xc0080000, 0xffff0000 };
+
+	(void)state;
+	for (unsigned set = 0; set < 3; set++)
+		for (uint32_t low = 0xadf0; low < 0xaf10; low++)
+			for (size_t i = 0; i < ARRAY_LEN(directions); i++) {
+				uint32_t request = directions[i] | low, plain;
+				bool open = low >> 8 == 0xae;
+
+				for (size_t k = 0; k < ARRAY_LEN(closed); k++)
+					open &= (low & 0xff) < closed[k][0] || (low & 0xff) > closed[k][1];
+				take(set, 0);
+				plain = fate(SYS_ioctl, 0, request, 0, 0);
+				assert_int_not_equal(plain, ALLOW);
+				take(set, SECCOMP_KVM);
+				assert_int_equal(fate(SYS_ioctl, 0, request, 0, 0), open ? ALLOW : plain);
+				assert_int_equal(fate(SYS_mount, 0, request, 0, 0), NOTIFY);
+				assert_int_equal(fate(0x40000000 + SYS_ioctl, 0, request, 0, 0), KILL);
+			}
+}
+
 /* set-id bits in every mode argument, in every program */
 static void test_set_id_modes(void **state)
 {
@@ -357,6 +382,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gpu_requests),
 		cmocka_unit_test(test_interface_requests),
+		cmocka_unit_test(test_kvm_requests),
 		cmocka_unit_test(test_set_id_modes),
 		cmocka_unit_test(test_device_nodes),
 		cmocka_unit_test(test_namespaces),

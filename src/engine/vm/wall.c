@@ -12,7 +12,6 @@
 #include "lib/program.h"
 #include "lib/vm.h"
 
-#define TEMPLATE_PROGRAM "ward-vm-template"	/* what ward is called by ward vm template build */
 #define TCG "--set vm.accel=tcg: emulation, slow and no hardware isolation"
 
 static const struct wall emulated, template;
@@ -60,7 +59,7 @@ static int check_accel(struct spec *s, struct ward_err *e)
 		return 0;
 	}
 	if (vm_probe_kvm(e) == 0) {
-		s->wall = strcmp(program_invocation_short_name, TEMPLATE_PROGRAM) == 0 ? &template : s->wall;
+		s->wall = strcmp(program_invocation_short_name, VM_TEMPLATE_PROGRAM) == 0 ? &template : s->wall;
 		return 0;
 	}
 	memcpy(remedy, e->remedy, sizeof(remedy));
