@@ -28,15 +28,15 @@ ip link set lo up
 # case_run NAME USER COMMAND: runs it in a shell as that user in a fresh workspace, with the report in $REPORT
 case_run() {
 	local name=$1 user=$2
-	local ws=/home/user/ws REPORT=/tmp/report.$name
+	local ws=/home/$user/ws REPORT=/tmp/report.$name
 	[ "$user" = root ] && ws=/root/ws
-	rm -rf $ws && mkdir -p $ws && [ "$user" = root ] || chown 1000:1000 $ws
+	rm -rf "$ws" && mkdir -p "$ws" && chown "$user:$user" "$ws"
 	rm -f "$REPORT"
 	echo "@@begin $name"
 	if [ "$user" = root ]; then
-		(cd $ws && REPORT=$REPORT HOME=/root sh -c "$3") >/tmp/out 2>&1 </dev/null
+		(cd "$ws" && REPORT=$REPORT HOME=/root sh -c "$3") >/tmp/out 2>&1 </dev/null
 	else
-		(su -s /bin/sh user -c "cd $ws; export REPORT=$REPORT; $3") >/tmp/out 2>&1 </dev/null
+		(su -s /bin/sh "$user" -c "cd $ws; export REPORT=$REPORT; $3") >/tmp/out 2>&1 </dev/null
 	fi
 	echo "@@exit $name $?"
 	echo "@@output $name $(head -c 6000 /tmp/out | base64 -w 0)"

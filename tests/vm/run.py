@@ -34,18 +34,29 @@ def newest_package(pattern):
     return max(found, key=lambda n: [int(x) for x in re.findall(r'\d+', n)], default=None)
 
 
-def kernel(which, work):
-    """Path of an uncompressed kernel. new: the newest that this Debian has; old: the oldest line that it has."""
+def fetch_package(package, work):
+    """Downloads a package, which is the caller's."""
+    print(f'fetching {package}', flush=True)
+    subprocess.run(['apt-get', 'download', '-q', package], cwd=work, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return next(work.glob(f'{package}_*.deb'))
+
+
+def kernel_package(which):
+    """new: the newest that this Debian has; old: the oldest line that it has."""
     oldest = newest_package(r'linux-image-6\.1\.0-\d+-cloud-amd64')
     newest = newest_package(r'linux-image-\d+\.\d+\.\d+\+deb\d+-cloud-amd64') or oldest
     package = {'new': newest, 'old': oldest}[which]
     if not package:
         sys.exit('no kernel package found: run apt-get update, or add bookworm-security to the sources')
+    return package
+
+
+def kernel(which, work):
+    """Path of an uncompressed kernel."""
+    package = kernel_package(which)
     out = work / f'{package}.vmlinux'
     if not out.exists():
-        print(f'fetching {package}', flush=True)
-        subprocess.run(['apt-get', 'download', '-q', package], cwd=work, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deb = next(work.glob(f'{package}_*.deb'))
+        deb = fetch_package(package, work)
         tree = work / package
         subprocess.run(['dpkg', '-x', deb, tree], check=True)
         image = next((tree / 'boot').glob('vmlinuz-*'))
@@ -56,19 +67,23 @@ def kernel(which, work):
     return out
 
 
+def add_libraries(root, program):
+    """What a program is linked with."""
+    needed = subprocess.run(['ldd', program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    for library in re.findall(r'(/\S+) \(0x', needed):
+        place = root / 'usr' / library.lstrip('/').removeprefix('usr/')
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if not place.exists():
+            shutil.copy(library, place)
+
+
 def add_runtimes(root):
     """runc and crun, where this host has them, with their libraries."""
     for name in ('runc', 'crun'):
         program = shutil.which(name, path='/usr/sbin:/usr/bin')
-        if not program:
-            continue
-        shutil.copy(program, root / 'usr/sbin' / name)
-        needed = subprocess.run(['ldd', program], stdout=subprocess.PIPE, text=True, check=True).stdout
-        for library in re.findall(r'(/\S+) \(0x', needed):
-            place = root / 'usr' / library.lstrip('/').removeprefix('usr/')
-            place.parent.mkdir(parents=True, exist_ok=True)
-            if not place.exists():
-                shutil.copy(library, place)
+        if program:
+            shutil.copy(program, root / 'usr/sbin' / name)
+            add_libraries(root, program)
 
 
 def system_tree(build, work):
@@ -110,16 +125,16 @@ def initramfs(root, work, name, prepare, todo):
     return out
 
 
-def boot(vmlinux, cpio):
+def boot(vmlinux, cpio, cpu='qemu64', memory=768, seconds=BOOT_SECONDS):
     """Boots the guest to its end; returns what it said."""
     mhz = re.search(r'^cpu MHz\s*: ([\d.]+)', pathlib.Path('/proc/cpuinfo').read_text(), re.M)
     # Without the early TSC rate the kernel measures it against an emulated timer, and hangs when the host is busy.
     words = ('console=ttyS0 panic=-1 quiet loglevel=1 tsc=reliable no_timer_check nokaslr lpj=5000000 mitigations=off reboot=t '
              f'random.trust_cpu=on apparmor=1 security=apparmor tsc_early_khz={int(float(mhz.group(1)) * 1000) if mhz else 2000000}')
-    command = ['qemu-system-x86_64', '-M', 'microvm,pcie=on', '-accel', 'tcg', '-cpu', 'qemu64', '-smp', '1', '-m', '768', '-nodefaults',
+    command = ['qemu-system-x86_64', '-M', 'microvm,pcie=on', '-accel', 'tcg', '-cpu', cpu, '-smp', '1', '-m', str(memory), '-nodefaults',
                '-no-user-config', '-display', 'none', '-serial', 'stdio', '-no-reboot', '-kernel', vmlinux, '-initrd', cpio, '-append', words]
     try:
-        run = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=BOOT_SECONDS)
+        run = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds)
         return run.stdout.decode(errors='replace')
     except subprocess.TimeoutExpired as late:
         return (late.stdout or b'').decode(errors='replace') + '\nno end after the time allowed\n'
@@ -157,6 +172,25 @@ def judge(name, check, r):
         return f'the report lacks something: {error!r}'
 
 
+def show(name, todo, log):
+    """Says what came of each case; returns how many are not as they should be."""
+    results = read_results(log)
+    release = re.search(r'^@@kernel (\S+)', log, re.M)
+    print(f'== {name} on {release.group(1) if release else "a kernel that did not come up"}', flush=True)
+    bad = 0
+    for case, _, command, check in todo:
+        r = results.get(case)
+        why = judge(case, check, r)
+        print(f'{"FAIL" if why else "ok  "} {case}', flush=True)
+        if why:
+            bad += 1
+            print(f'    {why}: {command}')
+            if r:
+                print(f'    exit {r.code}, report {json.dumps(r.report)}')
+                print('    ' + r.out.replace('\n', '\n    '))
+    return bad
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('--keep', action='store_true', help='keep the serial logs of boots that went well, too')
@@ -172,20 +206,7 @@ def main():
             continue
         vmlinux = kernel(which, work)
         log = boot(vmlinux, initramfs(root, work, name, prepare, todo))
-        results = read_results(log)
-        release = re.search(r'^@@kernel (\S+)', log, re.M)
-        print(f'== {name} on {release.group(1) if release else "a kernel that did not come up"}', flush=True)
-        bad = 0
-        for case, _, command, check in todo:
-            r = results.get(case)
-            why = judge(case, check, r)
-            print(f'{"FAIL" if why else "ok  "} {case}', flush=True)
-            if why:
-                bad += 1
-                print(f'    {why}: {command}')
-                if r:
-                    print(f'    exit {r.code}, report {json.dumps(r.report)}')
-                    print('    ' + r.out.replace('\n', '\n    '))
+        bad = show(name, todo, log)
         passed, failed = passed + len(todo) - bad, failed + bad
         if bad or args.keep:
             (work / f'{name}.log').write_text(log)
