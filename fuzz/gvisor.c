@@ -1,5 +1,5 @@
 /*
- * Fuzzer of what crosses gVisor's wall. The bytes are a command's file: one that is accepted must be what the writer makes of it again. Then they are how a command ended: what is told must lie in its range.
+ * Fuzzer of what crosses gVisor's wall. The bytes are a command's file: one that is accepted must be what the writer makes of it again. Then they are how a command ended: what is told must lie in its range. Then they are an answer of gVisor's kernel: its text ends, its number lies in its range.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,10 +13,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
 	const char *text = (const char *)bytes;
 	struct start s;
+	struct answer a;
 	int value = -1;
 	enum told told = told_parse(text, n, &value);
 
 	if ((told == TOLD_EXIT && (value < 0 || value > 255)) || (told == TOLD_SIGNAL && (value < 1 || value > 64)))
+		abort();
+	if (answer_parse(text, n, &a) == 0 && (!memchr(a.error, '\0', sizeof(a.error)) || a.result < -1 || a.result > 9999999999))
 		abort();
 	if (start_parse(text, n, &s) == 0) {
 		auto_buf again = { 0 };

@@ -13,7 +13,9 @@
 #define GVISOR_DIR "/.ward/gvisor"		/* a tmpfs of the runner's own */
 #define GVISOR_STATE GVISOR_DIR "/state"	/* runsc's */
 #define GVISOR_BUNDLE GVISOR_DIR "/bundle"
-#define GVISOR_ROOT GVISOR_DIR "/root"		/* what its gofer serves; mounted in the runner's mount namespace alone */
+#define GVISOR_JAIL GVISOR_DIR "/jail"		/* the root of a process of gVisor's; mounted in a mount namespace of its own */
+#define GVISOR_ROOT GVISOR_JAIL "/root"		/* what its gofer serves */
+#define GVISOR_CONTROL GVISOR_DIR "/control"	/* the socket of gVisor's kernel, where the runner started it by itself */
 #define GVISOR_PID GVISOR_DIR "/pid"		/* of runsc-sandbox */
 #define GVISOR_MASK GVISOR_DIR "/mask"		/* an empty directory */
 #define GVISOR_UP GVISOR_DIR "/up"		/* is there once the first command has begun */
@@ -51,8 +53,41 @@ int gvisor_idle(int argc, char **argv);
 
 /* Makes the directories in GVISOR_DIR. */
 must_check int gvisor_make_dirs(void);
-/* Makes namespaces, the root that the gofer serves, and the bundle. Says on standard error what is wrong: -errno. */
-must_check int gvisor_place(char *const *binds, size_t count, bool terminal);
+/* Becomes root of a user namespace and makes the bundle; where runsc is to be started as a whole, also a mount namespace with the tree. Says on standard error what is wrong: -errno. */
+must_check int gvisor_place(char *const *binds, size_t count, bool terminal, bool whole);
+/* The tree that the gofer serves, at GVISOR_ROOT, which exists. The same. */
+must_check int gvisor_make_tree(void);
+/* The calling process is in the jail and may become the program: the descriptor by which that says that it needs no /proc any more, or -errno. */
+must_check int jail_kernel(void);
+must_check int jail_gofer(void);
+
+/* Which runsc it is and what it shall do. */
+struct gvisor_way {
+	const char *platform, *option;	/* its name; one more option of this version */
+	bool whole;			/* by `runsc run`: nobody knows the inside of this version */
+	uint64_t file_bytes;		/* the longest file that the gofer may write; 0: any */
+};
+/* Starts gVisor's kernel and its gofer with so many shared directories, and the first command. *ret_pid: the kernel's. -errno, said on standard error. */
+must_check int direct_start(const struct gvisor_way *way, size_t binds, pid_t *ret_pid);
+
+/* What the kernel answers. */
+#define ANSWER_MAX 65536
+struct answer {
+	bool success;
+	char error[256];
+	int64_t result;		/* -1: no number */
+};
+/* A pure function. -EAGAIN: that is not all of it; -EINVAL: it is no answer. */
+must_check int answer_parse(const char *bytes, size_t n, struct answer *ret_answer);
+
+/* Calls of the kernel: -errno; -EREMOTEIO: it refused, the answer says why. */
+must_check int control_listen(void);
+must_check int control_start(struct answer *ret_answer);
+/* Starts the role `enter` behind the wall with our 0-2: its pid there. */
+must_check int control_exec(const char *name, struct answer *ret_answer);
+/* Until that process has ended: its status as of wait(2). Signals that come meanwhile, all of which are blocked, are passed to it. */
+must_check int control_wait(pid_t pid, int *ret_status);
+must_check int control_signal(pid_t pid, int sig);
 
 /* Puts the command into GVISOR_START under a name that nobody else has; name gets it. *ret_told_fd: the file in which it will be told how it ended, -1: there is none. -errno, said on standard error. */
 must_check int gvisor_tell(char **argv, char *name, size_t n, int *ret_told_fd);

@@ -1,6 +1,6 @@
 /*
  * The place that gVisor runs in: namespaces of its own inside the native sandbox, a tree for its gofer, an OCI bundle. In: the directories that others may change while it runs. Out: the calling process is root of a user namespace that
- * holds one id, the agent's. Runs in the runner with the rights of any program in the sandbox.
+ * holds one id, the agent's. Runs in the runner, and the tree is made in the process that becomes the gofer where the runner starts it by itself (direct.c), with the rights of any program in the sandbox.
  *
  * The tree is the sandbox's own root with all its mounts, so that what is hidden, protected or under review stays so: the gofer has no other view. Covered are what gVisor has of its own (/proc, /dev, /sys) and /.ward, where the
  * runner's own things lie. runsc mounts a /proc for each of its two processes; the kernel allows that because the native engine has left one in view (/.ward/proc) on which nothing is masked.
@@ -48,7 +48,7 @@ static int map_ids(uid_t uid, gid_t gid)
 
 int gvisor_make_dirs(void)
 {
-	static const char *const dirs[] = { GVISOR_STATE, GVISOR_BUNDLE, GVISOR_ROOT, GVISOR_START, GVISOR_MASK };
+	static const char *const dirs[] = { GVISOR_STATE, GVISOR_BUNDLE, GVISOR_JAIL, GVISOR_START, GVISOR_MASK };
 
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
 		if (mkdir(dirs[i], 0700) < 0)
@@ -74,12 +74,13 @@ static int make_own(void)
 		return fail(own);
 	file = open(self, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0555);
 	if (file < 0 || close(file) < 0 || mkdir(io, 0700) < 0 || mkdir(start, 0700) < 0 || mount(GVISOR_SELF, self, NULL, MS_BIND, NULL) < 0 || mount(GVISOR_IO, io, NULL, MS_BIND, NULL) < 0 ||
+	    mount(GVISOR_START, start, NULL, MS_BIND, NULL) < 0 || mount(NULL, start, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0 ||
 	    mount(NULL, own, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) < 0)
 		return fail(own);
 	return 0;
 }
 
-static int make_tree(void)
+int gvisor_make_tree(void)
 {
 	static const char *const covered[] = { GVISOR_ROOT "/proc", GVISOR_ROOT "/dev", GVISOR_ROOT "/sys" };
 	int r = 0;
@@ -170,16 +171,16 @@ static int write_bundle(char *const *binds, size_t count, bool terminal)
 	return 0;
 }
 
-int gvisor_place(char *const *binds, size_t count, bool terminal)
+int gvisor_place(char *const *binds, size_t count, bool terminal, bool whole)
 {
 	uid_t uid = getuid();
 	gid_t gid = getgid();
 	int r;
 
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+	if (unshare(CLONE_NEWUSER | (whole ? CLONE_NEWNS : 0)) < 0)
 		return fail("cannot make namespaces in the sandbox");
 	r = map_ids(uid, gid);
-	if (r == 0)
-		r = make_tree();
+	if (r == 0 && whole)
+		r = mkdir(GVISOR_ROOT, 0700) < 0 ? fail(GVISOR_ROOT) : gvisor_make_tree();
 	return r < 0 ? r : write_bundle(binds, count, terminal);
 }

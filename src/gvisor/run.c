@@ -1,8 +1,8 @@
 /*
  * The runner of a sandbox's command behind gVisor, and of one more command (`ward exec`). Started by ward-init inside the native sandbox with the command's environment, directory and 0-2; ends as the command ends. In:
  *
- *	ward-gvisor run PLATFORM OPTION COUNT DIR... CMD...	makes the place (place.c) and starts `runsc run` in it
- *	ward-gvisor exec CMD...				starts `runsc exec`
+ *	ward-gvisor run PLATFORM OPTION WAY BYTES COUNT DIR... CMD...	makes the place (place.c); WAY: `direct` starts gVisor in it (direct.c), `whole` leaves that to `runsc run`; BYTES: the longest file that may be written, 0: any
+ *	ward-gvisor exec CMD...						asks gVisor's kernel (control.c), or starts `runsc exec`
  *
  * Both start this program behind the wall in its role `enter`, which becomes the agent and executes CMD. Signals to the runner are the command's: runsc-sandbox hands those that it gets to the container's first process, and for a
  * command of exec `runsc kill` does. runsc and its gofer are in a session of their own, where no such signal reaches them, and die with the runner.
@@ -28,6 +28,9 @@
 #define MOMENT_NS (5 * 1000 * 1000)
 #define GONE_TRIES 40
 #define RUNSC_FAILED 128	/* runsc's own status when its kernel is gone */
+#ifndef W_EXITCODE
+#define W_EXITCODE(code, sig) ((code) << 8 | (sig))
+#endif
 
 static char path_variable[] = "PATH=/usr/bin:/bin", home_variable[] = "HOME=/";
 static char *runsc_env[] = { path_variable, home_variable, NULL };
@@ -82,11 +85,23 @@ static pid_t read_pid(const char *path)
 	return n > 1 && n < 1 << 30 ? (pid_t)n : 0;
 }
 
+static bool is_direct(void)
+{
+	return access(GVISOR_CONTROL, F_OK) == 0;
+}
+
 static void kill_inside(const char *pid_file, int sig)
 {
 	struct words w = { 0 };
 	char pid[32], number[16];
 
+	if (is_direct()) {
+		pid_t inside = read_pid(pid_file);
+
+		if (inside && control_signal(inside, sig) < 0)
+			errno = 0;	/* it has ended */
+		return;
+	}
 	snprintf(pid, sizeof(pid), "--pid=%d", (int)read_pid(pid_file));
 	snprintf(number, sizeof(number), "%d", sig);
 	add_word(&w, "runsc");
@@ -205,38 +220,57 @@ static int settle(enum told told, int value, int status)
 	return 125;
 }
 
-int gvisor_run(int argc, char **argv)
+static pid_t start_whole(const struct gvisor_way *way)
 {
-	long count = argc > 3 ? strtol(argv[2], NULL, 10) : -1;
-	char platform[32], name[16] = "run";
-	auto_fd told = -1;
-	struct pumps pumps = { 0 };
 	struct words w = { 0 };
-	pid_t runsc;
-	enum told how;
-	int status, value = 0;
+	char platform[32];
 
-	if (count < 0 || count > BINDS_MAX || count + 3 >= argc) {
-		gvisor_say("usage: ward-gvisor run PLATFORM OPTION COUNT DIR... CMD...");
-		return 125;
-	}
-	take_signals();
-	if (gvisor_make_dirs() < 0 || gvisor_tell(argv + 3 + count, name, sizeof(name), &told) < 0 || gvisor_place(argv + 3, (size_t)count, isatty(0) == 1) < 0 ||
-	    chdir("/") < 0 || pumps_start(&pumps) < 0)
-		return 125;
 	add_common(&w);
-	snprintf(platform, sizeof(platform), "--platform=%s", argv[0]);
+	snprintf(platform, sizeof(platform), "--platform=%s", way->platform);
 	add_word(&w, platform);
-	add_word(&w, argv[1]);
+	add_word(&w, way->option);
 	add_word(&w, "run");
 	add_word(&w, "--bundle=" GVISOR_BUNDLE);
 	add_word(&w, "--pid-file=" GVISOR_PID);
 	add_word(&w, GVISOR_NAME);
-	runsc = start_runsc(&w);
-	if (runsc < 0) {
+	return start_runsc(&w);
+}
+
+static pid_t start_gvisor(const struct gvisor_way *way, size_t binds)
+{
+	pid_t pid;
+
+	if (!way->whole)
+		return direct_start(way, binds, &pid) < 0 ? -1 : pid;
+	pid = start_whole(way);
+	if (pid < 0)
 		gvisor_say("cannot start runsc: %s", strerror(errno));
+	return pid;
+}
+
+int gvisor_run(int argc, char **argv)
+{
+	long count = argc > 5 ? strtol(argv[4], NULL, 10) : -1;
+	char name[16] = "run";
+	auto_fd told = -1;
+	struct pumps pumps = { 0 };
+	struct gvisor_way way;
+	pid_t runsc;
+	enum told how;
+	int status, value = 0;
+
+	if (count < 0 || count > BINDS_MAX || count + 5 >= argc) {
+		gvisor_say("usage: ward-gvisor run PLATFORM OPTION WAY BYTES COUNT DIR... CMD...");
 		return 125;
 	}
+	way = (struct gvisor_way){ .platform = argv[0], .option = argv[1], .whole = strcmp(argv[2], "direct") != 0, .file_bytes = strtoull(argv[3], NULL, 10) };
+	take_signals();
+	if (gvisor_make_dirs() < 0 || gvisor_tell(argv + 5 + count, name, sizeof(name), &told) < 0 || gvisor_place(argv + 5, (size_t)count, isatty(0) == 1, way.whole) < 0 ||
+	    chdir("/") < 0 || pumps_start(&pumps) < 0)
+		return 125;
+	runsc = start_gvisor(&way, (size_t)count);
+	if (runsc < 0)
+		return 125;
 	status = wait_for(runsc, GVISOR_PID, told);
 	if (pumps.count)
 		pumps_end(&pumps);
@@ -291,12 +325,48 @@ static int wait_for_kernel(void)
 	return -ETIMEDOUT;
 }
 
+/* Both return the status as wait(2) would, of a process whose status is the command's. */
+static int exec_whole(const char *name, const char *pid_file)
+{
+	char pid_option[96];
+	struct words w = { 0 };
+	pid_t runsc;
+
+	snprintf(pid_option, sizeof(pid_option), "--internal-pid-file=%s", pid_file);
+	add_common(&w);
+	add_word(&w, "exec");
+	add_word(&w, "--cwd=/");
+	add_word(&w, pid_option);
+	add_word(&w, GVISOR_NAME);
+	add_word(&w, GVISOR_SELF);
+	add_word(&w, "enter");
+	add_word(&w, name);
+	runsc = start_runsc(&w);
+	return runsc < 0 ? W_EXITCODE(RUNSC_FAILED, 0) : wait_for(runsc, pid_file, -1);
+}
+
+static int exec_direct(const char *name, const char *pid_file)
+{
+	struct answer a;
+	int status, pid = control_exec(name, &a);
+	auto_fd file = -1;
+	char text[16];
+
+	if (pid == -EREMOTEIO)
+		gvisor_say("gVisor does not start the command: %s", a.error);
+	if (pid < 0)
+		return W_EXITCODE(RUNSC_FAILED, 0);
+	snprintf(text, sizeof(text), "%d", pid);
+	file = open(pid_file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (file < 0 || io_write_all(file, text, strlen(text)) < 0 || control_wait(pid, &status) < 0)
+		return W_EXITCODE(RUNSC_FAILED, 0);
+	return WIFSIGNALED(status) ? W_EXITCODE(RUNSC_FAILED + WTERMSIG(status), 0) : status;
+}
+
 int gvisor_exec(int argc, char **argv)
 {
-	char name[32] = "", pid_file[64], pid_option[96];
-	struct words w = { 0 };
+	char name[32] = "", pid_file[64];
 	enum told how;
-	pid_t runsc;
 	int status, watch_fd, value = 0;
 	auto_fd told = -1;
 
@@ -308,20 +378,8 @@ int gvisor_exec(int argc, char **argv)
 	if (wait_for_kernel() < 0 || gvisor_tell(argv, name, sizeof(name), &told) < 0)
 		return 125;
 	snprintf(pid_file, sizeof(pid_file), GVISOR_DIR "/exec.%d", (int)getpid());
-	snprintf(pid_option, sizeof(pid_option), "--internal-pid-file=%s", pid_file);
 	watch_fd = watch_runner(pid_file);
-	add_common(&w);
-	add_word(&w, "exec");
-	add_word(&w, "--cwd=/");
-	add_word(&w, pid_option);
-	add_word(&w, GVISOR_NAME);
-	add_word(&w, GVISOR_SELF);
-	add_word(&w, "enter");
-	add_word(&w, name);
-	runsc = start_runsc(&w);
-	if (runsc < 0)
-		return 125;
-	status = wait_for(runsc, pid_file, -1);
+	status = is_direct() ? exec_direct(name, pid_file) : exec_whole(name, pid_file);
 	if (watch_fd >= 0 && io_write_all(watch_fd, "e", 1) < 0)
 		gvisor_say("nobody watches this command");
 	how = gvisor_told(told, &value);

@@ -241,6 +241,13 @@ static void add_rlimit(struct limits_rlimit *out, size_t *n, size_t cap, int res
 	out[(*n)++] = (struct limits_rlimit){ resource, value, value };
 }
 
+uint64_t limits_file_bytes(const struct plan *p)
+{
+	const struct plan_limit *disk = &p->limits[LIMIT_DISK];
+
+	return disk->held_by == HELD_WATCH ? disk->value + FSIZE_MARGIN : 0;
+}
+
 size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t cap)
 {
 	const struct plan_limit *l = p->limits;
@@ -259,8 +266,8 @@ size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t ca
 	if (l[LIMIT_MEMORY].held_by == HELD_WATCH &&
 	    p->spec->policy.proc_syscalls != SYSCALLS_BUILD)
 		add_rlimit(out, &n, cap, RLIMIT_DATA, l[LIMIT_MEMORY].value);
-	if (l[LIMIT_DISK].held_by == HELD_WATCH && !(p->spec->wall && p->spec->wall->memory_files))	/* its memory is a file, too */
-		add_rlimit(out, &n, cap, RLIMIT_FSIZE, l[LIMIT_DISK].value + FSIZE_MARGIN);
+	if (limits_file_bytes(p) && !(p->spec->wall && p->spec->wall->memory_files))	/* its memory is a file, too */
+		add_rlimit(out, &n, cap, RLIMIT_FSIZE, limits_file_bytes(p));
 	return n;
 }
 

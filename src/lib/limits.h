@@ -34,6 +34,8 @@ struct limits_rlimit {
  * inside the new user namespace. Returns how many were written to out (at most cap;
  * LIMITS_RLIMITS is enough). */
 size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t cap);
+/* The longest file that a process may write where the watch holds the disk limit: one call could pass that before it looks. 0: any. */
+uint64_t limits_file_bytes(const struct plan *p);
 
 /* Whether usage calls for the end of the sandbox now, and by which limit. A refused fork alone
  * does not (the command sees EAGAIN and may cope), a storm of them does. */

@@ -80,9 +80,45 @@ static void test_start(void **state)
 	assert_int_equal(start_parse(bytes.data, bytes.len, &got), -EINVAL);
 }
 
+static void test_answer(void **state)
+{
+	static const struct {
+		const char *text;
+		int r;
+		bool success;
+		int64_t result;
+		const char *error;
+	} rows[] = {
+		{ "{\"success\":true,\"err\":\"\",\"result\":768}", 0, true, 768, "" },
+		{ "{\"success\":true,\"err\":\"\",\"result\":{}}", 0, true, -1, "" },
+		{ "{\"success\":true,\"err\":\"\",\"result\":null}", 0, true, -1, "" },
+		{ "{\"success\":false,\"err\":\"no \\\"room\\\" }\",\"result\":null}", 0, false, -1, "no  room  }" },
+		{ "{\"success\":true,\"err\":\"\",\"result\":12345678901}", -EINVAL, false, 0, "" },
+		{ "{\"success\":true,\"err\":\"\",\"result\":-1}", 0, true, -1, "" },
+		{ "{\"success\":maybe,\"err\":\"\",\"result\":1}", -EINVAL, false, 0, "" },
+		{ "{\"err\":\"\"}", -EINVAL, false, 0, "" },
+		{ "[]", -EINVAL, false, 0, "" },
+		{ "", -EAGAIN, false, 0, "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct answer a = { 0 };
+
+		assert_int_equal(answer_parse(rows[i].text, strlen(rows[i].text), &a), rows[i].r);
+		if (rows[i].r < 0)
+			continue;
+		assert_int_equal(a.success, rows[i].success);
+		assert_int_equal(a.result, rows[i].result);
+		assert_string_equal(a.error, rows[i].error);
+		for (size_t n = 0; n < strlen(rows[i].text); n++)
+			assert_int_equal(answer_parse(rows[i].text, n, &a), -EAGAIN);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_version), cmocka_unit_test(test_told), cmocka_unit_test(test_start) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_version), cmocka_unit_test(test_told), cmocka_unit_test(test_start), cmocka_unit_test(test_answer) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,5 +18,7 @@ must_check int gvisor_find(struct gvisor_runtime *ret_runtime, struct ward_err *
 uint32_t gvisor_version_date(const char *text, size_t n);
 /* Whether that version knows the platform systrap. */
 bool gvisor_has_systrap(const struct gvisor_runtime *r);
+/* Whether ward-gvisor knows how to start that version's kernel and gofer by itself; else `runsc run` does. */
+bool gvisor_is_known(const struct gvisor_runtime *r);
 
 #endif

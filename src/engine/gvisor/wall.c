@@ -6,6 +6,7 @@
  * none. Only the small one is in the tree that gVisor's gofer serves.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "engine/gvisor/gvisor.h"
+#include "lib/limits.h"
 #include "lib/plan_root.h"
 #include "lib/program.h"
 
@@ -43,7 +45,7 @@ static int mounts(struct plan *p, struct ward_err *e);
 static int words(struct plan *p, struct ward_err *e);
 
 static const char *const stages[] = {
-	"wall", "a user and a mount namespace, the tree for gVisor's gofer, an OCI bundle",
+	"wall", "a user namespace, the tree for gVisor's gofer, an OCI bundle",
 	"runsc", "gVisor's kernel and gofer, each in a jail of its own",
 	"enter", "the agent's id in gVisor's kernel, no capability, then the command",
 	NULL,
@@ -187,6 +189,8 @@ static int words(struct plan *p, struct ward_err *e)
 	strv_add(&p->wall_run, p->spec->wall == &platforms[SYSTRAP] ? "systrap" : "ptrace");
 	/* what is hidden or protected is a mount point, and the kernel keeps that from being removed only in a mount namespace that has it: the gofer's, not the sentry's, which later versions would let do it directly */
 	strv_add(&p->wall_run, gvisor_has_systrap(&runtime) ? "--directfs=false" : "--network=host");
+	strv_add(&p->wall_run, gvisor_is_known(&runtime) ? "direct" : "whole");
+	strv_addf(&p->wall_run, "%" PRIu64, limits_file_bytes(p));
 	strv_addf(&p->wall_run, "%zu", dirs.len);
 	for (size_t i = 0; i < dirs.len; i++)
 		strv_add(&p->wall_run, dirs.items[i]);

@@ -1,0 +1,305 @@
+/*
+ * Starts gVisor's kernel and its gofer without `runsc run`. In: the bundle, the runner's user namespace, 0-2. Out: two children in their jails (jail.c), which are the programs that `runsc run` ends up with, and the first command begun by a call over the control
+ * socket (control.c). Runs in the runner. `runsc run` is a process that starts each of the two, which makes its jail and executes itself again, with one more program to take /proc away: seven starts of sixty megabytes, of which these two are left.
+ *
+ * The words are those of one version (src/engine/gvisor/runtime.c has the list); for every other one the runner starts `runsc run`.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "gvisor/gvisor.h"
+
+#define OWN_SERVED 3	/* the root and the two directories of the runner's own, see place.c */
+#define SERVED_MAX 72
+#define WORDS_MAX 32
+
+struct direct {
+	const struct gvisor_way *way;
+	size_t served;				/* connections between the two */
+	int kernel_io[SERVED_MAX], gofer_io[SERVED_MAX];
+	int program, nothing;			/* runsc; /dev/null */
+	int kernel_spec, gofer_spec;		/* the bundle's file, each with a position of its own */
+	int mounts[2], began[2];		/* what the gofer found; the kernel is up */
+	int control;
+};
+
+struct words {
+	char *items[WORDS_MAX];
+	size_t len;
+};
+
+static void add(struct words *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(struct words *w, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	if (w->len + 1 < WORDS_MAX && vasprintf(&w->items[w->len], format, args) >= 0)
+		w->len++;
+	va_end(args);
+}
+
+/* "--io-fds=3,4,5" and, of the same length, what kind of mounts they are. */
+static void add_served(struct words *w, const int *fds, size_t count)
+{
+	auto_buf list = { 0 }, kinds = { 0 };
+
+	for (size_t i = 0; i < count; i++) {
+		buf_printf(&list, "%s%d", i ? "," : "", fds[i]);
+		buf_printf(&kinds, "%slisafs:none", i ? "," : "");
+	}
+	add(w, "--io-fds=%s", buf_text(&list));
+	add(w, "--gofer-mount-confs=%s", buf_text(&kinds));
+}
+
+static void add_globals(struct words *w, const char *name, const struct gvisor_way *way)
+{
+	static const char *const same[] = { "--root=" GVISOR_STATE, "--network=host", "--ignore-cgroups=true", "--overlay2=none", "--file-access=exclusive", "--file-access-mounts=shared" };
+
+	add(w, "%s", name);
+	for (size_t i = 0; i < ARRAY_LEN(same); i++)
+		add(w, "%s", same[i]);
+	add(w, "--platform=%s", way->platform);
+	add(w, "%s", way->option);
+}
+
+static int keep_open(const int *fds, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (fcntl(fds[i], F_SETFD, 0) < 0)
+			return -errno;
+	return 0;
+}
+
+/* The process becomes runsc, which keeps the descriptors that its words name. */
+static int become(const struct direct *d, struct words *w)
+{
+	static char *none[] = { NULL };
+	char path[32];
+
+	w->items[w->len] = NULL;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", d->program);
+	execve(path, w->items, none);
+	return -errno;
+}
+
+/* Away from the runner's group, and dead when it is. */
+static void begin_child(pid_t parent)
+{
+	sigset_t none;
+
+	setsid();
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (parent && getppid() != parent)
+		_exit(125);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static int be_kernel(const struct direct *d)
+{
+	int stdio[3], kept[] = { d->kernel_spec, d->mounts[0], d->began[1], d->control }, sync_fd, r = 0;
+	struct words w = { 0 };
+	struct sysinfo host = { 0 };
+
+	sysinfo(&host);
+	for (int i = 0; i < 3; i++) {
+		stdio[i] = dup(i);	/* the command's */
+		if (stdio[i] < 0 || (i < 2 && dup2(d->nothing, i) < 0))
+			return -errno;
+	}
+	sync_fd = jail_kernel();
+	if (sync_fd < 0)
+		return sync_fd;
+	r = keep_open(kept, ARRAY_LEN(kept));
+	if (r == 0)
+		r = keep_open(d->kernel_io, d->served);
+	if (r < 0)
+		return r;
+	add_globals(&w, "runsc-sandbox", d->way);
+	add(&w, "boot");
+	add(&w, "--bundle=" GVISOR_BUNDLE);
+	add_served(&w, d->kernel_io, d->served);
+	add(&w, "--apply-caps=false");
+	add(&w, "--setup-root=false");
+	add(&w, "--attached=true");
+	add(&w, "--host-shmem-huge=never");
+	add(&w, "--total-host-memory=%" PRIu64, (uint64_t)host.totalram * host.mem_unit);
+	add(&w, "--total-memory=%" PRIu64, (uint64_t)host.totalram * host.mem_unit);
+	add(&w, "--mounts-fd=%d", d->mounts[0]);
+	add(&w, "--start-sync-fd=%d", d->began[1]);
+	add(&w, "--controller-fd=%d", d->control);
+	add(&w, "--spec-fd=%d", d->kernel_spec);
+	add(&w, "--stdio-fds=%d,%d,%d", stdio[0], stdio[1], stdio[2]);
+	add(&w, "--proc-mount-sync-fd=%d", sync_fd);
+	add(&w, "%s", GVISOR_NAME);
+	return become(d, &w);
+}
+
+static int be_gofer(const struct direct *d)
+{
+	const struct rlimit longest = { d->way->file_bytes, d->way->file_bytes };
+	int kept[] = { d->gofer_spec, d->mounts[1] }, sync_fd, r = 0;
+	struct words w = { 0 };
+
+	if (dup2(d->nothing, 0) < 0 || dup2(d->nothing, 1) < 0 || (d->way->file_bytes && setrlimit(RLIMIT_FSIZE, &longest) < 0))
+		return -errno;
+	sync_fd = jail_gofer();
+	if (sync_fd < 0)
+		return sync_fd;
+	r = keep_open(kept, ARRAY_LEN(kept));
+	if (r == 0)
+		r = keep_open(d->gofer_io, d->served);
+	if (r < 0)
+		return r;
+	add_globals(&w, "runsc-gofer", d->way);
+	add(&w, "gofer");
+	add(&w, "--bundle=" GVISOR_BUNDLE);
+	add_served(&w, d->gofer_io, d->served);
+	add(&w, "--apply-caps=false");
+	add(&w, "--setup-root=false");
+	add(&w, "--sync-nvproxy-fd=-1");
+	add(&w, "--sync-userns-fd=-1");
+	add(&w, "--mounts-fd=%d", d->mounts[1]);
+	add(&w, "--spec-fd=%d", d->gofer_spec);
+	add(&w, "--proc-mount-sync-fd=%d", sync_fd);
+	return become(d, &w);
+}
+
+static pid_t start_kernel(const struct direct *d)
+{
+	pid_t parent = getpid(), pid = fork();
+	int r;
+
+	if (pid)
+		return pid < 0 ? -errno : pid;
+	begin_child(parent);
+	r = be_kernel(d);
+	gvisor_say("cannot start gVisor's kernel: %s", strerror(-r));
+	_exit(125);
+}
+
+/* In a pid namespace of its own, whose first process it is. */
+static pid_t start_gofer(const struct direct *d)
+{
+	pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+	int r;
+
+	if (pid)
+		return pid < 0 ? -errno : pid;
+	begin_child(0);
+	r = be_gofer(d);
+	gvisor_say("cannot start gVisor's gofer: %s", strerror(-r));
+	_exit(125);
+}
+
+static int open_all(struct direct *d, size_t binds)
+{
+	d->served = OWN_SERVED + binds;
+	if (d->served > SERVED_MAX)
+		return -E2BIG;
+	for (size_t i = 0; i < d->served; i++) {
+		int ends[2];
+
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+			return -errno;
+		d->kernel_io[i] = ends[0];
+		d->gofer_io[i] = ends[1];
+	}
+	d->control = control_listen();
+	if (d->control < 0)
+		return d->control;
+	if ((d->program = open(GVISOR_RUNSC, O_PATH | O_CLOEXEC)) < 0 || (d->nothing = open("/dev/null", O_RDWR | O_CLOEXEC)) < 0 || (d->kernel_spec = open(GVISOR_BUNDLE "/config.json", O_RDONLY | O_CLOEXEC)) < 0 ||
+	    (d->gofer_spec = open(GVISOR_BUNDLE "/config.json", O_RDONLY | O_CLOEXEC)) < 0 || pipe2(d->mounts, O_CLOEXEC) < 0 || pipe2(d->began, O_CLOEXEC) < 0)
+		return -errno;
+	return 0;
+}
+
+/* All that is the children's now: their ends tell when they are gone. */
+static void close_all(struct direct *d)
+{
+	for (size_t i = 0; i < d->served; i++) {
+		close(d->kernel_io[i]);
+		close(d->gofer_io[i]);
+	}
+	close(d->control);
+	close(d->program);
+	close(d->nothing);
+	close(d->kernel_spec);
+	close(d->gofer_spec);
+	close(d->mounts[0]);
+	close(d->mounts[1]);
+	close(d->began[1]);
+}
+
+static int keep_pid(pid_t pid)
+{
+	auto_fd file = open(GVISOR_PID, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	char text[16];
+
+	if (file < 0)
+		return -errno;
+	snprintf(text, sizeof(text), "%d", (int)pid);
+	return io_write_all(file, text, strlen(text));
+}
+
+/* The kernel says that it is up; then the first command begins. What has ended instead says so by itself. */
+static void begin_command(int began_fd, pid_t kernel)
+{
+	struct answer a;
+	ssize_t n;
+	char byte;
+	int r;
+
+	do
+		n = read(began_fd, &byte, 1);
+	while (n < 0 && errno == EINTR);
+	if (n != 1)
+		return;
+	r = control_start(&a);
+	if (r == -EREMOTEIO)
+		gvisor_say("gVisor does not start the command: %s", a.error);
+	else if (r < 0 && r != -EPIPE && r != -ECONNRESET && r != -ECONNREFUSED)
+		gvisor_say("gVisor's kernel does not answer: %s", strerror(-r));
+	if (r < 0)
+		kill(kernel, SIGKILL);
+}
+
+int direct_start(const struct gvisor_way *way, size_t binds, pid_t *ret_pid)
+{
+	struct direct d = { .way = way };
+	pid_t kernel, gofer;
+	int r = open_all(&d, binds);
+
+	if (r < 0) {
+		gvisor_say("cannot connect gVisor's kernel and its gofer: %s", strerror(-r));
+		return r;
+	}
+	kernel = start_kernel(&d);
+	gofer = kernel < 0 ? kernel : start_gofer(&d);
+	close_all(&d);
+	if (gofer < 0 || (r = keep_pid(kernel)) < 0) {
+		gvisor_say("cannot start gVisor: %s", strerror(gofer < 0 ? -gofer : -r));
+		return gofer < 0 ? gofer : r;
+	}
+	begin_command(d.began[0], kernel);
+	close(d.began[0]);
+	*ret_pid = kernel;
+	return 0;
+}
