@@ -206,6 +206,12 @@ _ward_options() {
 		directory=""
 		other="--image --memory --cpus --accel"
 		;;
+	wasm)
+		options="--json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
 	help)
 		options="--help -h"
 		file=""
@@ -245,7 +251,7 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check learn init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume stop kill rm diff apply discard image audit explain policy vm help version --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check learn init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume stop kill rm diff apply discard image audit explain policy vm wasm help version --help --version" -- "$word")
 		return
 	fi
 	_ward_options "$verb"
@@ -277,7 +283,7 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check learn init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume stop kill rm diff apply discard image audit explain policy vm help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check learn init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume stop kill rm diff apply discard image audit explain policy vm wasm help version" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls restore" -- "$word")
 	elif [[ $verb == net ]] && ((COMP_CWORD == 2)); then

@@ -3,6 +3,7 @@
 What every engine does alike is in test_conformance.py; here is what is the wall's own: directories, limits, messages, the store of compiled code.
 """
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -266,17 +267,18 @@ def test_the_store_is_bounded(t):
     t.check(len(left) <= 512 and sum(left.values()) < (1 << 30) + (8 << 20), (len(left), sum(left.values())))
 
 
-def compiling(t):
-    """Whether a compiler runs below this test."""
-    found = set()
+def compiler_pids(t):
+    """The compilers that run below this test."""
+    pids = []
     for pid in leaks.descendants(os.getpid()):
         try:
             with t.root(), open(f"/proc/{pid}/cmdline", "rb") as f:
                 words = f.read().split(b"\0")
-            found.add(words[0].endswith(b"/ward-wasm") and words[1] == b"compile")
+            if words[0].endswith(b"/ward-wasm") and words[1] == b"compile":
+                pids.append(pid)
         except (OSError, IndexError):
             pass
-    return True in found
+    return pids
 
 
 @timeout(150)
@@ -286,14 +288,79 @@ def test_ward_ends_while_it_compiles(t):
     ws = wasm.tools(t)
     for number in (signal.SIGKILL, signal.SIGTERM):
         process = t.ward_start("run", *options, "--", "conform.wasm", "args", "STARTED", cwd=ws)
-        t.wait_until(lambda: compiling(t), 30, "no compiler was seen")
+        t.wait_until(lambda: compiler_pids(t), 30, "no compiler was seen")
         process.send_signal(number)
         out, err = process.communicate(timeout=30)
         t.check(process.returncode == (125 if number == signal.SIGTERM else -9) and b"STARTED" not in out, (process.returncode, out, err))
-        t.wait_until(lambda: not compiling(t), 10, "the compiler goes on")
+        t.wait_until(lambda: not compiler_pids(t), 10, "the compiler goes on")
         t.equal(stored(t), {}, "entries")
     t.equal(run(t, ws, options, "conform.wasm", "args", "FINE").out, "[FINE]\n")
     t.equal(len(stored(t)), 1)
+
+
+@timeout(150)
+def test_a_compile_that_was_killed_is_not_remembered(t):
+    """As when memory or time ran out: this start interprets, the next one compiles."""
+    options = wasm.edge(t)
+    ws = wasm.tools(t)
+    report = os.path.join(t.fresh_dir("report"), "r.json")
+    process = t.ward_start("run", "--report", report, *options, "--", "conform.wasm", "args", "FINE", cwd=ws)
+    t.wait_until(lambda: compiler_pids(t), 30, "no compiler was seen")
+    with t.root():
+        for pid in compiler_pids(t):
+            os.kill(pid, signal.SIGKILL)
+    out, err = process.communicate(timeout=60)
+    t.equal((process.returncode, out), (0, b"[FINE]\n"), err)
+    t.check(any("more memory than" in n for n in json.loads(t.read(report))["notes"]), t.read(report))
+    t.equal(stored(t), {}, "nothing is remembered")
+    t.contains(t.ward("plan", *options, "--", "conform.wasm", cwd=ws).out, "a start compiles the module first", "plan")
+
+
+@timeout(150)
+def test_a_full_disk_is_no_reason_not_to_run(t):
+    options = wasm.edge(t)
+    ws = tiny(t)
+    with t.root():
+        os.makedirs(os.path.join(t.state_dir, "wasm"), exist_ok=True)
+        for path in (t.state_dir, os.path.join(t.state_dir, "wasm")):
+            os.chown(path, t.person.pw_uid, t.person.pw_gid)
+            os.chmod(path, 0o700)
+    place = os.path.join(t.state_dir, "wasm")
+    t.run("mount", "-t", "tmpfs", "-o", f"size=64k,mode=700,uid={t.person.pw_uid},gid={t.person.pw_gid}", "tmpfs", place, root=True, check=True)
+    try:
+        with t.root(), open(os.path.join(place, "new-fill"), "wb") as f:
+            f.write(bytes(60 << 10))
+        r = run(t, ws, options, "tiny.wasm", "say", "FINE", report=True)
+        t.equal(r.out, "FINE\n")
+        t.check(any("no room for the code" in n for n in r.report["notes"]), r.report["notes"])
+        t.equal(list(stored(t)), ["new-fill"])
+    finally:
+        t.run("umount", place, root=True, check=True)
+
+
+@timeout(150)
+def test_the_store_is_listed_and_cleared(t):
+    options = wasm.edge(t)
+    ws = tiny(t)
+    t.contains(t.ward("wasm", "ls").out, "nothing is compiled", "an empty store")
+    run(t, ws, options, "tiny.wasm", "say", "ONE")
+    entries = json.loads(t.ward("wasm", "ls", "--json").out)["entries"]
+    with open(os.path.join(ws, "tiny.wasm"), "rb") as f:
+        digest = hashlib.sha256(f.read()).hexdigest()
+    t.equal([(e["kind"], e["module"], e["state"]) for e in entries], [("module", digest, "fine"), ("library", None, "fine")])
+    text = t.ward("wasm", "ls").out
+    t.check(digest[:12] in text and entries[0]["name"][:12] in text and text.count("fine") == 2, text)
+    spoil(t, lambda b: b[:200] + bytes([b[200] ^ 1]) + b[201:], entries[0]["name"])
+    r = t.ward("wasm", "ls")
+    t.check(r.rc == 1 and r.out.count("damaged") == 1, r.out)
+    for words, code, why in ((("rm",), 2, "needs the name"), (("ls", "x"), 2, "takes no name"), (("rm", "nope"), 125, "no such entry"), (("rm", "../trust"), 125, "no such entry"), (("rm", ""), 125, "no such entry"), (("gc",), 2, "neither")):
+        r = t.ward("wasm", *words)
+        t.check(r.rc == code and why in r.err, (words, r))
+    t.equal(t.ward("wasm", "rm", entries[0]["name"][:9]).rc, 0)
+    t.equal([e["kind"] for e in json.loads(t.ward("wasm", "ls", "--json").out)["entries"]], ["library"])
+    t.equal(json.loads(t.ward("wasm", "rm", "all", "--json").out)["removed"], [entries[1]["name"]])
+    t.equal(json.loads(t.ward("wasm", "ls", "--json").out)["entries"], [])
+    t.equal(run(t, ws, options, "tiny.wasm", "say", "TWO").out, "TWO\n", "the next start compiles")
 
 
 @timeout(150)

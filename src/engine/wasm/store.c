@@ -13,7 +13,6 @@
 #include "engine/wasm/wasm.h"
 #include "lib/store.h"
 
-#define NEW_PREFIX "new-"
 #define NEW_SECONDS_MAX 3600	/* what a killed ward left behind */
 #define USED_EACH_SECONDS 86400	/* how exact "used longest ago" is */
 
@@ -117,7 +116,7 @@ static int look_through(int dir_fd, struct usage *ret)
 
 		if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 			continue;
-		if (strncmp(entry->d_name, NEW_PREFIX, strlen(NEW_PREFIX)) == 0) {
+		if (strncmp(entry->d_name, WASM_NEW_PREFIX, strlen(WASM_NEW_PREFIX)) == 0) {
 			if (time(NULL) - st.st_mtim.tv_sec > NEW_SECONDS_MAX)
 				unlinkat(dir_fd, entry->d_name, 0);
 			continue;
@@ -152,7 +151,7 @@ int wasm_store_begin(const struct wasm_code *c, char ret_name[64], struct ward_e
 	if (fd >= 0)
 		return fd;
 	store_new_id(id, sizeof(id));
-	snprintf(ret_name, 64, NEW_PREFIX "%s", id);
+	snprintf(ret_name, 64, WASM_NEW_PREFIX "%s", id);
 	fd = openat(c->dir_fd, ret_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	return fd < 0 ? ward_fail_errno(e, "cannot make a file in %s", c->dir) : fd;
 }

@@ -47,6 +47,7 @@ must_check int wasm_find_library(const struct wasm_place *at, struct wasm_code *
 
 #define WASM_STORE "wasm"
 #define WASM_LIBRARY_PREFIX "library-"
+#define WASM_NEW_PREFIX "new-"
 #define WASM_STORE_BYTES_MAX (UINT64_C(1) << 30)
 #define WASM_STORE_FILES_MAX 512
 
@@ -71,5 +72,25 @@ must_check int wasm_store_look(const struct wasm_code *c);
 must_check int wasm_store_begin(const struct wasm_code *c, char ret_name[64], struct ward_err *e);
 /* Gives the new file its name; good: it holds code, else it says that there is none. origin: the digest of the module (NULL: none). */
 must_check int wasm_store_keep(const struct wasm_code *c, int fd, const char *name, const char *origin, bool good, struct ward_err *e);
+
+enum wasm_state { WASM_FINE, WASM_NO_CODE, WASM_DAMAGED, WASM_UNFINISHED };
+
+/* An entry, for `ward wasm`. */
+struct wasm_item {
+	char name[256];
+	char module[SHA256_HEX];	/* "": not known, or the library */
+	bool is_library;
+	enum wasm_state state;
+	uint64_t bytes;
+	time_t used;
+};
+
+struct wasm_items {
+	struct wasm_item *items;
+	size_t len;
+};
+
+/* Every entry, sorted by name. The caller frees the items. */
+must_check int wasm_store_list(int dir_fd, struct wasm_items *ret, struct ward_err *e);
 
 #endif
