@@ -79,6 +79,10 @@ void limits_apply(struct agent *a)
 /* pid 1 executes nothing itself: what an exec could give is taken away once, for all that it will ever start. */
 bool limits_seal(void)
 {
+	const struct rlimit no_core = { 0, 0 };	/* a crash leaves no file in a tree that goes back */
+
+	if (setrlimit(RLIMIT_CORE, &no_core) < 0)
+		return false;
 	for (int cap = 0; cap < 64; cap++)
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
 			break;
