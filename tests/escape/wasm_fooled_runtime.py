@@ -85,7 +85,7 @@ def run(s):
     program = s.t.compile(ATTACK + "int main(void) { attack(); return 0; }", flags=("-O1",))
     root = image(s, library, program, s.t.compile(PROGRAM))
     s.t.write(s.ws, {"m.wasm": b"\0asm\1\0\0\0"})
-    words = ("--image", root, "--", "/opt/attack") if s.control else ("--isolation", "wasm", "--set", "wasm.compile=false", "--image", root, "--", "m.wasm")
+    words = ("--isolation", "native", "--image", root, "--", "/opt/attack") if s.control else ("--isolation", "wasm", "--set", "wasm.compile=false", "--image", root, "--", "m.wasm")
     r = s.t.ward("run", *words, cwd=s.ws)
     s.t.check("BEGAN" in r.out and "OWN-DIRECTORY" in r.out, f"it has not begun, or has not even its own directory: {r}")
     found = set(re.findall(r"GOT-\w+", r.out)) | ({"FILE"} if s.token in r.out else set())

@@ -8,6 +8,34 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 TREE = os.environ.get("WARD_WASM_TREE", os.path.join(ROOT, "build", "wasm-tree"))
 DATA = os.path.join(ROOT, "tests", "data")
 
+# what attacks that are modules have at hand; as programs, too
+PRELUDE = r"""
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void began(void) { write(2, "[attack began]\n", 15); }
+
+static void show(const char *path)
+{
+	char bytes[4096];
+	int fd = open(path, O_RDONLY);
+	ssize_t n = fd < 0 ? -1 : read(fd, bytes, sizeof(bytes));
+
+	if (n < 0)
+		printf("%s: %s\n", path, strerror(errno));
+	else
+		fwrite(bytes, 1, (size_t)n, stdout);
+	if (fd >= 0)
+		close(fd);
+}
+"""
+
 
 def on_host():
     """Whether the host itself has WasmEdge."""
@@ -31,6 +59,13 @@ def node(t):
     if not os.path.exists("/usr/bin/node"):
         t.skip("there is no node here")
     return ("--isolation", "wasm", "--set", "wasm.runtime=node")
+
+
+def interpreted(t, runtime=None):
+    """The options that have a module run here, without waiting for its compilation; RUNTIME: by that one only."""
+    if runtime == "wasmedge" or on_host() or image():
+        return (*edge(t), "--set", "wasm.compile=false")
+    return node(t)
 
 
 def module(t, ws, name, source):
