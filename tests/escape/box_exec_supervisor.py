@@ -3,7 +3,7 @@
 layer: pid namespace, PR_SET_DUMPABLE, close-on-exec
 control: without a sandbox a process of the same user reads another one's descriptors
 """
-ENGINES = ("native", "oci")
+ENGINES = ("native", "oci", "vm")
 ENGINES_WHY = "pid 1 behind it has the agent's own id and holds nothing that the command has not"
 
 

@@ -3,7 +3,7 @@
 layer: mount namespace
 control: root without a sandbox opens some
 """
-ENGINES = ("native", "oci")
+ENGINES = ("native", "oci", "vm")
 ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 CONTROL = "root"
 

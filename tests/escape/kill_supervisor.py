@@ -3,7 +3,7 @@
 layer: pid namespace
 control: without a sandbox the parent, a shell that would have reported, dies
 """
-ENGINES = ("native", "oci")
+ENGINES = ("native", "oci", "vm")
 ENGINES_WHY = "pid 1 behind it has the agent's own id: it can end its own run, as any exit does"
 CONTROL_SHELL = '"$@"; echo "supervisor reports $?"'
 

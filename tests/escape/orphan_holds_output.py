@@ -4,13 +4,20 @@ layer: pid namespace
 control: without a sandbox the reader of the pipe waits for the orphan
 """
 
+from harness import engines
+
+
+def scene(s):
+    s.seconds = 1.5 * (1 if s.control else engines.patience())
+    s.args = {"seconds": s.seconds}
+
 
 def attack(a):
     if os.fork() == 0:
         os.setsid()
-        time.sleep(1.5)
+        time.sleep(a["seconds"])
         os._exit(0)
 
 
 def escaped(s, r):
-    return r.seconds > 1.2
+    return r.seconds > 0.8 * s.seconds

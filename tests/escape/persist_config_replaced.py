@@ -19,7 +19,7 @@ def scene(s):
     s.config = s.old + "# touched by the operator\n"
 
     def replace():
-        s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, "started")), 10)
+        s.wait_begun(os.path.join(s.ws, "started"))
         time.sleep(0.1)
         s.t.write(s.ws, {".git/config.new": s.config, ".envrc.new": "new\n"})
         os.rename(os.path.join(s.ws, ".git/config.new"), os.path.join(s.ws, ".git/config"))

@@ -12,7 +12,7 @@ def scene(s):
     s.t.write(s.ws, {".aiignore": "/.env\n", ".env": "old\n"})
 
     def replace():
-        s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, "started")), 10)
+        s.wait_begun(os.path.join(s.ws, "started"))
         time.sleep(0.1)
         s.t.write(s.ws, {"..env.new": s.token})
         os.rename(os.path.join(s.ws, "..env.new"), os.path.join(s.ws, ".env"))

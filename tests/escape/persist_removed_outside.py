@@ -14,8 +14,7 @@ def scene(s):
     ready = os.path.join(s.ws, "ready")
 
     def remove():
-        while not os.path.exists(ready):
-            time.sleep(0.01)
+        s.wait_begun(ready)
         for name in NAMES:
             os.unlink(os.path.join(s.ws, name))
         os.rmdir(os.path.join(s.ws, ".vscode"))

@@ -6,6 +6,8 @@ control: without a sandbox the next run trusts the policy
 import hashlib
 import os
 
+ENGINES = ("native", "oci", "gvisor")
+ENGINES_WHY = "a state directory that the attack makes has no kernel for machines: the next run starts none"
 POLICY = "version: 1\nfilesystem:\n  host_mounts: [%s]\n"
 
 

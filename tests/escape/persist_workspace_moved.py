@@ -13,8 +13,7 @@ def scene(s):
     ready = os.path.join(s.ws, "ready")
 
     def rename():
-        while not os.path.exists(ready):
-            time.sleep(0.01)
+        s.wait_begun(ready)
         os.rename(s.ws, s.moved)
         time.sleep(60)
     s.t.background(rename)

@@ -9,6 +9,7 @@ import os
 def scene(s):
     s.pid = s.victim()["pid"]
     s.args = {"pid": s.pid}
+    s.priority = os.getpriority(os.PRIO_PROCESS, s.pid)	# the tests themselves may have been started with less
 
 
 def attack(a):
@@ -19,4 +20,4 @@ def attack(a):
 
 def escaped(s, r):
     limits = [line for line in s.t.read(f"/proc/{s.pid}/limits").splitlines() if line.startswith("Max open files")]
-    return limits[0].split()[3] == "3" or os.getpriority(os.PRIO_PROCESS, s.pid) == 19
+    return limits[0].split()[3] == "3" or os.getpriority(os.PRIO_PROCESS, s.pid) != s.priority

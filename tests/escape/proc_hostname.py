@@ -3,7 +3,7 @@
 layer: no capabilities
 control: in a throw-away user and uts namespace
 """
-ENGINES = ("native", "oci")
+ENGINES = ("native", "oci", "vm")
 ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 CONTROL = "unshare -Uru"
 

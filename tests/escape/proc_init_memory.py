@@ -3,7 +3,7 @@
 layer: pid namespace
 control: in a throw-away pid namespace, where pid 1 belongs to the same user
 """
-ENGINES = ("native", "oci")
+ENGINES = ("native", "oci", "vm")
 ENGINES_WHY = "pid 1 behind it has the agent's own id and holds nothing that the command has not"
 CONTROL = "unshare -Urpf --mount-proc"
 CONTROL_SHELL = '"$@"; exit $?'

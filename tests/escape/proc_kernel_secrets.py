@@ -4,6 +4,8 @@ layer: masked proc
 control: root without a sandbox reads some of it
 """
 CONTROL = "root"
+ENGINES = ("native", "oci", "gvisor")
+ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 
 
 def attack(a):

@@ -7,11 +7,15 @@ OPTIONS = ["--cpus", "0.05"]
 SERIAL = True
 
 
+def scene(s):
+    s.args = {"seconds": 1.5 if s.control else 3}
+
+
 def attack(a):
     started = time.monotonic()
     for _ in range(8):
         if os.fork() == 0:
-            while time.monotonic() - started < 1.5:
+            while time.monotonic() - started < a["seconds"]:
                 pass
             os._exit(0)
     for _ in range(8):
@@ -21,4 +25,9 @@ def attack(a):
 
 
 def escaped(s, r):
-    return float(r.out.split("share:")[1]) > 0.15
+    if s.control:
+        return float(r.out.split("share:")[1]) > 0.15
+    # counted outside: what a machine thinks that it used is what it was kept from, too
+    share = r.report["cpu_ms"] / r.report["duration_ms"]
+    s.t.say(f"a share of {share:.3f}")
+    return share > 0.15

@@ -5,7 +5,13 @@ control: without a sandbox the tree grows to its full size
 """
 import os
 
+from harness import engines
+
 OPTIONS = ["--pids", "48", "--timeout", "10"]
+
+
+def scene(s):
+    s.args = {"seconds": 1.0 * (1 if s.control else engines.patience())}	# all of them live at one time
 
 
 def attack(a):
@@ -21,7 +27,7 @@ def attack(a):
                         grow(depth - 1)
                 except OSError:
                     pass
-        time.sleep(1.0)
+        time.sleep(a["seconds"])
         os._exit(0)
     if os.fork() == 0:
         os.close(reader)

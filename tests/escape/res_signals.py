@@ -7,6 +7,8 @@ import os
 import time
 
 ONLY = "user"
+ENGINES = ("native", "oci", "gvisor")
+ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 SERIAL = True
 QUEUE = """
 import ctypes, os, signal

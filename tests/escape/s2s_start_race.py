@@ -7,6 +7,8 @@ import os
 import subprocess
 import time
 
+from harness import engines
+
 TIMEOUT = 120
 
 
@@ -64,8 +66,8 @@ def run(s):
             if caught:
                 break
     else:
-        for _ in range(50):
-            r = s.t.ward("run", "-w", s.ws, "--", *s.program(), cwd=s.ws)
+        for _ in range(engines.rounds(50)):
+            r = s.t.ward("run", "-w", s.ws, "--", *s.program(), cwd=s.ws, timeout=s.timeout)
             caught = caught or s.token in r.out or s.token in r.err
             refused += r.rc == 125
             if len(s.t.log) > 120:

@@ -7,6 +7,8 @@ import os
 import subprocess
 import time
 
+from harness import engines
+
 TIMEOUT = 120
 
 
@@ -51,8 +53,8 @@ def run(s):
             if state(s) != before:
                 break
     else:
-        for _ in range(40):
-            s.t.ward("run", "-w", s.ws, "--", *s.program(), cwd=s.ws)
+        for _ in range(engines.rounds(40)):
+            s.t.ward("run", "-w", s.ws, "--", *s.program(), cwd=s.ws, timeout=s.timeout)
             if len(s.t.log) > 120:
                 del s.t.log[40:100]
     s.t.write(s.ws, {"stop": ""})

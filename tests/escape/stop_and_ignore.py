@@ -3,7 +3,14 @@
 layer: limits
 control: `timeout` without a sandbox sends SIGTERM and gives up
 """
+from harness import engines
+
 OPTIONS = ["--timeout", "0.5"]
+
+
+def scene(s):
+    s.seconds = 3 * (1 if s.control else engines.patience())
+    s.args = {"seconds": s.seconds}
 
 
 def attack(a):
@@ -19,13 +26,14 @@ def attack(a):
     for _ in range(3):
         if os.fork() == 0:
             os.setsid()
-            time.sleep(3)
+            time.sleep(a["seconds"])
             os._exit(0)
-    time.sleep(3)
+    time.sleep(a["seconds"])
 
 
 CONTROL_SHELL = 'exec timeout 0.5 "$@"'
 
 
 def escaped(s, r):
-    return r.seconds > 2.5 if s.control else r.rc != 124 or r.seconds > 2.5
+    late = r.seconds > s.seconds - 0.5
+    return late if s.control else r.rc != 124 or late

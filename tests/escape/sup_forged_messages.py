@@ -3,7 +3,7 @@
 layer: descriptors
 control: a supervisor that left its socket open at descriptor 3 hears the forged message
 """
-ENGINES = ("native", "oci")
+ENGINES = ("native", "oci", "vm")
 ENGINES_WHY = "ward-init's socket does not exist behind it; the runner's own files are tried in tests/run/test_gvisor.py"
 import socket
 

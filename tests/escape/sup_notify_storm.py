@@ -5,6 +5,8 @@ control: without a sandbox nothing slows the calls down
 """
 import os
 
+from harness import engines
+
 OPTIONS = ["--timeout", "1"]
 CONTROL_SHELL = 'exec timeout -s KILL 1 "$@"'
 
@@ -39,4 +41,4 @@ def escaped(s, r):
     # late, wrongly reported, or a supervisor that spends more than half a processor on it
     spent = os.times()
     s.t.say(f"processor time of all children so far: {spent.children_user + spent.children_system:.2f} s")
-    return r.rc != 124 or r.seconds > 3
+    return r.rc != 124 or r.seconds > 3 * engines.patience()

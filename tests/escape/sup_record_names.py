@@ -24,7 +24,7 @@ def run(s):
         found = subprocess.run(["find", ".", "-name", ".envrc", "-printf", "%P\n"], cwd=s.ws, stdout=subprocess.PIPE)
         return ".envrc" in found.stdout.decode().split("\n")
     process = s.t.ward_start("run", "-w", s.ws, "--", *s.program(), cwd=s.ws)
-    s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, "done")), 10, "the attack did not begin")
+    s.wait_begun(os.path.join(s.ws, "done"), process)
     process.send_signal(signal.SIGKILL)
     process.wait()
     time.sleep(0.5)

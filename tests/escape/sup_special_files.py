@@ -5,6 +5,7 @@ control: a program that opens the FIFO hangs
 """
 import os
 
+from harness import engines
 from harness.context import Failed
 
 
@@ -28,7 +29,7 @@ def run(s):
             else:
                 os.symlink({"loop": os.path.basename(name), "secret": os.path.join(s.outside, "secret.txt"),
                             "zero": "/dev/zero"}[kind], path)
-            r = s.t.ward("run", "-w", ws, "--", "/bin/true", cwd=ws, timeout=5)
+            r = s.t.ward("run", "-w", ws, "--", "/bin/true", cwd=ws, timeout=5 * engines.patience())
             s.t.check(r.rc in (0, 125), f"{name} as {kind}: exit {r.rc}")
             bad = bad or s.token in r.err + r.out
     return bad

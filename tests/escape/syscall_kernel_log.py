@@ -3,7 +3,7 @@
 layer: seccomp
 control: root without a sandbox asks for its size
 """
-ENGINES = ("native", "oci")
+ENGINES = ("native", "oci", "vm")
 ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 CONTROL = "root"
 

@@ -3,7 +3,7 @@
 layer: seccomp
 control: without a sandbox the session's leader belongs to the same user
 """
-ENGINES = ("native", "oci")
+ENGINES = ("native", "oci", "vm")
 ENGINES_WHY = "pid 1 behind it has the agent's own id and holds nothing that the command has not"
 CONTROL = "unshare -Urpf --mount-proc setsid"
 CONTROL_SHELL = '"$@"; exit $?'

@@ -3,7 +3,7 @@
 layer: supervisor
 control: without a sandbox the other process goes on
 """
-ENGINES = ("native", "oci")
+ENGINES = ("native", "oci", "vm")
 ENGINES_WHY = "a stopped job behind it is brought back at once: there is no shell outside that could"
 import os
 import shlex

@@ -11,7 +11,7 @@ OPTIONS = {
     "native": (),
     "oci": ("--isolation", "oci"),
     "gvisor": ("--isolation", "gvisor"),
-    "vm": ("--isolation", "vm", "--set", "vm.accel=tcg"),
+    "vm": ("--widen", "--isolation", "vm", "--set", "vm.accel=tcg", "--set", "vm.memory=256Mi", "--image", "attacks"),	# see vm_attacks.py
     "wasm": ("--isolation", "wasm"),
 }
 
@@ -34,7 +34,23 @@ def with_engine(t, args):
     engine = asked()
     if not engine or not args or args[0] != "run" or "--isolation" in args:
         return args
+    if engine == "vm":
+        from . import vm_attacks
+        vm_attacks.share(t)
+        args = vm_attacks.words(args)
     return [args[0], *OPTIONS[engine], *args[1:]]
+
+
+def other_state(t, directory):
+    """A test uses another state directory than its own: it gets what the engine needs there."""
+    if asked() == "vm":
+        from . import vm_attacks
+        vm_attacks.share(t, directory)
+
+
+def rounds(count):
+    """How often an attack that is tried again and again is tried: less often where each takes seconds."""
+    return max(6, count // patience())
 
 
 def prepare(t, engine, options):

@@ -4,7 +4,8 @@ The file's docstring says what the attack is, and has two lines: `layer:` (what 
 to succeed without the sandbox). The module defines
 
   scene(s)       optional: prepares the outside; s is a Scene; puts what the attack must know into s.args
-  attack(a)      runs inside, with harness/inside.py in front of it; a is s.args. Or C: the source of a program
+  attack(a)      runs inside, with harness/inside.py in front of it; a is s.args. Or C: the source of a program, or WASM: the source of
+                 a module, with harness/wasm.py's PRELUDE in front of it, which the control run has as a program; s.argv are its arguments
   escaped(s, r)  optional: whether the attack reached its aim, judged from outside; unless given: whether s.token, a
                  secret that only the outside knows, stands in what the attack printed
 
@@ -21,6 +22,7 @@ sandboxed one must have begun (or been refused, where REFUSED says so), and must
 """
 import contextlib
 import ctypes
+import functools
 import inspect
 import json
 import os
@@ -32,7 +34,7 @@ import socket
 import subprocess
 import time
 
-from . import context, engines, users
+from . import context, engines, users, wasm
 
 PYTHON = ["/usr/bin/python3", "-I", "-S", "-c"]
 BEGAN = "[attack began]"
@@ -54,6 +56,8 @@ class Scene:
         self.args = {}
         self.argv = []				# of a C program
         self.options = list(getattr(module, "OPTIONS", []))
+        if hasattr(module, "WASM") and not control:
+            self.options += wasm.interpreted(t, getattr(module, "RUNTIME", None))
         self.env = {}
         self.cwd = self.ws
         self.stdin = None
@@ -132,11 +136,13 @@ class Scene:
     def companion(self, function, **args):
         """A second program of the same user, in a sandbox of its own in the same workspace (plainly in a control run).
         It is ready when it has made the file "ready" in the workspace. Returns the process."""
-        facts = {"inside": not self.control, "pids": [], "pid_ns": os.readlink("/proc/self/ns/pid")}
+        facts = self.facts([])
         source = f"{PRELUDE}\n{inspect.getsource(function)}\nmain({function.__name__})\n"
         argv = [*PYTHON, source, json.dumps({**args, "scene": facts})]
         if not self.control:
-            argv = self.t.ward_argv("run", "-w", self.ws, "--", *argv)
+            # a second machine would bring its files back at its end; the neighbour that can do something is a native one
+            other = ("--isolation", "native") if engines.asked() == "vm" else ()
+            argv = self.t.ward_argv("run", *other, "-w", self.ws, "--", *argv)
         log = open(os.path.join(self.outside, "companion.log"), "w+")
         process = self.t.popen(argv, cwd=self.ws, stdout=log, stderr=log)
         ready = os.path.join(self.ws, "ready")
@@ -148,19 +154,37 @@ class Scene:
         self.t.check(os.path.exists(ready), "the companion ended before it was ready")
         return process
 
+    def wait_begun(self, path, process=None):
+        """Waits until the attack has made this file in the workspace. Of a machine nothing comes back before its end: there it has said that it began (process, of ward_start()), or is given some seconds."""
+        if engines.asked() == "vm" and not self.control:
+            said = b""
+            while process and BEGAN.encode() not in said:
+                more = os.read(process.stderr.fileno(), 4096)
+                self.t.check(more, f"the attack has not begun: {said}")
+                said += more
+            time.sleep(1 if process else 4)
+        else:
+            self.t.wait_until(lambda: os.path.exists(path), 10, "the attack has begun")
+
     # -- the two ways to run
 
     def program(self):
         """The attack as a command line."""
+        if hasattr(self.module, "WASM"):
+            make = self.t.compile if self.control else functools.partial(engines.wasm_tool, self.t)
+            shutil.copy(make(wasm.PRELUDE + self.module.WASM), os.path.join(self.ws, "attack.wasm"))
+            return [os.path.join(self.ws, "attack.wasm"), *map(str, self.argv)]
         if hasattr(self.module, "C"):
             path = self.t.compile(self.module.C)
             inside = os.path.join(self.ws, "attack")
             shutil.copy(path, inside)
             return [inside, *map(str, self.argv)]
         source = f"{PRELUDE}\n{inspect.getsource(self.module.attack)}\nmain(attack)\n"
-        facts = {"inside": not self.control, "pids": self.t.started(),
-                 "pid_ns": os.readlink("/proc/self/ns/pid")}
-        return [*PYTHON, source, json.dumps({**self.args, "scene": facts})]
+        return [*PYTHON, source, json.dumps({**self.args, "scene": self.facts(self.t.started())})]
+
+    def facts(self, pids):
+        """What the prelude knows about the outside."""
+        return {"inside": not self.control, "pids": pids, "pid_ns": os.readlink("/proc/self/ns/pid"), "boot_id": self.t.read("/proc/sys/kernel/random/boot_id")}
 
     def run(self):
         """The attack, without or within the sandbox."""
@@ -187,6 +211,8 @@ class Scene:
 
     def run_ward(self):
         """With ward, and with its report."""
+        if "WARD_STATE_DIR" in self.env:
+            engines.other_state(self.t, self.env["WARD_STATE_DIR"])
         if self.tty:
             return self.t.ward_tty("run", "-w", self.ws, *self.options, "--", *self.program(), env=self.env,
                                    cwd=self.cwd, timeout=self.timeout)
@@ -226,7 +252,13 @@ def judge(t, module, control):
         refused = r.rc == 125 and getattr(module, "REFUSED", False)
         t.check(refused, f"the attack never ran inside (exit {r.rc}), so nothing was shown")
     t.check(NOT_CONTAINED not in (r.err + r.out).splitlines(), "NOT CONTAINED: the attack ran in the host's own pid namespace")
-    t.check(not done, f"ESCAPED: {first_sentence(module)} (meant to be stopped by: {header(module)})")
+    t.check(not done, breach(module))
+
+
+def breach(module):
+    """What is said of an attack that reached its aim; one on a resource has taken more than its limit."""
+    word = "OVER ITS LIMIT" if os.path.basename(module.__file__).startswith(("res_", "wasm_res_", "vm_res_")) else "ESCAPED"
+    return f"{word}: {first_sentence(module)} (meant to be stopped by: {header(module)})"
 
 
 def first_sentence(module):
@@ -244,8 +276,13 @@ def make_test(module):
     header(module)
 
     def test(t):
-        if engines.asked() == "wasm" and not os.path.basename(module.__file__).startswith("wasm_"):
-            t.skip("does not apply: the attack is no module")
+        kind = os.path.basename(module.__file__).split("_")[0]
+        if engines.asked() == "wasm" and kind != "wasm":
+            t.skip("does not apply: the attack is a program for Linux, which is no module")
+        if engines.asked() not in (None, "wasm") and kind == "wasm":
+            t.skip("does not apply: the attack is a module, which runs under wasm alone")
+        if engines.asked() != "vm" and kind == "vm":
+            t.skip("does not apply: the attack is on a virtual machine's own parts (run-tests --engine vm)")
         if engines.asked() not in (None, *getattr(module, "ENGINES", engines.OPTIONS)):
             t.skip("does not apply: " + module.ENGINES_WHY)
         if hasattr(module, "test"):
@@ -257,7 +294,9 @@ def make_test(module):
     control = getattr(module, "CONTROL", "plain")
     if control == "root" and "root" not in test.needs:
         test.needs += ("root",)
-    if hasattr(module, "C") and "cc" not in test.needs:
+    if hasattr(module, "WASM"):
+        test.needs += ("unsanitized",)
+    if (hasattr(module, "C") or hasattr(module, "WASM")) and "cc" not in test.needs:
         test.needs += ("cc",)
     for attribute in ("ONLY", "SERIAL", "SLOW", "TIMEOUT"):
         if hasattr(module, attribute):
@@ -274,7 +313,7 @@ def run_both(t, module, run):
         if control:
             t.check(done, "the control run did not succeed, so the attack proves nothing")
         else:
-            t.check(not done, f"ESCAPED: {first_sentence(module)} (meant to be stopped by: {header(module)})")
+            t.check(not done, breach(module))
 
 
 __all__ = ["Scene", "make_test", "run_both", "context"]

@@ -100,12 +100,20 @@ def leave_mounts():
     print("the mounts are left behind")
 
 
+def same_kernel():
+    """Whether this is the host's kernel, as far as anybody can tell: the first namespaces of two kernels have the same numbers."""
+    try:
+        return slurp("/proc/sys/kernel/random/boot_id") == SCENE["boot_id"]
+    except OSError:
+        return True
+
+
 def main(attack):
     """Runs the attack with the arguments of its scene."""
     a = json.loads(sys.argv[1])
     SCENE.update(a.pop("scene"))
     os.write(2, b"[attack began]\n")
-    if inside() and os.readlink("/proc/self/ns/pid") == SCENE["pid_ns"]:
+    if inside() and os.readlink("/proc/self/ns/pid") == SCENE["pid_ns"] and same_kernel():
         # a sandbox that failed open: say so, and spare the machine the attack
         os.write(2, b"[not contained]\n")
         os._exit(1)

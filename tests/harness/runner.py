@@ -225,13 +225,17 @@ def stage(build, top, person):
 class Report:
     """Prints the lines and counts."""
 
-    def __init__(self):
+    def __init__(self, keep=None, engine=None):
         self.rows, self.unsteady = [], []
+        self.keep, self.engine = keep, engine
 
     def show(self, case, seconds, result):
         """One line; the transcript when it failed."""
         verdict, message = result["verdict"], result["message"]
         self.rows.append((case, seconds, result))
+        if self.keep:
+            with open(self.keep, "a") as f:	# a row that comes later counts
+                f.write(json.dumps({"engine": self.engine, "as": case.as_user, "name": case.name, "verdict": verdict, "message": message, "seconds": round(seconds, 2)}) + "\n")
         word = {"pass": "ok  ", "fail": "FAIL", "skip": "skip"}[verdict]
         print(f"{word} {case.title} {seconds:.2f}s" + (f": {message}" if verdict == "skip" else ""), flush=True)
         if verdict == "fail":
@@ -242,7 +246,7 @@ class Report:
     def to_repeat(self):
         """What failed and may have failed because the machine was busy. An escape is an escape, however seldom."""
         return [case for case, _, r in self.rows
-                if r["verdict"] == "fail" and not any(w in r["message"] for w in ("ESCAPED", "NOT CONTAINED"))]
+                if r["verdict"] == "fail" and not any(w in r["message"] for w in ("ESCAPED", "NOT CONTAINED", "OVER ITS LIMIT"))]
 
     def repeated(self, case, seconds, result):
         """A second try, alone: its verdict replaces the first one."""
@@ -282,6 +286,7 @@ def arguments():
     parser.add_argument("--again", action="store_true", help="what fails runs once more, alone; escapes do not")
     parser.add_argument("--engine", choices=sorted(engines.OPTIONS), help="every `ward run` of the tests under this engine")
     parser.add_argument("--junit", metavar="FILE")
+    parser.add_argument("--keep", metavar="FILE", help="adds each result to a file as it comes, a line of JSON each")
     parser.add_argument("--controls", action="store_true", help="of each attack only the run without the sandbox")
     parser.add_argument("--slow", action="store_true", help="also what takes long: databases, Java, npm, debuggers")
     parser.add_argument("--list", action="store_true", help="print the names and stop")
@@ -318,7 +323,7 @@ def main():
         sys.exit("no test matches")
     person = users.ensure() if users.IS_ROOT and "user" in who else None
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    report = Report()
+    report = Report(args.keep, args.engine)
     if users.IS_ROOT:
         leaks.own_cgroups()
     with own_directory() as top:
