@@ -41,7 +41,8 @@ stage "kills at random moments" env WARD_BUILD="$PWD/$build" tests/fault/run.py 
 stage "threads of libward (TSan)" tools/tsan.sh "$build" build-tsan
 stage "unit tests (ASan+UBSan)" tools/unit_tests.py "$build_asan"
 if [ -x tests/run-tests ]; then
-	stage "run and escape tests (ASan+UBSan)" tests/run-tests --again --build "$PWD/$build_asan"
+	# that an attack works without a sandbox has been seen above, and is nothing that another build of ward changes
+	stage "run and escape tests (ASan+UBSan)" tests/run-tests --again --no-controls --build "$PWD/$build_asan"
 fi
 
 printf '\n'

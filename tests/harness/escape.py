@@ -267,8 +267,10 @@ def first_sentence(module):
 
 
 def runs():
-    """The control run, then the sandboxed one; only the former under --controls."""
-    return (True,) if os.environ.get("WARD_TEST_CONTROLS") else (True, False)
+    """The control run, then the sandboxed one; only the former under --controls, only the latter under --no-controls."""
+    if os.environ.get("WARD_TEST_CONTROLS"):
+        return (True,)
+    return (False,) if os.environ.get("WARD_TEST_NO_CONTROLS") else (True, False)
 
 
 def make_test(module):

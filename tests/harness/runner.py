@@ -164,27 +164,51 @@ class Job:
     def result(self):
         """The verdict, once the pipe is closed."""
         os.close(self.read_fd)
-        os.waitpid(self.pid, 0)
+        used = os.wait4(self.pid, 0)[2]
         try:
-            return json.loads(self.data)
+            result = json.loads(self.data)
         except json.JSONDecodeError:
-            return {"verdict": "fail", "message": "the test process died", "log": []}
+            result = {"verdict": "fail", "message": "the test process died", "log": []}
+        return {**result, "cpu": used.ru_utime + used.ru_stime}
+
+
+class Width:
+    """How many cases run at a time: so many always, and more up to a bound while processors are idle, for most wait more than they work."""
+
+    def __init__(self, always, most):
+        self.always, self.most = always, most
+        self.processors = len(os.sched_getaffinity(0))
+
+    def has_room(self, running):
+        """Whether one more may begin."""
+        if running < self.always:
+            return True
+        if running >= self.most:
+            return False
+        with open("/proc/loadavg") as f:
+            at_work = int(f.read().split()[3].split("/")[0]) - 1	# we are one of them
+        return at_work < self.processors
+
+
+LOOK_AGAIN_S = 0.05	# for room; what has just begun is at work by then
 
 
 def run_all(cases, ward, top, cache, width, show, number=0):
-    """Runs the cases, at most width at a time; serial ones at the end, alone. Calls show(case, seconds, result)."""
+    """Runs the cases, as many at a time as there is room for; serial ones at the end, alone. Calls show(case, seconds, result)."""
     queue = [c for c in cases if not c.serial] + [c for c in cases if c.serial]
     selector = selectors.DefaultSelector()
     running = {}
     while queue or running:
-        while queue and len(running) < width and not any(j.case.serial for j in running.values()):
+        while queue and width.has_room(len(running)) and not any(j.case.serial for j in running.values()):
             if queue[0].serial and running:
                 break
             number += 1
             job = Job(queue.pop(0), ward, top, cache, number)
             running[job.read_fd] = job
             selector.register(job.read_fd, selectors.EVENT_READ)
-        for key, _ in selector.select(1.0):
+            if len(running) > width.always:
+                break
+        for key, _ in selector.select(LOOK_AGAIN_S if queue and width.always <= len(running) < width.most else 1.0):
             job = running[key.fd]
             chunk = os.read(key.fd, 1 << 20)
             job.data += chunk
@@ -255,6 +279,13 @@ class Report:
         if result["verdict"] == "pass":
             self.unsteady.append(case.title)
 
+    def slowest(self, most):
+        """Where the time goes: seconds, and of these on a processor."""
+        rows = sorted(self.rows, key=lambda row: -row[1])
+        print(f"{sum(r[1] for r in rows):.0f} s of tests, {sum(r[2]['cpu'] for r in rows):.0f} s of processors in all; the slowest:")
+        for case, seconds, result in rows[:most]:
+            print(f"{seconds:8.2f} s {result['cpu']:7.2f} s {case.title}")
+
     def count(self, verdict):
         """How many came to this."""
         return sum(1 for _, _, r in self.rows if r["verdict"] == verdict)
@@ -282,12 +313,14 @@ def arguments():
     parser.add_argument("--build", default=os.path.join(os.path.dirname(TESTS), "build"), metavar="DIR")
     parser.add_argument("--only", action="append", metavar="PATTERN", help="part of a name, or a glob; may be repeated")
     parser.add_argument("--as", dest="who", choices=("root", "user", "both"), default="both")
-    parser.add_argument("-j", dest="width", type=int, default=min(4, (os.cpu_count() or 1) + 1), metavar="N")	# many wait more than they work
+    parser.add_argument("-j", dest="width", type=int, metavar="N", help="so many at a time; otherwise as many as keep the processors at work")
     parser.add_argument("--again", action="store_true", help="what fails runs once more, alone; escapes do not")
     parser.add_argument("--engine", choices=sorted(engines.OPTIONS), help="every `ward run` of the tests under this engine")
     parser.add_argument("--junit", metavar="FILE")
     parser.add_argument("--keep", metavar="FILE", help="adds each result to a file as it comes, a line of JSON each")
     parser.add_argument("--controls", action="store_true", help="of each attack only the run without the sandbox")
+    parser.add_argument("--no-controls", action="store_true", help="of each attack only the run in the sandbox: for a second build of the same ward")
+    parser.add_argument("--slowest", type=int, default=0, metavar="N", help="at the end, the N tests that took longest")
     parser.add_argument("--slow", action="store_true", help="also what takes long: databases, Java, npm, debuggers")
     parser.add_argument("--list", action="store_true", help="print the names and stop")
     return parser.parse_args()
@@ -313,6 +346,8 @@ def main():
         who = ("user",)
     if args.controls:
         os.environ["WARD_TEST_CONTROLS"] = "1"
+    if args.no_controls:
+        os.environ["WARD_TEST_NO_CONTROLS"] = "1"
     if args.engine:
         os.environ["WARD_TEST_ENGINE"] = args.engine
     cases = discover(args.only, who, args.slow)
@@ -324,6 +359,7 @@ def main():
     person = users.ensure() if users.IS_ROOT and "user" in who else None
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     report = Report(args.keep, args.engine)
+    processors = len(os.sched_getaffinity(0))
     if users.IS_ROOT:
         leaks.own_cgroups()
     with own_directory() as top:
@@ -331,15 +367,18 @@ def main():
         os.mkdir(cache, 0o755)
         host.BUILD = os.path.abspath(args.build)
         ward = host.WARD = stage(os.path.abspath(args.build), top, person)
-        run_all(cases, ward, top, cache, max(1, args.width), report.show)
+        width = Width(max(1, args.width), args.width) if args.width else Width(min(4, processors + 1), 3 * processors)
+        run_all(cases, ward, top, cache, width, report.show)
         again = report.to_repeat() if args.again else []
         if 0 < len(again) <= MOST_REPEATED:
             print(f"{len(again)} failed: once more, one at a time", flush=True)
-            run_all(again, ward, top, cache, 1, report.repeated, number=len(cases))
+            run_all(again, ward, top, cache, Width(1, 1), report.repeated, number=len(cases))
     for message in leaks.leave_cgroups():
         print(f"cgroup cannot be removed: {message}")
     if args.junit:
         report.junit(args.junit)
+    if args.slowest:
+        report.slowest(args.slowest)
     failed = report.count("fail")
     skipped = report.count("skip")
     for title in report.unsteady:
