@@ -59,7 +59,7 @@ static void work_clear(struct work *w)
 {
 	forget_plan(w);
 	free(w->workspace);
-	for (size_t i = 0; i < w->found_count; i++) {
+	for (size_t i = 0; w->found && i < w->found_count; i++) {
 		free(w->found[i].run);
 		free(w->found[i].what);
 		free(w->found[i].why);

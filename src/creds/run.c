@@ -39,7 +39,7 @@ static int await(int fd, int wait_ms, struct run_meanwhile *m)
 
 	if (poll(ready, ARRAY_LEN(ready), wait_ms) <= 0)
 		return 0;
-	if (ready[1].revents)
+	if (m && ready[1].revents)
 		m->ready(m->whose);
 	return ready[0].revents != 0;
 }

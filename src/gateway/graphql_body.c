@@ -229,9 +229,11 @@ static bool decode(struct http_text t, struct buf *out)
 		char c = t.s[i] == '+' ? ' ' : t.s[i];
 
 		if (c == '%') {
-			if (i + 2 >= t.n || hex(t.s[i + 1]) < 0 || hex(t.s[i + 2]) < 0)
+			int high = i + 2 < t.n ? hex(t.s[i + 1]) : -1, low = high >= 0 ? hex(t.s[i + 2]) : -1;
+
+			if (high < 0 || low < 0)
 				return false;
-			c = (char)(hex(t.s[i + 1]) << 4 | hex(t.s[i + 2]));
+			c = (char)(high << 4 | low);
 			i += 2;
 		}
 		if (!c)

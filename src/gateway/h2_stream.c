@@ -440,7 +440,7 @@ void h2_response(struct h2 *h, struct h2_stream *s, bool ends)
 		s->answered = true;
 		s->status = status.n == 3 ? (uint16_t)((status.s[0] - '0') * 100 + (status.s[1] - '0') * 10 + (status.s[2] - '0')) : 0;
 		if (plain)
-			record_answer(s->record, (uint16_t)((status.s[0] - '0') * 100 + (status.s[1] - '0') * 10 + (status.s[2] - '0')), plain);
+			record_answer(s->record, s->status, plain);
 		r = nghttp2_submit_response(h->down, s->down_id, fields, count, ends ? NULL : &body_of);
 	}
 	if (r != 0)

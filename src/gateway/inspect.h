@@ -173,9 +173,6 @@ void exchange_waf_body(struct exchange *ex, const uint8_t *bytes, size_t n);
 bool exchange_run_waf(struct front *f, struct exchange *ex);
 void exchange_end_waf(struct exchange *ex);
 
-/* The next bytes of the body, from what was read before or from the program. */
-bool exchange_read_body(struct front *f, struct exchange *ex);
-
 /* exchange_look.c */
 /* The head is allowed if the body is: v has looks. */
 void exchange_begin_look(struct front *f, struct exchange *ex, const struct http_verdict *v, const struct http_request *r);

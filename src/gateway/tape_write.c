@@ -75,7 +75,7 @@ static void put_path(struct buf *out, struct http_text path, struct http_text qu
 	buf_add(&shown, path.s, path.n);
 	if (query.s)
 		buf_puts(&shown, "?");
-	for (size_t i = 0; i < query.n; i++) {
+	for (size_t i = 0; query.s && i < query.n; i++) {
 		if (in_name || query.s[i] == '&')
 			buf_add(&shown, query.s + i, 1);
 		in_name = query.s[i] == '&' || (in_name && query.s[i] != '=');

@@ -48,7 +48,7 @@ static void add_word(struct words *w, const char *word)
 
 static void add_common(struct words *w)
 {
-	static const char *const common[] = { "runsc", "--root=" GVISOR_STATE, "--network=host", "--ignore-cgroups", "--overlay2=none", "--file-access=exclusive", "--file-access-mounts=shared" };
+	static const char *const common[] = { "runsc", ("--root=" GVISOR_STATE), "--network=host", "--ignore-cgroups", "--overlay2=none", "--file-access=exclusive", "--file-access-mounts=shared" };
 
 	for (size_t i = 0; i < ARRAY_LEN(common); i++)
 		add_word(w, common[i]);
@@ -130,13 +130,13 @@ static void pass_signal(const char *pid_file, bool inside, int sig)
 /* Whether the first command has begun. Then nobody needs its file any more, and the sandbox may be asked for others. */
 static bool has_begun(int told_fd)
 {
-	int value;
-	auto_fd up = -1;
+	int value, fd;
 
 	if (gvisor_told(told_fd, &value) == TOLD_NOTHING)
 		return false;
 	gvisor_forget("run");
-	up = open(GVISOR_UP, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	fd = open(GVISOR_UP, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	own_close_fd(&fd);
 	return true;
 }
 

@@ -19,8 +19,6 @@
 
 #define TRIES 100
 
-extern char **environ;
-
 void gvisor_say(const char *format, ...)
 {
 	char line[512];

@@ -90,7 +90,7 @@ int vm_boot_find(struct vm_boot *ret, struct ward_err *e)
 		r = program_path("ward-vm-init", &init, e);
 	if (r == 0)
 		r = vm_init_stamp(init, &stamp, e);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	info_path = path_join(dir, "info");
 	ret->kernel = path_join(dir, "vmlinux");

@@ -18,7 +18,7 @@
 void memfds_open(struct memfds *m)
 {
 	auto_fd own = memfd_create("ward", MFD_CLOEXEC);
-	struct stat st;
+	struct stat st = { 0 };
 
 	*m = (struct memfds){ .on = own >= 0 && fstat(own, &st) == 0 };
 	if (m->on)

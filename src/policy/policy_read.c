@@ -76,9 +76,8 @@ static bool is_other_word(const struct numbers_type *t, const struct node *only)
 	return t->all && only && !only->next && only->text && strspn(only->text, "-0123456789") != strlen(only->text);
 }
 
-static void read_numbers(struct context *c, const struct schema_row *row, const struct node *n, struct strv *list)
+static void read_numbers(struct context *c, const struct schema_row *row, const struct numbers_type *t, const struct node *n, struct strv *list)
 {
-	const struct numbers_type *t = numbers_type(row->type);
 	char here[VALUE_PATH];
 	unsigned i = 0;
 	uint64_t number;
@@ -104,6 +103,7 @@ static void set_list(struct context *c, const struct schema_row *row, const stru
 	static const char *const objects[SCHEMA_TYPES] = {
 		[TYPE_RULES] = "rule", [TYPE_GRANTS] = "grant", [TYPE_SINKS] = "sink", [TYPE_PRICES] = "price",
 	};
+	const struct numbers_type *numbers = numbers_type(row->type);
 	const char *path = row->row.path;
 	auto_strv list = { 0 };
 	unsigned before = c->r->count;
@@ -112,8 +112,8 @@ static void set_list(struct context *c, const struct schema_row *row, const stru
 		item_objects(c->r, path, objects[row->type], n, &list);
 	else if (row->type == TYPE_COMMANDS)
 		item_commands(c->r, path, n, &list);
-	else if (numbers_type(row->type))
-		read_numbers(c, row, n, &list);
+	else if (numbers)
+		read_numbers(c, row, numbers, n, &list);
 	else if (row->type == TYPE_ENUMS)
 		value_enums(c->r, path, row->row.values, n, &list);
 	else

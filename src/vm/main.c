@@ -69,7 +69,7 @@ static int run(int argc, char **argv, struct ward_err *e)
 	char cwd[PATH_MAX];
 	struct vm_options o;
 	struct vm_setup setup;
-	struct vm v;
+	struct vm v = { 0 };
 	auto_fd disk = -1;
 	int r = vm_options_read(argc, argv, &o, e);
 

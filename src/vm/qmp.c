@@ -84,7 +84,7 @@ int qmp_call(int fd, struct buf *heard, const char *command, int pass_fd, int ti
 
 int qmp_greet(int fd, struct buf *heard, int timeout_ms, struct ward_err *e)
 {
-	struct qmp_line line;
+	struct qmp_line line = { 0 };
 	int r = next(fd, heard, timeout_ms, &line, e);
 
 	if (r < 0)

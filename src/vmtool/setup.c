@@ -106,7 +106,7 @@ static int commit(const struct tool_work *w, const char *dir, const char *id, st
 		r = vm_path("", &vm_dir, e);
 	if (r == 0 && (!part || asprintf(&line, "%s\n", id) < 0))
 		r = ward_fail(e, ENOMEM, "out of memory");
-	if (r < 0)
+	if (r != 0)
 		return r;
 	if (rename(dir, place) < 0 && errno != EEXIST && errno != ENOTEMPTY)
 		return ward_fail_errno(e, "cannot make %s", place);

@@ -82,7 +82,7 @@ static int add_root(struct plan *p, char ret_key[SHA256_HEX], struct ward_err *e
 
 	if (r == 0)
 		r = vm_root_path(ret_key, &path, e);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	if (access(path, R_OK) < 0 && host) {
 		ward_fail(e, ENOENT, "image: the host's own directories are not packed as a machine's root, or have changed since");
