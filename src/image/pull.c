@@ -1,7 +1,7 @@
 /*
  * ward image pull: an image from a registry. In: a name, or a source in skopeo's words (docker://, oci:, docker-archive:, dir:). Out: an image in the store. skopeo fetches it, with the user's
  * rights, credentials and network, into an OCI layout in the store's work directory; what it fetched is then imported like any other layout: every digest is checked again,
- * and the worker unpacks it. skopeo is looked for in PATH; there is no shell.
+ * and the worker unpacks it. skopeo is the system's own, whatever stands in PATH (which it has, for helpers that know credentials); there is no shell.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +11,7 @@
 
 #include "image/image.h"
 #include "image/store.h"
+#include "lib/program.h"
 #include "lib/store.h"
 
 static const char *const transports[] = { "docker://", "oci:", "oci-archive:", "docker-archive:", "dir:", "containers-storage:", "docker-daemon:" };
@@ -27,9 +28,12 @@ static int run_skopeo(const struct image_options *o, const char *source, const c
 {
 	auto_buf target = { 0 };
 	const char *argv[] = { "skopeo", "copy", "--quiet", "--override-os", "linux", "--override-arch", "amd64", source, NULL, NULL, NULL };
+	char program[PATH_MAX];
 	int status = 0;
 	pid_t pid;
 
+	if (program_find_system("skopeo", program, e) < 0)
+		return ward_remedy(e, "apt-get install skopeo; or save the image elsewhere (docker save, podman save) and: ward image import FILE");
 	buf_printf(&target, "oci:%s/layout:pulled", dir);
 	argv[8] = buf_text(&target);
 	if (access("/etc/containers/policy.json", R_OK) < 0)
@@ -41,8 +45,8 @@ static int run_skopeo(const struct image_options *o, const char *source, const c
 		if (argv[2][2] == 'p')
 			dup2(STDERR_FILENO, STDOUT_FILENO);
 		setenv("TMPDIR", dir, 1);
-		execvp("skopeo", (char *const *)(uintptr_t)argv);
-		_exit(errno == ENOENT ? 127 : 126);
+		execv(program, (char *const *)(uintptr_t)argv);
+		_exit(126);
 	}
 	if (pid < 0)
 		return ward_fail_errno(e, "cannot start skopeo");
@@ -50,10 +54,6 @@ static int run_skopeo(const struct image_options *o, const char *source, const c
 		;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
-		ward_fail(e, ENOENT, "a pull needs skopeo, which is not in PATH");
-		return ward_remedy(e, "apt-get install skopeo; or save the image elsewhere (docker save, podman save) and: ward image import FILE");
-	}
 	ward_fail(e, EIO, "skopeo could not get %.300s", source);
 	return ward_remedy(e, "it says why above; skopeo login REGISTRY gives it credentials");
 }

@@ -107,6 +107,18 @@ int program_path(const char *name, char **ret_path, struct ward_err *e)
 	return not_there(name, e);
 }
 
+int program_find_system(const char *name, char ret[PATH_MAX], struct ward_err *e)
+{
+	static const char *const system_places[] = { "/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin", "/sbin", "/bin" };
+
+	for (size_t i = 0; i < ARRAY_LEN(system_places); i++) {
+		snprintf(ret, PATH_MAX, "%s/%s", system_places[i], name);
+		if (access(ret, X_OK) == 0)
+			return 0;
+	}
+	return ward_fail(e, ENOENT, "cannot start %s: it is not in /usr/sbin, /usr/bin, /usr/local/sbin, /usr/local/bin, /sbin or /bin", name);
+}
+
 int program_become(char *const *argv, struct ward_err *e)
 {
 	auto_free char *path = NULL;

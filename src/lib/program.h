@@ -21,6 +21,9 @@ must_check int program_open(const char *name, struct ward_err *e);
 /* The real path of one, or of ward itself ("ward") for a program of its own. The caller frees. */
 must_check int program_path(const char *name, char **ret_path, struct ward_err *e);
 
+/* The path of a program of the system's own directories, whatever stands in PATH: what is started outside of every sandbox. -ENOENT: it is in none. */
+must_check int program_find_system(const char *name, char ret[PATH_MAX], struct ward_err *e);
+
 /* Becomes the program that the first word names. Comes back only if it cannot. */
 must_check int program_become(char *const *argv, struct ward_err *e);
 

@@ -4,6 +4,7 @@
  */
 #include "lib/vm.h"
 
+#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -147,6 +148,18 @@ int vm_root_path(const char *key, char **ret_path, struct ward_err *e)
 	return vm_path(rest, ret_path, e);
 }
 
+/* The processor, but for which of several it is: with KVM a template holds what its kernel found out about it. */
+static void describe_processor(struct buf *out)
+{
+	unsigned a, b, c, d;
+
+	for (unsigned leaf = 0; leaf <= 7; leaf += leaf ? 6 : 1) {
+		if (!__get_cpuid_count(leaf, 0, &a, &b, &c, &d))
+			continue;
+		buf_printf(out, " %x %x %x %x", a, leaf == 1 ? b & 0x00ffffff : b, c, d);
+	}
+}
+
 int vm_template_key(const struct vm_kind *k, char ret_hex[SHA256_HEX], struct ward_err *e)
 {
 	auto_buf text = { 0 };
@@ -156,6 +169,8 @@ int vm_template_key(const struct vm_kind *k, char ret_hex[SHA256_HEX], struct wa
 		return ward_fail_errno(e, "cannot look at %s", k->program);
 	buf_printf(&text, "%d %s %s %s %s %lld %lld.%09ld %llu %u %d", VM_DEVICES, k->boot_id, k->root_key, k->accel, k->program, (long long)st.st_size,
 		   (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec, (unsigned long long)k->memory_bytes, k->cpus, k->network);
+	if (strcmp(k->accel, "kvm") == 0)
+		describe_processor(&text);
 	if (text.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
 	sha256_hex(text.data, text.len, ret_hex);

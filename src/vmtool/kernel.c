@@ -154,6 +154,10 @@ static int from_file(const char *from, const struct tool_work *w, struct tool_ke
 	size_t n = strlen(from);
 
 	base = base ? base + 1 : from;
+	if (access(from, R_OK) < 0) {
+		ward_fail_errno(e, "--from %.200s cannot be read", from);
+		return ward_remedy(e, "give a Debian package (linux-image-*.deb) or a file vmlinuz-RELEASE; without --from one is found or fetched");
+	}
 	if (n > 4 && strcmp(from + n - 4, ".deb") == 0)
 		return unpack_package(from, w, ret, e);
 	if (strncmp(base, "vmlinuz-", 8) != 0) {

@@ -15,19 +15,6 @@
 
 #define SAID_MAX (1 << 16)
 
-static const char *const places[] = { "/usr/sbin", "/usr/bin", "/sbin", "/bin" };
-
-/* Whatever stands in PATH: what is started here runs outside of every sandbox. */
-static int find(const char *name, char path[PATH_MAX], struct ward_err *e)
-{
-	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-		snprintf(path, PATH_MAX, "%s/%s", places[i], name);
-		if (access(path, X_OK) == 0)
-			return 0;
-	}
-	return ward_fail(e, ENOENT, "cannot start %s: it is not in /usr/sbin, /usr/bin, /sbin or /bin", name);
-}
-
 /* The way out, which apt-get may need. */
 static bool is_proxy(const char *line)
 {
@@ -75,7 +62,7 @@ static int start(const char *program, char *const *argv, const char *cwd, int ou
 	auto_strv envp = { 0 };
 	posix_spawn_file_actions_t a;
 	char path[PATH_MAX];
-	int r = program ? 0 : find(argv[0], path, e);
+	int r = program ? 0 : program_find_system(argv[0], path, e);
 
 	if (r < 0)
 		return r;

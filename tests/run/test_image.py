@@ -128,8 +128,11 @@ def test_pull_goes_through_skopeo(t):
         t.equal(tree(root_of(t, json.loads(r.out))), WHOLE, source)
     r = t.ward("image", "pull", f"oci:{t.directory}/nothing:x")
     t.check(r.rc == 125 and "skopeo could not get" in r.err, r)
-    r = t.ward("image", "pull", "oci:x", env={"PATH": t.fresh_dir("nothing")})
-    t.check(r.rc == 125 and "needs skopeo" in r.err and "remedy" in r.err, r)
+    planted = t.fresh_dir("planted")
+    t.write(planted, {"skopeo": f"#!/bin/sh\necho RAN >> {planted}/ran\n"})
+    os.chmod(os.path.join(planted, "skopeo"), 0o755)
+    r = t.ward("image", "pull", f"oci:{layout}:x", "--name", "pulled", env={**os.environ, "PATH": f"{planted}:{os.environ['PATH']}"})
+    t.check(r.rc == 0 and not os.path.exists(f"{planted}/ran"), f"what stands in PATH was started: {r}")
     t.equal(t.ward("image", "pull", "--", "--help").rc, 2, "an option is not a name")
     t.equal([n for n in os.listdir(os.path.join(t.state_dir, "images")) if n.startswith("work-")], [], "left behind")
 

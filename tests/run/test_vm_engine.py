@@ -141,9 +141,17 @@ def test_planted_program(t):
 
 def test_usage(t):
     for words, rc, expected in [(("nonsense",), 2, "none of setup, template, root and ls"), (("template",), 2, "build, ls or rm"), (("root",), 2, "the name of an image"),
-                                (("setup", "--from", "/etc/passwd"), 125, "vmlinuz-RELEASE"), (("template", "build", "--cpus", "0"), 2, "--cpus"),
+                                (("setup", "--from", "/etc/passwd"), 125, "vmlinuz-RELEASE"), (("setup", "--from", "/NO-SUCH-KERNEL"), 125, "No such file"), (("ls", "extra"), 2, "ls takes no name: extra"),
+                                (("template", "ls", "extra"), 2, "build, ls or rm"), (("root", "host", "extra"), 2, "the name of an image"), (("template", "build", "--cpus", "0"), 2, "--cpus"),
                                 (("template", "build", "--accel", "tcg"), 125, "ward vm setup")]:
         r = t.ward("vm", *words)
         t.check(r.rc == rc and expected in r.err, f"ward vm {words}: {r}")
+    if os.path.exists("/sys/module/kvm_pvm"):
+        r = t.ward("vm", "template", "build")
+        t.check(r.rc == 125 and "kvm_pvm" in r.err and "--accel tcg" in r.err, f"what to do without KVM: {r}")
+        r = t.ward("run", "--isolation", "[vm, native]", "--", "cat", "/dev/kvm", cwd=t.workspace())
+        t.check(r.rc == 1 and "/dev/kvm" in r.err, f"the next of the list, and no device: {r}")
+        r = t.ward("run", "--isolation", "[vm, native]", "--set", "require.isolation=vm", "--", "true", cwd=t.workspace())
+        t.check(r.rc == 125 and "kvm_pvm" in r.err, f"only a machine will do: {r}")
     r = t.ward("run", "--isolation", "vm", "--set", "vm.accel=tcg", "--", "true", cwd=t.workspace())
     t.check(r.rc == 125 and "ward vm setup" in r.err, f"without a kernel: {r}")
