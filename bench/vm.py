@@ -1,95 +1,148 @@
 #!/usr/bin/python3
-"""A clone of a template through ward beside QEMU's own start from an incoming migration, interleaved.
+"""bench/vm.py: a clone of a template through ward, beside QEMU's own start from an incoming migration; interleaved.
 
-    vm.py --image NAME [--rounds 9]
+    vm.py [--rounds 15] [--doc]
 
-In: a build (WARD_BUILD, or build/), a kernel and an image in the state directory (ward vm setup; ward vm template build --accel tcg
---image NAME). Out: medians and minima in milliseconds of: QEMU alone, restored from the template's files, until its guest answers on the
-port (the frame that says the time is taken); `ward run -- true` in a clone, all of it; and one `ward exec -- true` in a machine that
-runs, beside the same in a native sandbox.
+In: a build (WARD_BUILD, or build/), QEMU, a kernel package that apt can fetch, busybox. Out: a table on standard output; with --doc also docs/bench-vm.md. Everything is made in a state directory of its own. Exit 1: over a bar.
+
+Start: QEMU alone is QEMU with the devices and words of ward-vm, started by this program, outside of every sandbox, from the template's files; its time is from the start of the process to the guest's first answer (an echo frame on the port). Beside it
+`ward run` of the same template, from the start of `ward` to the same moment: ward-vm asks for the same echo and says when it came (WARD_VM_TIMES). The rest of that run is shown in rows of its own: trees in, the command, trees out, the end.
+Exec: in one machine, a command `true` over the port, from its first frame to the frame with its exit, less an echo on the same port right before. The first one translates what it runs through (tcg); the second is what `ward exec` meets in a machine
+whose command has been started.
 """
 import argparse
-import json
 import os
 import pathlib
-import socket
+import re
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+
+import vm_port
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get('WARD_BUILD', TOP / 'build'))
 WARD = BUILD / 'src/cli/ward'
+MEMORY_MIB = 512
+VM = ['--isolation', 'vm', '--set', 'vm.accel=tcg', '--set', f'vm.memory={MEMORY_MIB}Mi', '--image', 'small']
+START_BAR, EXEC_BAR_MS = 1.25, 5
+PHASES = ('answered', 'trees are in', 'command ended', 'trees are out')
 
 
-def state():
-    return pathlib.Path(os.environ.get('WARD_STATE_DIR') or ('/var/lib/ward' if os.getuid() == 0 else pathlib.Path.home() / '.local/state/ward'))
+class Bench:
+    def __init__(self, top):
+        self.top, self.ws, self.rows = top, top / 'ws', {}
+        self.env = {'PATH': '/usr/sbin:/usr/bin:/sbin:/bin', 'HOME': str(top), 'WARD_STATE_DIR': str(top / 'state')}
+        self.ws.mkdir()
+        self.ward('vm', 'setup', '--quiet')
+        tree = top / 'small'
+        for name in ('bin', 'etc', 'tmp', 'usr'):
+            (tree / name).mkdir(parents=True)
+        shutil.copy(shutil.which('busybox'), tree / 'bin/busybox')
+        for applet in ('sh', 'true', 'chmod'):
+            (tree / 'bin' / applet).symlink_to('busybox')
+        self.ward('image', 'import', tree, '--name', 'small')
+        self.ward('vm', 'template', 'build', '--quiet', '--accel', 'tcg', '--memory', f'{MEMORY_MIB}Mi', '--image', 'small')
+        self.template = next((top / 'state/vm/templates').glob('*/ram')).parent
+        self.root = next((top / 'state/vm/roots').glob('*.erofs'))
+        self.disk = top / 'disk'
+        with open(self.disk, 'wb') as f:
+            f.truncate(1 << 20)
+
+    def ward(self, *argv, cwd=None):
+        done = subprocess.run([WARD, *map(str, argv)], cwd=cwd or self.ws, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f'ward {" ".join(map(str, argv))}: exit {done.returncode}: {done.stderr}')
+        return done.stderr
+
+    def add(self, name, ms):
+        self.rows.setdefault(name, []).append(ms)
+
+    def machine(self, first):
+        return vm_port.Machine(self.template, self.root, self.disk, MEMORY_MIB, BUILD / 'src/vm/ward-vm-ram.so', first)
+
+    def alone(self):
+        echo = vm_port.frame('ECHO', payload=b'x')
+        m = self.machine(echo)
+        self.add('QEMU alone: first answer', m.until('ECHO'))
+        m.ask(vm_port.greeting() + echo, 'ECHO')
+        for name in ('first exec', 'second exec'):
+            before = m.ask(echo, 'ECHO')
+            self.add(f'{name}, less an echo', m.ask(vm_port.command(1, 'true'), 'EXIT') - before)
+        for _ in range(10):
+            before = m.ask(echo, 'ECHO')
+            self.add('echo', before)
+            self.add('later exec, less an echo', m.ask(vm_port.command(1, 'true'), 'EXIT') - before)
+        m.close()
+        m = self.machine(vm_port.greeting() + vm_port.command(1, 'true'))
+        self.add('QEMU alone: true has ended', m.until('EXIT'))
+        m.close()
+
+    def clone(self):
+        began = time.perf_counter()
+        said = self.ward('run', *VM, '--env', 'WARD_VM_TIMES=1', '--', 'true')
+        self.add('ward run: all of it', 1000 * (time.perf_counter() - began))
+        for name in PHASES:
+            at = float(re.search(rf'ward-vm: {name} at ([0-9.]+)', said).group(1))
+            self.add(f'ward run: {name}', 1000 * (at - began))
+
+    def trees(self):
+        """Whole runs with a workspace of many files, and with one large file: in, and in and back."""
+        for name, count, size in (('2000 files', 2000, 1500), ('200 MB', 1, 200 << 20)):
+            ws = self.top / name.replace(' ', '-')
+            for i in range(count):
+                at = ws / f'd{i // 100}' / f'f{i}'
+                at.parent.mkdir(parents=True, exist_ok=True)
+                at.write_bytes(os.urandom(size))
+            for what, command in (('in', ('true',)), ('in and back', ('sh', '-c', 'chmod 600 d*/*'))):
+                began = time.perf_counter()
+                self.ward('run', *VM, '--', *command, cwd=ws)
+                self.add(f'{name}, {what}', 1000 * (time.perf_counter() - began))
+            shutil.rmtree(ws)
 
 
-def qemu_alone(template, root, memory_mib):
-    """Milliseconds from the start of QEMU until the restored guest takes what is sent to it: a command that is none gets an answer."""
-    port, port_in = socket.socketpair()
-    control, control_in = socket.socketpair()
-    fd = os.open(template / 'state', os.O_RDONLY)
-    for f in (port_in.fileno(), control_in.fileno(), fd):
-        os.set_inheritable(f, True)
-    argv = ['qemu-system-x86_64', '-nodefaults', '-no-user-config', '-no-reboot', '-display', 'none', '-machine', 'microvm,pcie=on,memory-backend=ram', '-accel', 'tcg,thread=multi', '-cpu', 'max',
-            '-smp', '1', '-m', f'{memory_mib}M', '-object', f'memory-backend-file,id=ram,size={memory_mib}M,mem-path={template}/ram,share=off',
-            '-chardev', f'socket,id=port,fd={port_in.fileno()}', '-device', 'virtio-serial-pci', '-device', 'virtserialport,chardev=port,name=ward.0',
-            '-drive', f'if=none,id=root,format=raw,readonly=on,file={root}', '-device', 'virtio-blk-pci,drive=root',
-            '-chardev', f'socket,id=control,fd={control_in.fileno()}', '-mon', 'chardev=control,mode=control', '-serial', 'none', '-incoming', 'defer']
-    env = {**os.environ, 'LD_PRELOAD': str(BUILD / 'src/vm/ward-vm-ram.so'), 'WARD_VM_RAM': f'{template}/ram'}
-    began = time.monotonic()
-    qemu = subprocess.Popen(argv, pass_fds=(port_in.fileno(), control_in.fileno(), fd), env=env)
-    control.sendall(b'{"execute":"qmp_capabilities"}\n{"execute":"migrate-set-capabilities","arguments":{"capabilities":[{"capability":"x-ignore-shared","state":true}]}}\n'
-                    + json.dumps({'execute': 'migrate-incoming', 'arguments': {'uri': f'fd:{fd}'}}).encode() + b'\n')
-    heard = b''
-    while b'"RESUME"' not in heard:
-        heard += control.recv(4096)
-        if qemu.poll() is not None:
-            sys.exit('QEMU could not restore the template')
-    ms = (time.monotonic() - began) * 1000
-    qemu.kill()
-    qemu.wait()
-    for s in (port, port_in, control, control_in):
-        s.close()
-    os.close(fd)
-    return ms
+def table(bench, rounds):
+    lines = [f'| of {rounds} rounds | median, ms | minimum, ms |', '| --- | --- | --- |']
+    return '\n'.join(lines + [f'| {name} | {statistics.median(v):.1f} | {min(v):.1f} |' for name, v in bench.rows.items()] + [''])
 
 
-def timed(*argv):
-    began = time.monotonic()
-    subprocess.run([WARD, *argv], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return (time.monotonic() - began) * 1000
+def verdicts(bench):
+    """(what, value, bar) of each bar, by median and by minimum."""
+    out = []
+    for kind, pick in (('median', statistics.median), ('minimum', min)):
+        rows = {name: pick(v) for name, v in bench.rows.items()}
+        out.append((f'first answer, ward / QEMU alone, {kind}', rows['ward run: answered'] / rows['QEMU alone: first answer'], START_BAR))
+        for name in ('first exec, less an echo', 'second exec, less an echo', 'later exec, less an echo'):
+            out.append((f'{name}, ms, {kind}', rows[name], EXEC_BAR_MS))
+    return out
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
-    parser.add_argument('--rounds', type=int, default=9)
-    parser.add_argument('--image', required=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--rounds', type=int, default=15)
+    parser.add_argument('--doc', action='store_true')
     args = parser.parse_args()
-    templates = list((state() / 'vm/templates').glob('*/ram'))
-    if not templates:
-        sys.exit('no template: ward vm template build --accel tcg --image NAME')
-    template = max(templates, key=os.path.getmtime).parent
-    root = max((state() / 'vm/roots').glob('*.erofs'), key=os.path.getmtime)
-    memory = os.path.getsize(template / 'ram') >> 20
-    vm = ['--isolation', 'vm', '--set', 'vm.accel=tcg', '--set', f'vm.memory={memory}Mi', '--image', args.image]
-    box = subprocess.run([WARD, 'run', '-d', *vm, '--', 'sleep', '1000'], check=True, capture_output=True, text=True).stdout.strip()
-    native = subprocess.run([WARD, 'run', '-d', '--', 'sleep', '1000'], check=True, capture_output=True, text=True).stdout.strip()
-    rows = {'QEMU alone, restored': lambda: qemu_alone(template, root, memory), 'ward run -- true, clone': lambda: timed('run', *vm, '--', 'true'),
-            'ward exec -- true, machine': lambda: timed('exec', box, '--', 'true'), 'ward exec -- true, native': lambda: timed('exec', native, '--', 'true')}
-    times = {name: [] for name in rows}
+    top = pathlib.Path(tempfile.mkdtemp(prefix='ward-bench-vm.'))
     try:
-        for _ in range(args.rounds):
-            for name, run in rows.items():
-                times[name].append(run())
+        bench = Bench(top)
+        for i in range(args.rounds):
+            for run in (bench.alone, bench.clone) if i % 2 else (bench.clone, bench.alone):
+                run()
+        bench.trees()
     finally:
-        subprocess.run([WARD, 'rm', '--force', box, native], check=False, stdout=subprocess.DEVNULL)
-    for name, values in times.items():
-        print(f'{name:28} median {statistics.median(values):8.1f} ms   least {min(values):8.1f} ms')
+        shutil.rmtree(top)
+    bars = '\n'.join(['| bar | is | may be | |', '| --- | --- | --- | --- |', *(f'| {what} | {value:.2f} | {bar} | {"met" if value <= bar else "**not met**"} |' for what, value, bar in verdicts(bench)), ''])
+    text = f'{bars}\n{table(bench, args.rounds)}'
+    version = subprocess.run(['qemu-system-x86_64', '--version'], capture_output=True, text=True, check=True).stdout.split('\n')[0]
+    print(f'{version}\n\n{text}')
+    if args.doc:
+        how = '\n\n'.join(__doc__.split('\n\n')[3:])
+        (TOP / 'docs/bench-vm.md').write_text(f'# What a clone of a machine costs\n\n`bench/vm.py --doc` made these tables ({version}, tcg, {MEMORY_MIB} MiB; {os.cpu_count()} processors, load average {os.getloadavg()[0]:.0f} at the end).\n\n{how}\n{text}')
+    return 1 if any(value > bar for _, value, bar in verdicts(bench)) else 0
 
 
 if __name__ == '__main__':
-    main()
+    sys.exit(main())

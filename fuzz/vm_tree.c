@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 	if (party_check(data, n, &m))
 		assert(m.op <= PARTY_RESIZE);
-	r = (struct tree_reader){ .sink = &sink, .ctx = &seen, .bytes_max = 100000, .records_max = 100 };
+	r = (struct tree_reader){ .sink = &sink, .ctx = &seen, .bytes_max = 100000, .records_max = 100, .more = n ? data[0] & 3 : 0 };
 	for (size_t at = 1; at < n && err == 0; at += piece)
 		err = tree_read(&r, data + at, n - at < piece ? n - at : piece);
 	assert(r.records <= 101);

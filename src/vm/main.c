@@ -60,6 +60,7 @@ static void fill_setup(const struct vm_options *o, const struct vm *v, int disk_
 		.socket_path = o->socket ? o->socket : SOCKET,
 		.qemu_pid_fd = v->pid_fd,
 		.disk_fd = disk_fd,
+		.tell_times = getenv("WARD_VM_TIMES") != NULL,
 	};
 }
 

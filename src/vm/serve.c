@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
@@ -51,6 +52,29 @@ int vm_wait_ready(int serial_fd, int timeout_ms, struct ward_err *e)
 	if (ready.version != VM_VERSION)
 		return ward_fail(e, EPROTO, "the guest speaks version %u, this ward-vm %u", ready.version, VM_VERSION);
 	return 0;
+}
+
+static void tell_time(const struct server *v, const char *what)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (v->setup->tell_times)
+		dprintf(2, "ward-vm: %s at %lld.%06ld\n", what, (long long)now.tv_sec, now.tv_nsec / 1000);
+}
+
+/* Where somebody measures: the first answer of the guest, before it is asked for anything that takes time. */
+static int wait_for_echo(struct server *v, struct ward_err *e)
+{
+	int r = 0;
+
+	if (!v->setup->tell_times)
+		return 0;
+	v->session.tell_echo = true;
+	while (r == 0 && !v->session.echoed)
+		r = server_turn(v, false, e);
+	tell_time(v, "answered");
+	return r;
 }
 
 static int greet(struct server *v, struct ward_err *e)
@@ -119,18 +143,24 @@ static int serve(struct server *v, int *ret_status, struct ward_err *e)
 {
 	int r = server_listen(v, e);
 
+	tell_time(v, "began");
+	if (r == 0)
+		r = wait_for_echo(v, e);
 	if (r == 0)
 		r = greet(v, e);
 	if (r == 0)
 		r = server_trees_in(v, e);
+	tell_time(v, "trees are in");
 	if (r == 0)
 		r = start_first(v, e);
 	if (r == 0)
 		r = run_first(v, ret_status, e);
+	tell_time(v, "command ended");
 	if (r == 0)
 		r = quiesce(v, e);
 	if (r == 0)
 		r = server_trees_out(v, e);
+	tell_time(v, "trees are out");
 	if (r == 0 && v->lost && *ret_status == 0)
 		*ret_status = 125 << 8;
 	return r;

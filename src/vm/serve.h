@@ -35,6 +35,7 @@ struct vm_setup {
 	const char *socket_path;	/* where `ward-vm exec` and `copy` find this guest; NULL: nowhere */
 	uint64_t copy_max_bytes;	/* most that comes back of all trees; 0: no limit but the disk's */
 	int qemu_pid_fd;		/* readable when the machine has ended; -1: not known */
+	bool tell_times;		/* say on standard error when what happened: for measurements */
 	int disk_fd;			/* what the guest has as ward.disk: DISK_BYTES (disk.h); -1: it has none */
 };
 

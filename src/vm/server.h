@@ -54,10 +54,10 @@ struct tree_way {
 	int disk_fd;		/* -1: there is none */
 };
 
-/* Writes a tree's records; what cannot be read is left out and said. Returns 0, or -errno. */
-must_check int tree_send(const struct tree_way *way, const char *path, struct ward_err *e);
+/* Writes the records of trees, one at least; what cannot be read is left out and said. Returns 0, or -errno. */
+must_check int tree_send(const struct tree_way *way, char *const *paths, size_t count, struct ward_err *e);
 /* Makes files of the records that come, which a hostile guest wrote. *ret_lost counts what did not come back; each is said on
  * standard error. Returns 0, or -errno: the stream was none. */
-must_check int tree_take(const struct tree_way *way, const char *path, uint64_t bytes_max, uint64_t *ret_lost, struct ward_err *e);
+must_check int tree_take(const struct tree_way *way, char *const *paths, size_t count, uint64_t bytes_max, uint64_t *ret_lost, struct ward_err *e);
 
 #endif

@@ -178,7 +178,12 @@ static int take_about_guest(struct vm_session *s, const struct vm_frame *f, stru
 		s->quiet = true;
 		return 0;
 	}
-	return lie(e, f->type == VM_QUIET ? "it is quiet, but nobody asked for that" : "it is ready for the second time");
+	if (f->type == VM_ECHO && s->echoing) {
+		s->echoing = false;
+		s->echoed = true;
+		return 0;
+	}
+	return lie(e, f->type == VM_READY ? "it is ready for the second time" : "an answer that nobody asked for");
 }
 
 int session_take(struct vm_session *s, const struct vm_frame *f, struct ward_err *e)
@@ -304,6 +309,11 @@ static bool is_opening(const struct vm_session *s)
 
 size_t session_next(struct vm_session *s, uint8_t *out)
 {
+	if (s->tell_echo) {
+		s->tell_echo = false;
+		s->echoing = true;
+		return wire_put(out, VM_ECHO, 0, 0, NULL, 0);
+	}
 	if (s->tell_time) {
 		s->tell_time = false;
 		return wire_put(out, VM_TIME, 0, 0, &s->time, sizeof(s->time));

@@ -40,7 +40,8 @@ struct vm_channel {
 
 struct vm_session {
 	struct vm_channel channels[VM_CHANNELS];	/* [0] is none */
-	bool tell_time, tell_setup, tell_quiesce;
+	bool tell_echo, tell_time, tell_setup, tell_quiesce;
+	bool echoing, echoed;	/* an answer is waited for; it came */
 	bool quiescing, quiet;
 	int guest_error;	/* errno of the guest as a whole */
 	struct vm_time time;

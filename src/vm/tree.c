@@ -84,9 +84,11 @@ static int take_name(struct tree_reader *r)
 		return -EPROTO;
 	r->at = r->head.type == TREE_FILE   ? TREE_AT_CHUNK
 		: r->head.type == TREE_LINK ? TREE_AT_TARGET
-		: r->head.type == TREE_END  ? TREE_AT_END
-					    : TREE_AT_HEAD;
+		: r->head.type == TREE_END && !r->more ? TREE_AT_END
+						       : TREE_AT_HEAD;
 	r->done = 0;
+	if (r->head.type == TREE_END && r->more)
+		r->more--;
 	return r->head.type == TREE_LINK ? 0 : r->sink->head(r->ctx, &r->head, r->name);
 }
 

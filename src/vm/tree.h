@@ -20,7 +20,7 @@ enum tree_type {
 	TREE_CLOSED,	/* into the guest: a file that nobody may read stands there */
 	TREE_GONE,	/* out of the guest: it was removed there */
 	TREE_ERROR,	/* it could not be read: code */
-	TREE_END,	/* that was all */
+	TREE_END,	/* that was all of this tree */
 	TREE_TYPES
 };
 
@@ -69,6 +69,7 @@ struct tree_reader {
 	uint64_t done;		/* where the last chunk of the present file ended */
 	uint64_t bytes, records;	/* in all */
 	uint64_t bytes_max, records_max;
+	size_t more;		/* trees that follow behind the end of the present one */
 	char name[TREE_NAME_MAX + 1];
 	char target[TREE_NAME_MAX + 1];
 };

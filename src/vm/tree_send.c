@@ -17,6 +17,7 @@
 
 struct sender {
 	struct disk_writer out;
+	const char *top;	/* the present tree */
 	char path[TREE_NAME_MAX + 1];
 	size_t len;
 	char chunk[TREE_CHUNK_MAX];
@@ -41,7 +42,7 @@ static void say(const struct sender *v, int error)
 {
 	auto_buf line = { 0 };
 
-	text_escape(&line, v->len ? v->path : ".");
+	text_escape(&line, v->len ? v->path : v->top);
 	dprintf(2, "ward-vm: %s: %s: it is not in the guest\n", buf_text(&line), strerror(error));
 }
 
@@ -164,20 +165,31 @@ static void put_tree(struct sender *v, int fd, unsigned deep)
 		put_head(v, TREE_CLOSED, &st, 0);
 }
 
-int tree_send(const struct tree_way *way, const char *path, struct ward_err *e)
+static int send_one(struct sender *v, const char *path, struct ward_err *e)
 {
 	auto_fd source = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
-	auto_free struct sender *v = calloc(1, sizeof(*v));
 	struct stat none = { 0 };
-	int r;
 
 	if (source < 0)
-		return ward_fail_errno(e, "opening it");
-	if (!v || disk_writer_begin(&v->out, way->out_fd, way->in_fd, way->disk_fd) < 0)
-		return ward_fail(e, ENOMEM, "no memory");
+		return ward_fail_errno(e, "opening %s", path);
+	v->top = path;
 	put_tree(v, source, 0);
 	v->len = 0;
 	put_head(v, TREE_END, &none, 0);
+	return 0;
+}
+
+int tree_send(const struct tree_way *way, char *const *paths, size_t count, struct ward_err *e)
+{
+	auto_free struct sender *v = calloc(1, sizeof(*v));
+	int r = 0;
+
+	if (!v || disk_writer_begin(&v->out, way->out_fd, way->in_fd, way->disk_fd) < 0)
+		return ward_fail(e, ENOMEM, "no memory");
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = send_one(v, paths[i], e);
+	if (r < 0)
+		return r;	/* the guest finds that it is not complete */
 	r = disk_writer_end(&v->out);
 	return r < 0 ? ward_fail(e, -r, "the guest does not take it: %s", strerror(-r)) : 0;
 }

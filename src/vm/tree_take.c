@@ -21,7 +21,9 @@
 #define NEW_NAME ".ward-vm-new"
 
 struct taker {
-	const char *path;
+	char *const *paths;	/* of the trees that are still to come, the present one first */
+	size_t left;
+	const char *path;	/* of the present one */
 	int root_fd;		/* -1: the tree is one file */
 	int dir_fd;		/* parent of the present record; -1: none */
 	char dir[TREE_NAME_MAX + 1];	/* its name */
@@ -197,10 +199,29 @@ static int take_link(void *ctx, const struct tree_head *h, const char *name, con
 	return 0;
 }
 
+static int begin_tree(struct taker *t)
+{
+	t->path = t->paths[0];
+	t->root_fd = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return t->root_fd < 0 && errno != ENOTDIR ? -errno : 0;
+}
+
+static int end_tree(struct taker *t)
+{
+	own_close_fd(&t->dir_fd);
+	own_close_fd(&t->root_fd);
+	t->dir_fd = t->root_fd = -1;
+	t->paths++;
+	return --t->left ? begin_tree(t) : 0;
+}
+
 static int take_head(void *ctx, const struct tree_head *h, const char *name)
 {
 	struct taker *t = ctx;
 	int r = 0;
+
+	if (h->type == TREE_END)
+		return end_tree(t);
 
 	if (h->type == TREE_FILE)
 		begin_file(t, h, name);
@@ -212,7 +233,7 @@ static int take_head(void *ctx, const struct tree_head *h, const char *name)
 		r = remove_name(t, name);
 	else if (h->type == TREE_ERROR)
 		r = -(int)(h->code & 0xfff);
-	else if (h->type != TREE_END)
+	else
 		return -EPROTO;
 	if (r < 0)
 		lose(t, name, -r);
@@ -244,11 +265,10 @@ static int take_records(void *ctx, const void *bytes, size_t n)
 
 static int take_all(struct taker *t, const struct tree_way *way, struct ward_err *e)
 {
-	int r;
+	int r = begin_tree(t);
 
-	t->root_fd = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (t->root_fd < 0 && errno != ENOTDIR)
-		return ward_fail_errno(e, "opening it");
+	if (r < 0)
+		return ward_fail(e, -r, "opening %s: %s", t->path, strerror(-r));
 	r = disk_read_all(way->in_fd, way->out_fd, way->disk_fd, take_records, &t->reader);
 	if (r == 0 && t->reader.at != TREE_AT_END)
 		r = -EPIPE;
@@ -260,16 +280,17 @@ static int take_all(struct taker *t, const struct tree_way *way, struct ward_err
 	return r < 0 ? ward_fail(e, -r, r == -EPIPE ? "the guest stopped in the middle" : "the guest sent something that is no copy") : 0;
 }
 
-int tree_take(const struct tree_way *way, const char *path, uint64_t bytes_max, uint64_t *ret_lost, struct ward_err *e)
+int tree_take(const struct tree_way *way, char *const *paths, size_t count, uint64_t bytes_max, uint64_t *ret_lost, struct ward_err *e)
 {
 	struct taker *t = calloc(1, sizeof(*t));
 	int r;
 
 	if (!t)
 		return ward_fail(e, ENOMEM, "no memory");
-	t->path = path;
-	t->dir_fd = t->file_fd = -1;
-	t->reader = (struct tree_reader){ .sink = &sink, .ctx = t, .bytes_max = bytes_max ? bytes_max : UINT64_MAX, .records_max = RECORDS_MAX };
+	t->paths = paths;
+	t->left = count;
+	t->root_fd = t->dir_fd = t->file_fd = -1;
+	t->reader = (struct tree_reader){ .sink = &sink, .ctx = t, .bytes_max = bytes_max ? bytes_max : UINT64_MAX, .records_max = RECORDS_MAX, .more = count - 1 };
 	r = take_all(t, way, e);
 	*ret_lost = t->lost;
 	free(t);

@@ -36,6 +36,7 @@ static const struct row rows[VM_TYPES] = {
 	[VM_ERROR] = { GUEST | ANY_CHANNEL, 1, 1, sizeof(struct vm_error), sizeof(struct vm_error) + VM_ERROR_TEXT },
 	[VM_QUIESCE] = { HOST | NO_CHANNEL, 1, 1, 0, 0 },
 	[VM_QUIET] = { GUEST | NO_CHANNEL, 1, 1, 0, 0 },
+	[VM_ECHO] = { HOST | GUEST | NO_CHANNEL, 1, 1, 0, VM_ECHO_MAX },
 };
 
 static bool row_allows(const struct row *row, bool from_guest, unsigned stream, uint32_t channel, uint32_t len)

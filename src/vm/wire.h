@@ -17,6 +17,7 @@
 #define VM_STREAMS 3		/* as descriptors; from the guest 0 is what its terminal shows */
 #define VM_WORDS_MAX (1u << 20)	/* directory, words and variables of one command */
 #define VM_ERROR_TEXT 240
+#define VM_ECHO_MAX 64
 
 enum vm_type {
 	VM_READY = 1,	/* guest: it has booted and listens. struct vm_ready */
@@ -35,6 +36,7 @@ enum vm_type {
 	VM_ERROR,	/* guest: something of the channel (0: of the guest) failed. struct vm_error, text behind it */
 	VM_QUIESCE,	/* host: end every process of every command */
 	VM_QUIET,	/* guest: they have ended */
+	VM_ECHO,	/* host: bytes; guest: the same. For measurements (bench/vm.py) */
 	VM_TYPES
 };
 
@@ -42,8 +44,8 @@ enum vm_type {
 enum vm_kind {
 	VM_RUN = 1,	/* a command */
 	VM_COPY,	/* `ward cp`: words "get" PATH or "put" PATH NAME; records of guest/protocol.h */
-	VM_TREE_IN,	/* word PATH: makes the tree of records (vm/tree.h) and remembers what it made */
-	VM_TREE_OUT,	/* word PATH: sends what differs from that as records */
+	VM_TREE_IN,	/* words PATH...: makes the trees of records (vm/tree.h), one behind the other, and remembers what it made */
+	VM_TREE_OUT,	/* words PATH...: sends what differs from that as records */
 	VM_KINDS
 };
 

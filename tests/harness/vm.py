@@ -10,7 +10,7 @@ import time
 from . import host, users
 
 TYPES = ("", "READY", "TIME", "SETUP", "WORDS", "START", "DATA", "WINDOW", "EOF", "BROKEN", "SIGNAL", "RESIZE", "STOPPED", "EXIT", "ERROR",
-         "QUIESCE", "QUIET")
+         "QUIESCE", "QUIET", "ECHO")
 WINDOW = 131072
 RUN, COPY, TREE_IN, TREE_OUT = 1, 2, 3, 4
 DIR, DIR_END, FILE, LINK, CLOSED, GONE, ERROR, END = range(1, 9)

@@ -30,6 +30,7 @@ def test_lies(t):
     lie(t, "behind the end", lambda g, c: (g.send("EOF", c, 1), g.send("DATA", c, 1, b"x")))
     lie(t, "more than a window", lambda g, c: g.number("WINDOW", c, 0xffffffff))
     lie(t, "nobody asked", lambda g, c: g.send("QUIET"))
+    lie(t, "nobody asked", lambda g, c: g.send("ECHO", payload=b"ECHO"))
     lie(t, "has ended", lambda g, c: g.sock.close())
     g = vm.FakeGuest(t, command=("true",))
     _, channel = g.started()

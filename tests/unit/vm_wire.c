@@ -66,7 +66,7 @@ static void test_who_may_say_what(void **state)
 {
 	(void)state;
 	for (unsigned type = 0; type < 256; type++) {
-		bool guest = type == VM_READY || type == VM_QUIET;
+		bool guest = type == VM_READY || type == VM_QUIET || type == VM_ECHO;
 
 		if (type >= VM_TYPES || type == 0)
 			assert_int_equal(parse(type, 1, 0, 4, true), -EPROTO);
@@ -423,6 +423,19 @@ static void test_records(void **state)
 	assert_int_equal(tree_read(&reader, "x", 1), -EPROTO);
 }
 
+static void test_trees_behind_each_other(void **state)
+{
+	(void)state;
+	new_reader(1000, 10);
+	reader.more = 1;
+	assert_int_equal(record(TREE_DIR, "", 0), 0);
+	assert_int_equal(record(TREE_END, "", 0), 0);
+	assert_int_equal(reader.at, TREE_AT_HEAD);
+	assert_int_equal(record(TREE_END, "", 0), 0);
+	assert_int_equal(reader.at, TREE_AT_END);
+	assert_int_equal(record(TREE_END, "", 0), -EPROTO);
+}
+
 static void test_names_of_records(void **state)
 {
 	static const char *const bad[] = { "/etc/passwd", "..", "../x", "a/../b", "a//b", "a/", ".", "a/./b" };
@@ -511,7 +524,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_terminal_data, begin, finish),
 		cmocka_unit_test_setup_teardown(test_broken, begin, finish),
 		cmocka_unit_test_setup_teardown(test_all_channels, begin, finish),
-		cmocka_unit_test(test_records),
+		cmocka_unit_test(test_records), cmocka_unit_test(test_trees_behind_each_other),
 		cmocka_unit_test(test_names_of_records),
 		cmocka_unit_test(test_records_that_lie),
 		cmocka_unit_test(test_messages),

@@ -8,8 +8,6 @@
 
 #include "vm/wire.h"
 
-#define AGENT_TREES 16
-
 /* One command, or one copy, of a channel. */
 struct job {
 	bool active;		/* false: the channel is free, or its words are still coming */
@@ -29,21 +27,19 @@ struct job {
 	uint32_t credit[VM_STREAMS];
 };
 
-struct tree_place {
-	char *path;
-	int manifest_fd;	/* memfd: what was put there */
-};
-
 struct agent {
 	int port_fd, signal_fd;
 	int cgroup_fd;		/* where commands live; -1: this kernel has none */
 	int null_fd;
+	int manifest_fd;	/* memfd: what was put into trees */
 	int disk_fd;		/* over which trees go; -1: there is none */
 	struct vm_setup_frame setup;
 	struct job jobs[VM_CHANNELS];
-	struct tree_place trees[AGENT_TREES];
 	unsigned next;		/* which channel is served next */
 	bool quiescing, childless;
+	bool echoing;
+	uint8_t echo[VM_ECHO_MAX];	/* to be said again */
+	size_t echo_len;
 	int error_code;		/* 0: nothing to tell */
 	unsigned error_channel;
 	uint8_t in[VM_FRAME_MAX];
@@ -58,6 +54,10 @@ struct agent {
 void boot_all(struct agent *a);
 /* Says why the guest cannot go on, on the console, and turns it off. */
 _Noreturn void boot_die(const char *what);
+/* ---- warm.c ---- */
+
+/* Reads what nearly every command needs, so that it is in memory when a snapshot is taken. */
+void warm_cache(void);
 /* ---- net.c ---- */
 
 /* Sets loopback up, and eth0 where words ("ADDRESS/PREFIX,GATEWAY,DNS") are given. Returns 0 or -errno. */
@@ -96,7 +96,8 @@ bool streams_next(struct agent *a);
 void streams_feed(struct job *j);
 /* ---- tree_in.c, tree_out.c: in a child; return an exit code ---- */
 
-int tree_in_main(const struct agent *a, const char *path, int manifest_fd, int disk_fd);
-int tree_out_main(const char *path, int manifest_fd, int disk_fd);
+/* paths: count of them, each ended by NUL. */
+int tree_in_main(const struct agent *a, const char *paths, size_t count, int manifest_fd, int disk_fd);
+int tree_out_main(const char *paths, size_t count, int manifest_fd, int disk_fd);
 
 #endif

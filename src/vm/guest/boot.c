@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/signalfd.h>
@@ -260,12 +261,14 @@ void boot_all(struct agent *a)
 	a->port_fd = open_port();
 	a->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	a->disk_fd = open_disk(line);
+	a->manifest_fd = memfd_create("trees", MFD_CLOEXEC);
 	mount_root(line);
 	switch_root();
 	limits_open(a);
 	sethostname("ward", 4);
 	if (net_set_up(net) < 0)
 		dprintf(2, "ward-vm-init: network %s: %s\n", net, strerror(errno));
+	warm_cache();
 	take_signals(a);
 	if (!limits_seal())
 		boot_die("capabilities");

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,7 +20,6 @@
 #include "vm/guest/agent.h"
 
 #define EXIT_NOT_STARTED 125
-#define PIPE_BYTES 262144
 #define CHILD_FDS 5
 #define DISK_FD 4
 
@@ -69,7 +67,6 @@ static int make_pipe(int *ret_read, int *ret_write, bool ours_is_read)
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
 	fcntl(ours_is_read ? fds[0] : fds[1], F_SETFL, O_NONBLOCK);
-	fcntl(fds[0], F_SETPIPE_SZ, PIPE_BYTES);	/* fewer turns of a loop that is emulated */
 	*ret_read = fds[0];
 	*ret_write = fds[1];
 	return 0;
@@ -177,65 +174,39 @@ static _Noreturn void run_copy(const struct agent *a, const char *words, uint32_
 	_exit(guest_copy(what, path, name));
 }
 
-static _Noreturn void run_child(const struct agent *a, const char *words, const struct vm_start *s, const struct ends *ends, int manifest_fd)
+static _Noreturn void run_child(const struct agent *a, const char *words, const struct vm_start *s, const struct ends *ends)
 {
-	const char *first = words + strlen(words) + 1;
-	int disk_fd = s->kind == VM_TREE_IN || s->kind == VM_TREE_OUT ? a->disk_fd : -1;
+	const char *paths = words + strlen(words) + 1;
+	bool tree = s->kind == VM_TREE_IN || s->kind == VM_TREE_OUT;
+	int disk_fd = tree && a->disk_fd >= 0 ? DISK_FD : -1;
 
-	if (!take_ends(ends, manifest_fd, disk_fd))
+	if (!take_ends(ends, tree ? a->manifest_fd : -1, tree ? a->disk_fd : -1))
 		_exit(EXIT_NOT_STARTED);
 	if (s->kind == VM_RUN)
 		run_command(a, words, s);
 	if (s->kind == VM_COPY)
 		run_copy(a, words, s->argc);
 	let_signals_through();
-	disk_fd = disk_fd < 0 ? -1 : DISK_FD;
-	_exit(s->kind == VM_TREE_IN ? tree_in_main(a, first, GUEST_CONTROL_FD, disk_fd) : tree_out_main(first, GUEST_CONTROL_FD, disk_fd));
+	_exit(s->kind == VM_TREE_IN ? tree_in_main(a, paths, s->argc, GUEST_CONTROL_FD, disk_fd) : tree_out_main(paths, s->argc, GUEST_CONTROL_FD, disk_fd));
 }
 
 /* ---- the start ---- */
-
-/* What is remembered of the tree at path. A new one where it is not known yet. */
-static int find_manifest(struct agent *a, const char *path, bool make)
-{
-	struct tree_place *free_place = NULL;
-
-	for (size_t i = 0; i < AGENT_TREES; i++) {
-		struct tree_place *t = &a->trees[i];
-
-		if (t->path && strcmp(t->path, path) == 0)
-			return t->manifest_fd;
-		if (!t->path && !free_place)
-			free_place = t;
-	}
-	if (!make || !free_place) {
-		errno = make ? ENOSPC : ENOENT;
-		return -1;
-	}
-	free_place->manifest_fd = memfd_create("tree", MFD_CLOEXEC);
-	free_place->path = free_place->manifest_fd < 0 ? NULL : strdup(path);
-	return free_place->manifest_fd;
-}
 
 void job_start(struct agent *a, unsigned channel, const struct vm_start *s)
 {
 	struct job *j = &a->jobs[channel];
 	struct ends ends = { .inner = { -1, -1, -1 }, .told = { -1, -1 } };
 	bool tree = s->kind == VM_TREE_IN || s->kind == VM_TREE_OUT;
-	int manifest = -1, r = 0;
+	int r = 0;
 
 	if (j->active || !j->words || s->kind < VM_RUN || s->kind >= VM_KINDS || !wire_check_words(j->words, j->words_len, s->argc, s->envc))
 		r = -EINVAL;
-	if (r == 0 && tree) {
-		manifest = find_manifest(a, j->words + strlen(j->words) + 1, s->kind == VM_TREE_IN);
-		r = manifest < 0 ? -errno : 0;
-	}
 	if (r == 0)
 		r = make_ends(a, j, s, &ends);
 	if (r == 0) {
 		j->pid = limits_fork(a, !tree);
 		if (j->pid == 0)
-			run_child(a, j->words, s, &ends, manifest);
+			run_child(a, j->words, s, &ends);
 		r = j->pid < 0 ? -errno : 0;
 		a->childless = false;
 	}

@@ -1,5 +1,5 @@
 /*
- * A tree's manifest: one entry a name, with what stat said when the tree had been made. A file counts as changed when its inode, size,
+ * The manifest of all trees, one behind the other: one entry a name, with what stat said when the tree had been made. A file counts as changed when its inode, size,
  * mode or one of its times is another: the time of change cannot be set, so nothing that was written stays behind. It lies
  * in a memfd of pid 1's, which no command can open.
  */
@@ -8,6 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+bool manifest_begin(FILE *out, const char *path)
+{
+	struct manifest_entry e = { .name_len = (uint32_t)strlen(path) };
+
+	return fwrite(&e, sizeof(e), 1, out) == 1 && fwrite(path, 1, e.name_len, out) == e.name_len;
+}
 
 bool manifest_add(FILE *out, const char *name, const struct stat *st)
 {
@@ -32,9 +39,10 @@ static int by_name(const void *a, const void *b)
 	return compare(x->name, x->entry.name_len, y->name, y->entry.name_len);
 }
 
-static bool read_items(struct manifest *m, size_t size)
+static bool read_items(struct manifest *m, size_t size, const char *path)
 {
 	size_t room = 0;
+	bool wanted = false;
 
 	for (size_t at = 0; at < size;) {
 		struct manifest_item item = { 0 };
@@ -47,6 +55,10 @@ static bool read_items(struct manifest *m, size_t size)
 			return false;
 		item.name = m->bytes + at;
 		at += item.entry.name_len;
+		if (!item.entry.mode)
+			wanted = item.entry.name_len == strlen(path) && memcmp(item.name, path, item.entry.name_len) == 0;
+		if (!item.entry.mode || !wanted)
+			continue;
 		if (m->count == room) {
 			struct manifest_item *more = realloc(m->items, (room = room ? 2 * room : 256) * sizeof(item));
 
@@ -60,7 +72,7 @@ static bool read_items(struct manifest *m, size_t size)
 	return true;
 }
 
-bool manifest_load(int fd, struct manifest *m)
+bool manifest_load(int fd, const char *path, struct manifest *m)
 {
 	struct stat st;
 
@@ -70,7 +82,7 @@ bool manifest_load(int fd, struct manifest *m)
 	if (!st.st_size)
 		return true;
 	m->bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	return m->bytes != MAP_FAILED && read_items(m, (size_t)st.st_size);
+	return m->bytes != MAP_FAILED && read_items(m, (size_t)st.st_size, path);
 }
 
 struct manifest_item *manifest_find(const struct manifest *m, const char *name, size_t n)

@@ -9,7 +9,7 @@
 
 struct manifest_entry {
 	uint32_t name_len;
-	uint32_t mode;		/* with the type */
+	uint32_t mode;		/* with the type; 0: here begins another tree, its path is the name */
 	uint64_t inode, size;
 	int64_t mtime_s, ctime_s;
 	uint32_t mtime_ns, ctime_ns;
@@ -27,10 +27,12 @@ struct manifest {
 	size_t count;
 };
 
+/* What follows is of the tree at this path. */
+bool manifest_begin(FILE *out, const char *path);
 /* Appends what stat says of a name. */
 bool manifest_add(FILE *out, const char *name, const struct stat *st);
-/* Reads all of it; false: out of memory, or it is damaged. Never freed: the process ends. */
-bool manifest_load(int fd, struct manifest *m);
+/* Reads all of the tree at that path; false: out of memory, or it is damaged. Never freed: the process ends. */
+bool manifest_load(int fd, const char *path, struct manifest *m);
 /* The item of that name, or NULL. */
 struct manifest_item *manifest_find(const struct manifest *m, const char *name, size_t n);
 /* Whether it is still what it was. */

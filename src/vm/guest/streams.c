@@ -169,6 +169,11 @@ void streams_take(struct agent *a, const struct vm_frame *f)
 		memcpy(&a->setup, f->payload, sizeof(a->setup));
 		limits_apply(a);
 	}
+	if (f->type == VM_ECHO) {
+		a->echoing = true;
+		a->echo_len = f->len;
+		memcpy(a->echo, f->payload, f->len);
+	}
 	if (f->type == VM_QUIESCE) {
 		a->quiescing = true;
 		kill(-1, SIGKILL);
@@ -266,6 +271,10 @@ bool streams_next(struct agent *a)
 
 	if (say_error(a))
 		return true;
+	if (a->echoing) {
+		a->echoing = false;
+		return say(a, VM_ECHO, 0, 0, a->echo, a->echo_len);
+	}
 	for (unsigned i = 1; i < VM_CHANNELS; i++) {
 		unsigned channel = 1 + (a->next + i) % (VM_CHANNELS - 1);
 

@@ -19,7 +19,8 @@
 
 struct maker {
 	const struct agent *agent;
-	const char *path;
+	const char *path;	/* of the present tree; those that are still to come stand behind it */
+	size_t left;
 	int dir_fd;		/* the tree's top */
 	int file_fd;
 	struct tree_head head;	/* of the present file */
@@ -86,9 +87,30 @@ static int take_closed(struct maker *m, const char *name)
 	return r < 0 || manifest_add(m->manifest, name, &st) ? r : -ENOMEM;
 }
 
+static int begin_tree(struct maker *m)
+{
+	if (m->path[0] != '/')
+		return -EINVAL;
+	return manifest_begin(m->manifest, m->path) ? make_parents(m->path) : -ENOMEM;
+}
+
+static int end_tree(struct maker *m)
+{
+	if (m->dir_fd >= 0)
+		close(m->dir_fd);
+	m->dir_fd = AT_FDCWD;
+	if (!--m->left)
+		return 0;
+	m->path += strlen(m->path) + 1;
+	return begin_tree(m);
+}
+
 static int take_head(void *ctx, const struct tree_head *h, const char *name)
 {
 	struct maker *m = ctx;
+
+	if (h->type == TREE_END)
+		return end_tree(m);
 
 	if (h->type == TREE_DIR)
 		return !*name ? make_top(m) : mkdirat(m->dir_fd, name, 0700) < 0 ? -errno : 0;
@@ -97,7 +119,7 @@ static int take_head(void *ctx, const struct tree_head *h, const char *name)
 	if (h->type == TREE_CLOSED)
 		return take_closed(m, name);
 	if (h->type != TREE_FILE)
-		return h->type == TREE_END ? 0 : -EPROTO;
+		return -EPROTO;
 	m->head = *h;
 	snprintf(m->name, sizeof(m->name), "%s", name);
 	if (!*name)
@@ -146,14 +168,14 @@ static int take_records(void *ctx, const void *bytes, size_t n)
 	return tree_read(ctx, bytes, n);
 }
 
-int tree_in_main(const struct agent *a, const char *path, int manifest_fd, int disk_fd)
+int tree_in_main(const struct agent *a, const char *paths, size_t count, int manifest_fd, int disk_fd)
 {
-	struct maker m = { .agent = a, .path = path, .dir_fd = AT_FDCWD, .file_fd = -1, .manifest = fdopen(manifest_fd, "w") };
+	struct maker m = { .agent = a, .path = paths, .left = count, .dir_fd = AT_FDCWD, .file_fd = -1, .manifest = fdopen(manifest_fd, "w") };
 	static struct tree_reader reader;
-	int r = path[0] == '/' && m.manifest && ftruncate(manifest_fd, 0) == 0 && lseek(manifest_fd, 0, SEEK_SET) == 0 ? make_parents(path) : -EINVAL;
+	int r = m.manifest && ftruncate(manifest_fd, 0) == 0 && lseek(manifest_fd, 0, SEEK_SET) == 0 ? begin_tree(&m) : -EINVAL;
 
 	umask(0);
-	reader = (struct tree_reader){ .sink = &sink, .ctx = &m, .bytes_max = UINT64_MAX, .records_max = UINT64_MAX };
+	reader = (struct tree_reader){ .sink = &sink, .ctx = &m, .bytes_max = UINT64_MAX, .records_max = UINT64_MAX, .more = count - 1 };
 	if (r == 0)
 		r = disk_read_all(0, 1, disk_fd, take_records, &reader);
 	if (r == 0 && reader.at != TREE_AT_END)
@@ -161,6 +183,6 @@ int tree_in_main(const struct agent *a, const char *path, int manifest_fd, int d
 	if (r == 0 && fflush(m.manifest) != 0)
 		r = -errno;
 	if (r < 0)
-		dprintf(2, "%s/%s: %s", path, reader.name, strerror(-r));
+		dprintf(2, "%s/%s: %s", m.path, reader.name, strerror(-r));
 	return r < 0 ? 1 : 0;
 }

@@ -198,18 +198,29 @@ static void tell_gone(struct teller *t)
 	}
 }
 
-int tree_out_main(const char *path, int manifest_fd, int disk_fd)
+static bool tell_tree(struct teller *t, const char *path, int manifest_fd)
 {
-	static struct teller t;
 	struct tree_head end = { .type = TREE_END };
 
-	if (disk_writer_begin(&t.out, 1, 0, disk_fd) < 0 || !manifest_load(manifest_fd, &t.manifest))
+	if (!manifest_load(manifest_fd, path, &t->manifest))
+		return false;
+	t->only_look = true;
+	walk(t, AT_FDCWD, path);
+	tell_gone(t);
+	t->only_look = false;
+	walk(t, AT_FDCWD, path);
+	put_head(t, "", 0, &end);
+	return true;
+}
+
+int tree_out_main(const char *paths, size_t count, int manifest_fd, int disk_fd)
+{
+	static struct teller t;
+
+	if (disk_writer_begin(&t.out, 1, 0, disk_fd) < 0)
 		return 1;
-	t.only_look = true;
-	walk(&t, AT_FDCWD, path);
-	tell_gone(&t);
-	t.only_look = false;
-	walk(&t, AT_FDCWD, path);
-	put_head(&t, "", 0, &end);
+	for (size_t i = 0; i < count; i++, paths += strlen(paths) + 1)
+		if (!tell_tree(&t, paths, manifest_fd))
+			return 1;
 	return disk_writer_end(&t.out) == 0 ? 0 : 1;
 }
