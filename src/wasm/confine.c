@@ -93,6 +93,17 @@ static int allow_system(int ruleset, uint64_t all)
 	return r;
 }
 
+/* What looking up a name reads, in this process. */
+static int allow_names(int ruleset)
+{
+	static const char *const files[] = { "/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/services", "/etc/protocols" };
+	int r = 0;
+
+	for (size_t i = 0; i < LEN(files) && r == 0; i++)
+		r = allow(ruleset, files[i], LANDLOCK_ACCESS_FS_READ_FILE);
+	return r;
+}
+
 static int landlock(const struct wasm_job *job, bool strict)
 {
 	long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
@@ -109,6 +120,8 @@ static int landlock(const struct wasm_job *job, bool strict)
 		r = allow(fd, job->dirs[i].path, job->dirs[i].writable ? all & ~(uint64_t)LANDLOCK_ACCESS_FS_EXECUTE : READS);
 	if (r == 0 && job->aot)
 		r = allow(fd, job->aot, LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_EXECUTE);
+	if (r == 0 && job->network)
+		r = allow_names(fd);
 	if (r == 0 && !strict)
 		r = allow_system(fd, all);
 	if (r == 0 && !strict)

@@ -172,6 +172,6 @@ int edge_run(const struct wasm_job *job, const struct wasm_module *m)
 	if (r.code == EDGE_UNKNOWN_IMPORT)
 		return say_imports(&edge, job, m, configure);
 	if (r.code)
-		return say(EXIT_NOT_RUN, job->words[0], "%s: %s", step, edge.ResultGetMessage(r));
+		return say(EXIT_NOT_RUN, job->words[0], "%s: %s; the file may be cut short or damaged, or of a newer WebAssembly than this WasmEdge knows", step, edge.ResultGetMessage(r));
 	return start(&edge, job, vm, wasi);
 }

@@ -437,7 +437,7 @@ def test_wasmedge_sockets_end_at_the_gateway(t):
     t.contains(run(t, ws, options, "net.wasm", "198", "51", "100", "10", "7", rc=2).out, "no socket", "without a network")
     world = World(t)
     allowed = (*options, "--widen", "-p", policy(t))
-    for address, code in (("198 51 100 10 7", 0), ("198 51 100 10 25", 1), ("203 0 113 5 7", 1), ("127 0 0 1 22", 1)):
+    for address, code in (("198 51 100 10 7", 0), ("198 51 100 10 25", 1), ("203 0 113 5 7", 1), ("127 0 0 1 22", 1), ("db.test 5432", 0), ("forbidden.example 7", 3)):
         r = world.ward("run", *allowed, "--", "net.wasm", *address.split(), cwd=ws, timeout=60)
         t.equal((r.rc, "got hello" in r.out), (code, code == 0), f"{address}: {r.out}{r.err}")
     t.check(not any("203.0.113.5" in line for line in world.log()), world.log())
@@ -485,6 +485,8 @@ def test_another_runtime_elsewhere(t):
     for word in ("<run>", f"<{ws}::.>", f"<{ws}::{ws}>", "<SECRET_NAME=v>", "<-Wmax-memory-size=67108864>", "<-Wfuel=77>", "<conform.wasm><x>"):
         t.contains(r.out, word, "its words")
     t.equal(r.out.splitlines()[-1][-1], "0", "the module's variables are not the runtime's")
+    r = t.ward("plan", "--isolation", "wasm", "--set", "wasm.runtime=wasmtime", "--", "conform.wasm", cwd=ws, env={"PATH": f"{place}:{path}"})
+    t.contains(r.out, "never tested with wasmtime", "what is not known is said")
 
 
 # -- what ward-wasm gives up by itself

@@ -42,8 +42,8 @@ const struct wall wall_wasm = WALL("a WASI module inside a native sandbox");
 static const struct wall variants[WASM_RUNTIMES] = {
 	[WASM_LIBRARY] = WALL("a WASI module, by the library of WasmEdge inside a native sandbox"),
 	[WASM_WASMEDGE] = WALL("a WASI module, by wasmedge inside a native sandbox"),
-	[WASM_WASMTIME] = WALL("a WASI module, by wasmtime inside a native sandbox"),
-	[WASM_IWASM] = WALL("a WASI module, by iwasm inside a native sandbox"),
+	[WASM_WASMTIME] = WALL("a WASI module, by wasmtime inside a native sandbox; ward was never tested with wasmtime"),
+	[WASM_IWASM] = WALL("a WASI module, by iwasm inside a native sandbox; ward was never tested with iwasm"),
 	[WASM_NODE] = WALL("a WASI module, by node inside a native sandbox: node adds no wall of its own"),
 };
 
