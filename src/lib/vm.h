@@ -18,7 +18,7 @@
 
 #define VM_MEMORY_DEFAULT (UINT64_C(512) << 20)
 #define VM_DEVICES 2			/* counted up when the machine's devices change (vm/qemu.c): no template of before fits */
-#define VM_UPPER_OVERHEAD (192 * UINT64_C(1048576))	/* what QEMU itself needs beside the guest's memory */
+#define VM_UPPER_OVERHEAD (256 * UINT64_C(1048576))	/* what QEMU itself needs beside the guest's memory, its stacks and address space included: RLIMIT_DATA counts them */
 
 /* A kernel that guests boot. */
 struct vm_boot {

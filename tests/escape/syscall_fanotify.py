@@ -3,6 +3,8 @@
 layer: seccomp
 control: root without a sandbox makes the watch
 """
+ENGINES = ("native", "oci", "gvisor")
+ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 CONTROL = "root"
 
 

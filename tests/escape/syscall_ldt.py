@@ -3,6 +3,8 @@
 layer: seccomp
 control: without a sandbox the table is read and written
 """
+ENGINES = ("native", "oci", "gvisor")
+ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 
 
 def attack(a):

@@ -3,6 +3,8 @@
 layer: seccomp
 control: without a sandbox the kernel answers (with ENOSYS where it has no x32); inside the process must be killed
 """
+ENGINES = ("native", "oci", "gvisor")
+ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 C = r"""
 #include <errno.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@ import shlex
 import sys
 import time
 
-from harness import escape, screen
+from harness import engines, escape, screen
 
 
 def attack(a):
@@ -27,6 +27,8 @@ def attack(a):
 
 
 def run(s):
+    if engines.asked() == "vm" and not s.control:
+        s.t.skip("a machine's files come back at its end: outside nobody sees whether it goes on")
     with screen.Screen(s.t) as shell:
         argv = s.program() if s.control else s.t.ward_argv("run", "-w", s.ws, "--", *s.program())
         s.t.write(s.ws, {"attack.sh": f"cd {s.ws}\nexec " + " ".join(map(shlex.quote, argv)) + "\n"})

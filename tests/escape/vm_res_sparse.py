@@ -6,7 +6,7 @@ control: without a sandbox they are there, and a copy that reads them writes all
 import os
 
 SLOW = True
-OPTIONS = ["--disk", "64M"]
+OPTIONS = ["--disk", "512M"]
 SIZE = 8 << 30
 
 
@@ -22,4 +22,4 @@ def escaped(s, r):
     if s.control:
         return sum(e.stat().st_size for e in os.scandir(s.ws)) >= 4 * SIZE
     s.t.say(f"{taken >> 20} MiB on disk after {r.seconds:.0f} s")
-    return taken > 128 << 20
+    return taken > 1 << 30

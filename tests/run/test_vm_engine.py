@@ -16,6 +16,7 @@ def check_refusals(t, ws):
     cases = [
         (("--set", "require.isolation=vm"), "no hardware isolation"),
         (("--set", "vm.memory=4Gi", "--memory", "1Gi"), "vm.memory"),
+        (("--memory", "511Mi"), "need 512 MiB"),
         (("--set", "network.ingress=[8080]", "--set", "network.mode=open"), "network.ingress"),
         (("--image", "host"), "ward vm root host"),
     ]
@@ -25,7 +26,8 @@ def check_refusals(t, ws):
 
 
 def check_first_boot(t, ws):
-    r = t.ward("run", *OPTIONS, "--", "sh", "-c", "uname -r; cat in.txt; echo OUT-OF-THE-MACHINE > out.txt; exit 7", cwd=ws, report=True, timeout=200)
+    # with the least memory that is not refused
+    r = t.ward("run", *OPTIONS, "--memory", "512Mi", "--", "sh", "-c", "uname -r; cat in.txt; echo OUT-OF-THE-MACHINE > out.txt; exit 7", cwd=ws, report=True, timeout=200)
     t.equal(r.rc, 7, f"exit code ({r.err})")
     t.check("cloud-amd64" in r.out and "INTO-THE-MACHINE" in r.out, f"what it saw: {r.out}")
     t.equal(t.read(ws, "out.txt"), "OUT-OF-THE-MACHINE\n", "a file that came back")

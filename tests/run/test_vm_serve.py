@@ -126,8 +126,8 @@ def test_socket_of_another(t):
 
 
 def test_signals_of_the_end(t):
-    """The guest says which signal ended the command; none of them stops whoever ends like it."""
-    for number, expected in ((15, -15), (11, -11), (19, 147), (20, 148), (17, 145), (28, 156)):
+    """The guest says which signal ended the command, or what is no end at all; none of them stops whoever ends like it."""
+    for number, expected in ((15, -15), (11, -11), (19, 147), (20, 148), (17, 145), (28, 156), (125 << 8, 125), (0x137f, 255), (0xffff, 255), (0xffffffff, 255), (64, -64), (0x80 | 11, -11)):
         g = vm.FakeGuest(t)
         g.end_command(number)
         t.equal(g.finish().rc, expected, f"signal {number}")
