@@ -18,7 +18,6 @@
 
 #include "base/io.h"
 #include "lib/detach.h"
-#include "lib/etc_names.h"
 #include "lib/idmap.h"
 #include "lib/provenance.h"
 #include "lib/serve.h"
@@ -261,7 +260,7 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 	} else {
 		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 		if (p->system)
-			etc_names_keep(&p->system->etc);	/* while the command runs */
+			plan_system_keep(p->system);	/* while the command runs */
 		if (b.detached && is_running(&b)) {
 			detach_ready(b.detached);
 			idmap_collect();

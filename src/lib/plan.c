@@ -216,7 +216,7 @@ static int fill_net(struct plan *p, struct ward_err *e)
 static int fill_plan(struct plan *p, struct ward_err *e)
 {
 	static int (*const steps[])(struct plan *, struct ward_err *) = {
-		plan_add_policy_mounts, plan_add_programs, wall_add_mounts, plan_choose_ids, plan_place_image, plan_add_gpus, wall_add_devices, plan_add_volumes, limits_assign, plan_add_private,
+		plan_add_policy_mounts, plan_add_programs, wall_add_mounts, plan_choose_ids, plan_place_image, plan_add_gpus, wall_add_devices, plan_add_volumes, limits_assign, plan_choose_etc, plan_add_private,
 		plan_order_mounts, plan_make_points, plan_choose_command, check_cwd, add_guards, plan_add_git, fill_net, plan_make_env, plan_add_tape, plan_add_creds, wall_fill_words,
 	};
 	int r = 0;

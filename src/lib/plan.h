@@ -3,6 +3,7 @@
 #define WARD_LIB_PLAN_H
 
 #include "lib/certs.h"
+#include "lib/etc_kept.h"
 #include "lib/facts.h"
 #include "lib/gpus.h"
 #include "lib/guard.h"
@@ -63,6 +64,7 @@ struct plan_mount {
 	bool from_policy;	/* BIND: the workspace, a host mount, a git directory: identity is checked */
 	bool system;		/* the same for every policy: ward's own root */
 	bool volume;		/* from_policy, of ward's own state: a cache or a home; neither guarded nor swept */
+	bool kept;		/* it is there already, in the kept /etc: nothing is made */
 	bool in_bind;		/* its target lies in another bind: it must exist there, nothing is created */
 	dev_t dev;		/* from_policy: what the plan saw */
 	ino_t ino;
@@ -90,7 +92,10 @@ struct plan_system {
 	struct strv strings;
 	struct facts facts;
 	struct plan_image *image;	/* NULL: the host's own directories; owned */
-	struct buf etc;			/* a listing to be kept: etc_names.h; empty: none */
+	struct etc_kept etc;		/* path NULL: every entry of /etc is made or mounted by itself */
+	bool etc_wanted;		/* there could be one */
+	struct stat etc_stamp;		/* of the host's /etc, before it was read, if so */
+	time_t etc_read;		/* when that was */
 };
 
 /* Reads tables/root.def against the host, and keeps the facts with it. The caller frees with plan_system_free(). */
@@ -98,6 +103,12 @@ must_check int plan_system_read(const struct facts *facts, struct plan_system **
 /* The same without anything of the host's: for an image. */
 must_check int plan_system_bare(const struct facts *facts, struct plan_system **ret_system, struct ward_err *e);
 void plan_system_free(struct plan_system *system);
+/* The sandbox has started: what was read of /etc is kept for the next ones, where it was not. */
+void plan_system_keep(const struct plan_system *system);
+/* Whether the path is in a kept /etc. */
+bool plan_keeps_etc(const struct plan_system *system, const char *path);
+/* The directories in /etc that tables/root.def looks into, relative to it. */
+void plan_etc_parents(struct strv *dirs);
 
 #define PLAN_DEVICES_MAX 80
 

@@ -89,6 +89,20 @@ static void put_value(struct buf *out, const char *key, const char *value)
 	buf_puts(out, "\"\n");
 }
 
+/* In a kept /etc there is a link to it. */
+static int add_file(struct plan *p, const char *text)
+{
+	bool kept = plan_keeps_etc(p->system, "/etc/gitconfig");
+	int r = plan_add_file(p, text, kept ? ETC_KEPT_GIT : "/etc/gitconfig");
+
+	if (r == 0 && kept) {
+		r = plan_add_link(p, ETC_KEPT_GIT, "/etc/gitconfig");
+		if (r == 0)
+			p->mounts[p->mount_count - 1].kept = true;
+	}
+	return r;
+}
+
 int plan_add_git(struct plan *p, struct ward_err *e)
 {
 	struct identity id = { 0 };
@@ -109,7 +123,7 @@ int plan_add_git(struct plan *p, struct ward_err *e)
 		put_value(&text, "name", id.name);
 		put_value(&text, "email", id.email);
 	}
-	if (text.failed || plan_add_file(p, buf_text(&text), "/etc/gitconfig") < 0)
+	if (text.failed || add_file(p, buf_text(&text)) < 0)
 		return ward_fail(e, ENOMEM, "out of memory");
 	return 0;
 }

@@ -10,9 +10,10 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/path.h"
-#include "lib/etc_names.h"
+#include "lib/wall.h"
 
 enum root_kind { ROOT_TREE, ROOT_FILE, ROOT_LINK, ROOT_TMPFS };
 
@@ -208,7 +209,7 @@ static int add_etc_name(const struct mount_list *list, int etc_fd, const char *n
 }
 
 /* Adds what the table names of these entries of /etc. */
-static int add_entries(const struct mount_list *list, int etc_fd, const char *entries, size_t n, struct buf *kept)
+static int add_entries(const struct mount_list *list, int etc_fd, const char *entries, size_t n)
 {
 	int r = 0;
 
@@ -216,57 +217,67 @@ static int add_entries(const struct mount_list *list, int etc_fd, const char *en
 		const struct dirent64 *entry = (const void *)(entries + at);
 
 		at += entry->d_reclen;
-		if (entry->d_name[0] == '.' || !etc_wants(entry->d_name))
-			continue;
 		r = add_etc_name(list, etc_fd, entry->d_name);
-		if (kept->len) {
-			buf_puts(kept, entry->d_name);
-			buf_puts(kept, "/");
-		}
 	}
 	return r;
 }
 
-static int list_etc(const struct mount_list *list, int etc_fd, const struct stat *st, struct buf *kept)
+static int list_etc(const struct mount_list *list, int etc_fd)
 {
 	char entries[8192] __attribute__((aligned(8)));	/* enough for most in one call */
 	ssize_t n;
 	int r = 0;
 
-	etc_names_begin(st, kept);
 	while (r == 0 && (n = getdents64(etc_fd, entries, sizeof(entries))) != 0)
-		r = n < 0 ? -errno : add_entries(list, etc_fd, entries, (size_t)n, kept);
+		r = n < 0 ? -errno : add_entries(list, etc_fd, entries, (size_t)n);
 	return r;
 }
 
-/* The names of a listing, each ended by a slash. */
-static int add_names(const struct mount_list *list, int etc_fd, char *names)
-{
-	int r = 0;
-
-	for (char *end; r == 0 && (end = strchr(names, '/')); names = end + 1) {
-		*end = '\0';
-		r = add_etc_name(list, etc_fd, names);
-	}
-	return r;
-}
-
-static int add_etc(const struct mount_list *list, struct buf *kept)
+/* What the host has of it, entry by entry; *stamp is how /etc was before. */
+static int add_etc(const struct mount_list *list, struct stat *stamp)
 {
 	auto_fd etc = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	char path[ETC_PATH_BYTES], names[4096];
-	struct stat st;
+	char path[ETC_PATH_BYTES];
 	int r;
 
-	if (etc < 0 || fstat(etc, &st) < 0)
+	if (etc < 0 || fstat(etc, stamp) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	r = etc_names_recall(&st, names, sizeof(names)) ? add_names(list, etc, names) : list_etc(list, etc, &st, kept);
+	r = list_etc(list, etc);
 	for (size_t i = 0; i < ARRAY_LEN(etc_rows) && r == 0; i++) {
 		if (!strchr(etc_rows[i], '/'))
 			continue;
 		r = add_host_entry(list, etc, etc_rows[i], in_etc(path, etc_rows[i]));
 	}
 	return r;
+}
+
+void plan_etc_parents(struct strv *dirs)
+{
+	for (size_t i = 0; i < ARRAY_LEN(etc_rows); i++)
+		for (const char *slash = strchr(etc_rows[i], '/'); slash; slash = strchr(slash + 1, '/')) {
+			auto_free char *dir = strndup(etc_rows[i], (size_t)(slash - etc_rows[i]));
+
+			dirs->failed |= !dir;
+			if (dir && !strv_has(dirs, dir))
+				strv_add(dirs, dir);
+		}
+}
+
+/* The same as add_etc(), of the directory that holds all of it. */
+static int add_kept(const struct mount_list *list, const struct etc_kept *kept)
+{
+	for (size_t i = 0; i < kept->entry_count; i++) {
+		const struct etc_entry *entry = &kept->entries[i];
+		const char *target = kept->list + entry->target;
+		struct plan_mount *m = entry->link ? add_lasting(list, MOUNT_LINK, kept->list + entry->link, target)
+						   : add_lasting(list, MOUNT_BIND, target, target);
+
+		if (!m)
+			return -ENOMEM;
+		m->is_file = entry->is_file;
+		m->kept = !entry->mounted;
+	}
+	return 0;
 }
 
 /* Every private file system may grow to the whole memory limit: the limit itself counts them all together. */
@@ -278,17 +289,13 @@ static void size_tmpfs(const struct plan *p, struct plan_mount *m)
 	m->inodes = inodes->value != POLICY_NONE ? inodes->value : 0;
 }
 
-static int read_system(bool bare, const struct facts *facts, struct plan_system **ret_system, struct ward_err *e)
+/* What the table names, of the host's directories unless bare, with the kept /etc if there is one. */
+static int add_system(struct plan_system *system, bool bare)
 {
-	struct plan_system *system = calloc(1, sizeof(*system));
-	struct mount_list list;
+	struct mount_list list = { &system->mounts, &system->mount_count, &system->mount_cap, &system->strings };
 	struct plan_mount *m;
 	int r = 0;
 
-	if (!system)
-		return ward_fail(e, ENOMEM, "out of memory");
-	system->facts = *facts;
-	list = (struct mount_list){ &system->mounts, &system->mount_count, &system->mount_cap, &system->strings };
 	for (size_t i = 0; i < ARRAY_LEN(root_rows) && r == 0; i++) {
 		const struct root_row *row = &root_rows[i];
 
@@ -297,32 +304,76 @@ static int read_system(bool bare, const struct facts *facts, struct plan_system 
 		} else if (row->kind == ROOT_FILE) {
 			m = add_lasting(&list, MOUNT_FILE, row->text, row->path);
 			r = m ? 0 : -ENOMEM;
-			if (m)
+			if (m) {
 				m->mode = row->mode;
+				m->kept = plan_keeps_etc(system, row->path);
+			}
 		}
 	}
 	if (r == 0 && !bare)
-		r = add_etc(&list, &system->etc);
+		r = system->etc.path ? add_kept(&list, &system->etc) : add_etc(&list, &system->etc_stamp);
 	if (r == 0 && (!add_lasting(&list, MOUNT_PROC, NULL, "/proc") || !add_lasting(&list, MOUNT_DEV, NULL, "/dev")))
 		r = -ENOMEM;
+	for (size_t i = 0; i < system->mount_count; i++)
+		system->mounts[i].system = true;
+	return r;
+}
+
+static int read_system(bool bare, bool kept, const struct facts *facts, struct plan_system **ret_system, struct ward_err *e)
+{
+	struct plan_system *system = calloc(1, sizeof(*system));
+	int r;
+
+	if (!system)
+		return ward_fail(e, ENOMEM, "out of memory");
+	system->facts = *facts;
+	system->etc = (struct etc_kept){ .lock_fd = -1, .tree_fd = -1 };
+	system->etc_wanted = kept && !etc_kept_find(facts->uid == 0, &system->etc);
+	system->etc_read = system->etc_wanted ? time(NULL) : 0;
+	r = add_system(system, bare);
 	if (r < 0) {
 		plan_system_free(system);
 		return ward_fail(e, -r, "cannot read the host's system directories: %s", strerror(-r));
 	}
-	for (size_t i = 0; i < system->mount_count; i++)
-		system->mounts[i].system = true;
 	*ret_system = system;
 	return 0;
 }
 
 int plan_system_read(const struct facts *facts, struct plan_system **ret_system, struct ward_err *e)
 {
-	return read_system(false, facts, ret_system, e);
+	return read_system(false, true, facts, ret_system, e);
 }
 
 int plan_system_bare(const struct facts *facts, struct plan_system **ret_system, struct ward_err *e)
 {
-	return read_system(true, facts, ret_system, e);
+	return read_system(true, false, facts, ret_system, e);
+}
+
+void plan_system_keep(const struct plan_system *system)
+{
+	if (system->etc_wanted)
+		etc_kept_make(system->mounts, system->mount_count, &system->etc_stamp, system->etc_read);
+}
+
+bool plan_keeps_etc(const struct plan_system *system, const char *path)
+{
+	return system->etc.path && path_is_beneath(path, "/etc");
+}
+
+int plan_choose_etc(struct plan *p, struct ward_err *e)
+{
+	bool other = p->spec->wall && (p->spec->wall->own_root || p->spec->wall->own_view);	/* they have another /.ward */
+	int r;
+
+	for (size_t i = 0; i < p->mount_count; i++)
+		other |= path_is_beneath(p->mounts[i].target, "/etc");	/* a place for it has to be made there */
+	if (!other || !p->system->etc.path)
+		return 0;
+	plan_system_free(p->own_system);
+	p->own_system = NULL;
+	r = read_system(false, false, &p->facts, &p->own_system, e);
+	p->system = p->own_system;
+	return r;
 }
 
 void plan_system_free(struct plan_system *system)
@@ -334,7 +385,7 @@ void plan_system_free(struct plan_system *system)
 	free(system->image);
 	free(system->mounts);
 	strv_free(&system->strings);
-	buf_free(&system->etc);
+	etc_kept_release(&system->etc);
 	free(system);
 }
 
@@ -353,6 +404,7 @@ int plan_add_private(struct plan *p, struct ward_err *e)
 		m = add_lasting(&list, row->kind == ROOT_LINK ? MOUNT_LINK : MOUNT_TMPFS, row->text, row->path);
 		if (!m)
 			return ward_fail(e, ENOMEM, "out of memory");
+		m->kept = m->kind == MOUNT_LINK && plan_keeps_etc(p->system, row->path);
 		if (m->kind != MOUNT_TMPFS)
 			continue;
 		m->mode = row->mode;

@@ -49,6 +49,8 @@ must_check int plan_add_git(struct plan *p, struct ward_err *e);
 #define PLAN_PROGRAMS "/.ward/bin"	/* links to the policy's programs, in front of PATH */
 /* Whether /home/agent is a volume that outlives the run. */
 bool plan_keeps_home(const struct plan *p);
+/* The kept /etc is left for one that is made entry by entry where something of the plan is to be mounted in it. */
+must_check int plan_choose_etc(struct plan *p, struct ward_err *e);
 /* Puts the mounts in order, the system's first, and says which lie in others. */
 must_check int plan_order_mounts(struct plan *p, struct ward_err *e);
 /* Decides whom the agent is on the host; as root also makes the id-mapped copies of the policy's trees. */

@@ -71,10 +71,11 @@ static int check_outside(int state_fd, const struct guard_root *roots, size_t co
 		return ward_fail_errno(e, "cannot tell where the state directory is");
 	path[n] = '\0';
 	for (size_t i = 0; i < count; i++)
-		if (roots[i].writable && path_is_beneath(path, roots[i].path)) {
-			ward_fail(e, EINVAL, "ward's state directory %s lies in %s, which the sandbox may write", path,
-				  roots[i].path);
-			return ward_remedy(e, "use a smaller workspace, or set WARD_STATE_DIR to a directory elsewhere");
+		if (roots[i].writable && (path_is_beneath(path, roots[i].path) || path_is_beneath(roots[i].path, path))) {
+			ward_fail(e, EINVAL, path_is_beneath(path, roots[i].path) ? "ward's state directory %s lies in %s, which the sandbox may write"
+									      : "in ward's state directory %s lies %s, which the sandbox may write",
+				  path, roots[i].path);
+			return ward_remedy(e, "use another workspace, or set WARD_STATE_DIR to a directory elsewhere");
 		}
 	return 0;
 }

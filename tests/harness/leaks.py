@@ -13,8 +13,8 @@ import time
 from . import users
 
 GRACE_S = 4.0
-# What may stay in the state directory after a run: what the user asked ward to keep, and which runsc there is.
-KEPT = ("trust", "trusted", "quarantine", "lock", "caches", "homes", "images", "wasm", "gvisor-runtime", "vm")
+# What may stay in the state directory after a run: what the user asked ward to keep, which runsc there is, and the sandboxes' /etc.
+KEPT = ("trust", "trusted", "quarantine", "lock", "caches", "homes", "images", "wasm", "gvisor-runtime", "vm", "now")
 
 
 def _parents():
@@ -179,9 +179,6 @@ def _leaked_mounts(directory):
         return [f"mount left behind: {line.strip()}" for line in f if directory in line]
 
 
-KEPT_NAMES = ("etc",)	# the last listing of /etc
-
-
 def _leaked_state(directories):
     messages = []
     for directory in directories:
@@ -193,8 +190,10 @@ def _leaked_state(directories):
             if os.path.basename(top) == "review":	# what waits for its user is kept; what is half made or half removed is not
                 dirs[:] = [d for d in dirs if d.startswith(".")]
                 messages += [f"directory left behind: {os.path.join(top, d)}" for d in dirs]
-            messages += [f"file left behind: {os.path.join(top, name)}" for name in files
-                         if not name.startswith(KEPT) and not (name in KEPT_NAMES and top == directory)]
+            if os.path.basename(top) == "kept-etc":	# what is half made is not kept
+                messages += [f"left behind: {os.path.join(top, name)}" for name in dirs + files if name.startswith("make-")]
+                dirs[:] = []
+            messages += [f"file left behind: {os.path.join(top, name)}" for name in files if not name.startswith(KEPT)]
     return messages
 
 

@@ -99,9 +99,9 @@ def mounts(directory):
 
 
 def files(directory):
-    """Files and directories below directory, but for what is kept: the journals of runs that have ended, the last listing of /etc."""
-    return sum(len([n for n in names if n != "etc"]) + len(dirs) for top, dirs, names in os.walk(directory)
-               if os.path.basename(top) != "audit" and os.path.basename(os.path.dirname(top)) != "audit" or os.path.basename(top) == "live")
+    """Files and directories below directory, but for what is kept: the journals of runs that have ended, the sandboxes' /etc."""
+    return sum(len(names) + len([n for n in dirs if n != "kept-etc"]) for top, dirs, names in os.walk(directory)
+               if "kept-etc" not in top.split("/") and os.path.basename(top) != "audit" and os.path.basename(os.path.dirname(top)) != "audit" or os.path.basename(top) == "live")
 
 
 def unix_sockets(directory):

@@ -275,6 +275,9 @@ static void test_prctl_and_personality(void **state)
 		for (size_t i = 0; i < ARRAY_LEN(unknown); i++)
 			assert_int_equal(by_int(SYS_prctl, 0, unknown[i], NULL), ERRNO(EINVAL));
 		assert_int_equal(by_int(SYS_prctl, 0, PR_SET_MM, NULL), deny);
+		assert_int_equal(by_int(SYS_fcntl, 1, F_SETLEASE, NULL), deny);
+		assert_int_equal(by_int(SYS_fcntl, 1, F_GETLEASE, NULL), ALLOW);
+		assert_int_equal(by_int(SYS_fcntl, 1, F_DUPFD_CLOEXEC, NULL), ALLOW);
 		for (size_t i = 0; i < ARRAY_LEN(personalities); i++)
 			assert_int_equal(by_int(SYS_personality, 0, personalities[i], NULL), deny);
 		assert_int_equal(by_int(SYS_personality, 0, 0, NULL), set ? ALLOW : deny);

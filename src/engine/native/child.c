@@ -143,6 +143,27 @@ long native_wait_byte(struct native_child *c)
 	return r == 1 ? 0 : -ECONNRESET;
 }
 
+long native_wait_tree(struct native_child *c, int *ret_fd)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	char word;
+	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space) };
+	long r;
+
+	do
+		r = raw_call(SYS_recvmsg, c->control_fd, &m, MSG_CMSG_CLOEXEC);
+	while (r == -EINTR);
+	if (r != 1)
+		return -ECONNRESET;
+	if (m.msg_controllen >= sizeof(control.align) && control.align.cmsg_len == CMSG_LEN(sizeof(int)))
+		take((const int *)(const void *)CMSG_DATA(&control.align), ret_fd, 1);
+	return m.msg_flags & MSG_CTRUNC ? -EMFILE : 0;
+}
+
 /* Whatever is open, ours or inherited, ends with this process image. Done while an error can still be told. */
 long native_close(struct native_child *c)
 {

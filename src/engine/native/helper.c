@@ -4,8 +4,8 @@
  * sandbox's runs.
  *
  * Two pieces of work are as long as everything else and need nothing of each other: the network namespace, which is the
- * kernel's slowest part of a start, and the stages that tables/native_stages.def calls EITHER's: /proc, /dev and the
- * plan's mounts. Whoever is free takes the next one. With three processors the helper begins at once, with the network.
+ * kernel's slowest part of a start, and the stages that tables/native_stages.def calls EITHER's: the plan's mounts.
+ * Whoever is free takes the next one. With three processors the helper begins at once, with the network.
  * With two it waits until the supervisor has done its part and sleeps: then the child is in the midst of the network
  * namespace, and the helper mounts. If the supervisor takes long (a large workspace is being looked through) the child
  * comes to both first. Without a helper the child does them in turn.

@@ -185,7 +185,11 @@ void native_give_system(struct running *run, const struct plan_system *system)
 	struct native_memory *m = run->child;
 
 	m->child.system = system;
-	(void)!send(run->control_fd, "s", 1, MSG_NOSIGNAL);	/* a child that has ended is seen later */
+	/* a child that has ended is seen later */
+	if (system->etc.tree_fd >= 0)
+		(void)!io_send_fds(run->control_fd, "s", 1, &system->etc.tree_fd, 1);
+	else
+		(void)!send(run->control_fd, "s", 1, MSG_NOSIGNAL);
 }
 
 int native_launch(struct running *run, const struct plan_ids *ids, const char *base, int into, const struct native_bundle *bundle,

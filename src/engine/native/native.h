@@ -182,6 +182,8 @@ bool native_uses_cgroup(const struct plan *p);
 void native_give_system(struct running *run, const struct plan_system *system);
 /* In the child: one byte from the supervisor; -ECONNRESET: it is gone. */
 long native_wait_byte(struct native_child *c);
+/* The same, with a descriptor if one comes. */
+long native_wait_tree(struct native_child *c, int *ret_fd);
 /* Ends a child that was launched and is not wanted. */
 void native_discard(struct running *run);
 /* What the root would be built over, if the policy has no say. */

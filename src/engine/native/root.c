@@ -181,6 +181,8 @@ static long make_system(struct native_child *c, const struct plan_mount *m)
 	const char *target = m->target + 1;
 
 	c->failed_path = m->target;
+	if (m->kept)
+		return 0;
 	switch (m->kind) {
 	case MOUNT_BIND:
 		return bind_system(c, m);
@@ -194,6 +196,17 @@ static long make_system(struct native_child *c, const struct plan_mount *m)
 		break;	/* stages of their own */
 	}
 	return 0;
+}
+
+/* All that every sandbox sees of /etc, in one piece. As root the supervisor has opened it: the child has no right to the path. */
+static long mount_etc(struct native_child *c, int tree_fd)
+{
+	long r = raw_call(SYS_mkdirat, c->base_fd, "etc", 0755);
+
+	c->failed_path = c->system->etc.path;
+	if (r < 0)
+		return r;
+	return tree_fd >= 0 ? native_attach(tree_fd, c->base_fd, "etc") : raw_call(SYS_mount, c->system->etc.path, "etc", 0, MS_BIND, 0);
 }
 
 long native_make_own(struct native_child *c, const struct plan_mount *m)
@@ -249,10 +262,13 @@ long native_system(struct native_child *c)
 {
 	struct mount_attr closed = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV };
 	struct mount_attr writable = { .attr_clr = MOUNT_ATTR_RDONLY };
-	long r = native_wait_byte(c);
+	int tree_fd = -1;
+	long r = native_wait_tree(c, &tree_fd);
 
 	if (r == 0 && c->system->image)
 		return native_image(c, c->system->image);
+	if (r == 0 && c->system->etc.path)
+		r = mount_etc(c, tree_fd);
 	for (size_t i = 0; r == 0 && i < c->system->mount_count; i++)
 		r = make_system(c, &c->system->mounts[i]);
 	if (r == 0)
@@ -291,6 +307,8 @@ static long make_late(struct native_child *c, const struct plan_mount *m, const 
 	long r;
 
 	c->failed_path = m->target;
+	if (m->kept)
+		return 0;
 	if (m->kind == MOUNT_BIND)
 		return attach_bind(c, m);
 	if (m->kind == MOUNT_LINK)

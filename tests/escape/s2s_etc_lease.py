@@ -1,0 +1,22 @@
+"""Takes a lease on a file of the /etc that all sandboxes of a user share: whoever opens it would have to wait for the holder.
+
+layer: seccomp
+control: the same user without a sandbox takes one on the very file
+"""
+
+
+def scene(s):
+    for _ in range(2):	# the second one makes it
+        s.t.equal(s.t.ward("run", "--", "true", cwd=s.t.workspace()).rc, 0, "an earlier run")
+    s.args = {"file": s.t.state_dir + "/kept-etc/now/root/passwd"}
+
+
+def attack(a):
+    import fcntl
+    for name in ("/etc/passwd", "/etc/hosts", "/etc/ld.so.cache") if inside() else (a["file"],):
+        fd = os.open(name, os.O_RDONLY)
+        attempt(lambda: print("LEASE_TAKEN", fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)))
+
+
+def escaped(s, r):
+    return "LEASE_TAKEN" in r.out
