@@ -21,6 +21,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "lib/etc_kept.h"
 #include "lib/guard_internal.h"
 #include "lib/limits.h"
 #include "lib/rung.h"
@@ -59,6 +60,21 @@ static void put_root(struct buf *b, const struct guard_root *g)
 	put_list(b, "link", &g->links);
 }
 
+/* Whether a tree is a part of what ward goes by. Elsewhere in its state are trees that ward itself has a sandbox work in. */
+static bool is_in_record(const char *state, const char *tree)
+{
+	static const char *const parts[] = { STORE_LIVE, STORE_QUARANTINE, ETC_KEPT_DIR, "trusted", "audit" };
+	size_t n = strlen(state);
+
+	for (size_t i = 0; i < ARRAY_LEN(parts) && path_is_beneath(tree, state); i++) {
+		size_t len = strlen(parts[i]);
+
+		if (strlen(tree) > n && strncmp(tree + n + 1, parts[i], len) == 0 && (tree[n + 1 + len] == '/' || !tree[n + 1 + len]))
+			return true;
+	}
+	return false;
+}
+
 /* An agent that could write the state directory could forge records and quarantines. */
 static int check_outside(int state_fd, const struct guard_root *roots, size_t count, struct ward_err *e)
 {
@@ -71,7 +87,7 @@ static int check_outside(int state_fd, const struct guard_root *roots, size_t co
 		return ward_fail_errno(e, "cannot tell where the state directory is");
 	path[n] = '\0';
 	for (size_t i = 0; i < count; i++)
-		if (roots[i].writable && (path_is_beneath(path, roots[i].path) || path_is_beneath(roots[i].path, path))) {
+		if (roots[i].writable && (path_is_beneath(path, roots[i].path) || is_in_record(path, roots[i].path))) {
 			ward_fail(e, EINVAL, path_is_beneath(path, roots[i].path) ? "ward's state directory %s lies in %s, which the sandbox may write"
 									      : "in ward's state directory %s lies %s, which the sandbox may write",
 				  path, roots[i].path);
