@@ -231,10 +231,9 @@ def test_the_library_without_its_compiler(t):
     options = wasm.edge(t)
     ws = tiny(t)
     t.equal(run(t, ws, options, "tiny.wasm", "say", "ONE").out, "ONE\n")
-    not_a_library = lambda b: b"X" * (len(b) - SEAL) + b[-SEAL:]
     for more, break_it, whole in (((), False, False), (INTERPRETED, False, True), ((), True, True)):
         if break_it:
-            spoil(t, not_a_library, "library-")
+            spoil(t, lambda b: b"X" * (len(b) - SEAL) + b[-SEAL:], "library-")
         process = t.ward_start("run", *options, *more, "--", "tiny.wasm", "sleep", cwd=ws)
         t.wait_until(lambda: "spdlog" in runner_maps(t), 30, "no module runs")
         t.equal(process.stdout.readline(), b"up\n")
