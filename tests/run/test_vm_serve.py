@@ -116,6 +116,48 @@ def test_another_does_not_read(t):
     os.close(read_fd)
 
 
+def pending(pid, number):
+    """Whether a signal waits for a process to take it."""
+    with open(f"/proc/{pid}/status") as f:
+        rows = dict(line.split(":\t", 1) for line in f)
+    return bool((int(rows["SigPnd"], 16) | int(rows["ShdPnd"], 16)) >> (number - 1) & 1)
+
+
+def test_hang_up_of_another(t):
+    """A hang-up for one more command that has just ended, with output that waits, is not one for the machine: it goes on, and its files come back."""
+    ws = t.workspace({"file": "ORIGINAL\n"})
+    socket_path = os.path.join(t.fresh_dir("sock"), "s")
+    g = vm.FakeGuest(t, "--tree", ws, "--exec-socket", socket_path)
+    g.take_tree()
+    _, first = g.started()
+    read_fd, write_fd = os.pipe()
+    ask = [vm.driver(t), "exec", socket_path, "--", "yes"]
+    other = t.popen(ask, stdout=write_fd)
+    os.close(write_fd)
+    _, channel = g.started()
+    for _ in range(4):
+        g.send("DATA", channel, 1, b"y" * 32768)
+    g.until("WINDOW")	# the pipe is full, and more waits
+    g.number("EXIT", channel, 0)
+    for number in (1, 15):
+        other.send_signal(number)
+        t.wait_until(lambda: other.poll() is not None or not pending(other.pid, number), 10, "the signal is passed on")	# noqa: B023
+    third = t.popen([*ask[:-1], "true"])
+    _, seen = g.started()	# what came before is heard by now
+    g.number("EXIT", seen, 3 << 8)
+    t.equal(t.finish(third, ask, timeout=30).rc, 3, "a third command")
+    while os.read(read_fd, 65536):
+        pass
+    t.equal(t.finish(other, ask, timeout=30).rc, 0, "the end of the other")
+    g.number("EXIT", first, 0)
+    g.until("QUIESCE")
+    g.send("QUIET")
+    g.give_tree(vm.file_record("file", b"CHANGED\n") + vm.record(vm.END, ""))
+    r = g.finish()
+    t.equal((r.rc, r.err, t.read(ws, "file")), (0, "", "CHANGED\n"), f"{r}")
+    os.close(read_fd)
+
+
 def test_socket_of_another(t):
     """A name that is taken is not taken away from whoever has it."""
     socket_path = os.path.join(t.fresh_dir("sock"), "s")
