@@ -164,7 +164,8 @@ def test_kill_of_the_inner_ward(t):
     """The inner supervisor is killed: its sandbox ends, the outer one goes on."""
     ws = inner(t)
     script = "./ward run -- /bin/sh -c 'echo up; sleep 30; echo late > late' > log & p=$!; "\
-             "until grep -q up log; do sleep 0.01; done; kill -9 $p; sleep 0.3; ps -A -o comm= | grep -c '^sleep'; echo goes on"
+             "until grep -q up log; do sleep 0.01; done; kill -9 $p; "\
+             "for i in $(seq 200); do n=$(ps -A -o comm= | grep -c '^sleep'); [ $n = 0 ] && break; sleep 0.05; done; echo $n; echo goes on"
     r = t.ward("run", *NEST, "--", "/bin/sh", "-c", script, cwd=ws)
     t.equal(r.out, "0\ngoes on\n", r.err)
     t.equal(t.read(ws, "late"), None, "the inner command")

@@ -12,12 +12,22 @@ def children(pid):
         return [int(word) for word in f.read().split()]
 
 
+def named(pids, word):
+    """Those of the processes whose program or words have this in them; what ends meanwhile is none."""
+    found = []
+    for pid in pids:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/cmdline", "rb") as f:
+            if word in f.read():
+                found.append(pid)
+    return found
+
+
 def ward_of(s):
     """The process id of the ward that the screen's shell runs."""
     found = []
 
-    def look():
-        found[:] = [pid for pid in children(s.pid()) if b"ward" in open(f"/proc/{pid}/cmdline", "rb").read()]
+    def look():	# the shell's child has the shell's own words before it becomes ward
+        found[:] = named(children(s.pid()), b"/ward\0")
         return found
     s.t.wait_until(look, 10, "no ward")
     return found[0]
@@ -253,7 +263,12 @@ def test_the_keeper_dies(t):
         before = s.modes()
         s.ward("run", "--", "less", "long")
         s.see("line\nline")
-        keepers = [pid for pid in children(ward_of(s)) if b"ward-keeper" in open(f"/proc/{pid}/cmdline", "rb").read()]
+        ward, keepers = ward_of(s), []
+
+        def look():	# one that has not become a keeper yet still has ward's words
+            keepers[:] = named(children(ward), b"ward-keeper")
+            return keepers
+        t.wait_until(look, 10, "no keeper")
         t.equal(len(keepers), 1, "keepers")
         os.kill(keepers[0], signal.SIGKILL)
         s.keys("q")
