@@ -3,6 +3,7 @@
 layer: pid namespace
 control: the same user without a sandbox kills it that way
 """
+import time
 
 
 def scene(s):
@@ -21,4 +22,9 @@ def attack(a):
 
 
 def escaped(s, r):
-    return not s.alive(s.pid)
+    end = time.monotonic() + (5 if s.control else 0.3)	# a busy machine takes a while to end it
+    while s.alive(s.pid):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True

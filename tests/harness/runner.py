@@ -253,13 +253,13 @@ class Report:
         self.rows, self.unsteady = [], []
         self.keep, self.engine = keep, engine
 
-    def show(self, case, seconds, result):
-        """One line; the transcript when it failed."""
+    def show(self, case, seconds, result, first=""):
+        """One line; the transcript when it failed. first: what the first of two tries came to."""
         verdict, message = result["verdict"], result["message"]
         self.rows.append((case, seconds, result))
         if self.keep:
             with open(self.keep, "a") as f:	# a row that comes later counts
-                f.write(json.dumps({"engine": self.engine, "as": case.as_user, "name": case.name, "verdict": verdict, "message": message, "seconds": round(seconds, 2)}) + "\n")
+                f.write(json.dumps({"engine": self.engine, "as": case.as_user, "name": case.name, "verdict": verdict, "message": message, "first": first, "seconds": round(seconds, 2)}) + "\n")
         word = {"pass": "ok  ", "fail": "FAIL", "skip": "skip"}[verdict]
         print(f"{word} {case.title} {seconds:.2f}s" + (f": {message}" if verdict == "skip" else ""), flush=True)
         if verdict == "fail":
@@ -268,14 +268,15 @@ class Report:
             sys.stdout.flush()
 
     def to_repeat(self):
-        """What failed and may have failed because the machine was busy. An escape is an escape, however seldom."""
+        """What failed and may have failed because the machine was busy, limits included. An escape is an escape, however seldom."""
         return [case for case, _, r in self.rows
-                if r["verdict"] == "fail" and not any(w in r["message"] for w in ("ESCAPED", "NOT CONTAINED", "OVER ITS LIMIT"))]
+                if r["verdict"] == "fail" and not any(w in r["message"] for w in ("ESCAPED", "NOT CONTAINED"))]
 
     def repeated(self, case, seconds, result):
         """A second try, alone: its verdict replaces the first one."""
+        first = next(row[2]["message"] for row in self.rows if row[0] is case)
         self.rows = [row for row in self.rows if row[0] is not case]
-        self.show(case, seconds, result)
+        self.show(case, seconds, result, first)
         if result["verdict"] == "pass":
             self.unsteady.append(case.title)
 
