@@ -4,6 +4,7 @@
  * ward-init says is untrusted and only ever becomes a mark.
  */
 #include "lib/box_internal.h"
+#include "lib/wall.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -210,11 +211,15 @@ static void look_at_limits(struct box *b)
 	if (b->held)
 		return;		/* nothing moves, and nothing must make it move */
 	if (b->watch && watch_tick(b->watch, u)) {
-		box_stop_all(b, true);
+		bool stop = !b->plan->spec->wall || !b->plan->spec->wall->traces;
+
+		if (stop)
+			box_stop_all(b, true);
 		watch_confirm(b->watch, u);
 		if (limits_stop(b->plan, u, &l))
 			box_kill(b);	/* before it goes on */
-		box_stop_all(b, false);
+		if (stop)
+			box_stop_all(b, false);
 		if (b->paused)
 			box_tell_init(b, GUEST_STOP, 0);
 	}

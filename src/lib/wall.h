@@ -21,6 +21,7 @@ struct wall {
 	/* What there is of it here, for `ward doctor`: version, kind. NULL: nothing to say. */
 	void (*about)(struct buf *out);
 	bool memory_files;	/* its runner needs memfd_create(), which the filter refuses where the watch holds the memory limit: the watch counts what is in such files, and the command cannot make any */
+	bool traces;		/* its runner traces processes: SIGSTOP and SIGCONT from outside would come to the tracer, who does not expect them */
 	bool interfaces;	/* its runner asks what network interfaces can do */
 	bool kvm;		/* its runner has /dev/kvm, and may ask it for what a virtual machine needs */
 	bool own_root;		/* an image is behind the wall: the native sandbox around it has the host's root */

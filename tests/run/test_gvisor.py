@@ -230,6 +230,27 @@ def test_runtime_and_notes(t):
     t.check(not any("process.syscalls" in n for n in r.report["notes"]), r.report["notes"])
 
 
+@needs("unsanitized")
+def test_small_limits(t):
+    """What is too little for gVisor itself is refused with place, reason and remedy before anything starts; the least is enough, a tight memory limit does not disturb its start, and one file does not pass the disk limit."""
+    usable(t)
+    ws = t.workspace()
+    rows = (("resources.memory_limit", "16Mi", "32Mi", "--memory 32Mi"), ("resources.pids_limit", "63", "64", "--pids 64"), ("resources.open_files", "319", "320", "open_files=320"))
+    for field, little, enough, remedy in rows:
+        r = t.ward("run", *GVISOR, "--set", f"{field}={little}", "--", "true", cwd=ws)
+        t.check(r.rc == 125 and f"{field}: " in r.err and "gvisor" in r.err and remedy in r.err and "goroutine" not in r.err, r)
+        r = t.ward("run", *GVISOR, "--set", f"{field}={enough}", "--", "sh", "-c", "ls / > /dev/null; echo fine", cwd=ws)
+        t.equal((r.rc, r.out), (0, "fine\n"), f"{field}={enough}: {r.err}")
+    for _ in range(6):
+        r = t.ward("run", *GVISOR, "--memory", "96M", "--", "sh", "-c", "ls / > /dev/null; echo fine", cwd=ws)
+        t.equal((r.rc, r.out), (0, "fine\n"), r.err)
+    r = t.ward("run", *GVISOR, "--memory", "96M", "--", "python3", "-c", "b = bytearray(300 << 20); import time; time.sleep(30)", cwd=ws)
+    t.check(r.rc == 137 and "more memory than allowed" in r.err, r)
+    r = t.ward("run", *GVISOR, "--disk", "16M", "--", "fallocate", "-l", "200M", "big", cwd=ws)
+    t.check(r.rc != 0, r)
+    t.check(os.stat(os.path.join(ws, "big")).st_blocks * 512 < 64 << 20, "one call passed the limit")
+
+
 def processes(t, pid, words=1):
     """Name, as so many words -> pids of everything beneath a process."""
     found, beneath = {}, {pid}
