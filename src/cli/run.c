@@ -285,6 +285,22 @@ static const struct engine *likely_engine(const struct options *o)
 	return &engine_native;
 }
 
+/* Whether the options take away every limit that a run has in a cgroup unless somebody says otherwise. A policy may still set one: then what
+ * has begun is thrown away. */
+static bool is_unlimited(const struct options *o)
+{
+	static const char *const limits[] = { "resources.memory_limit", "resources.pids_limit" };
+	size_t off = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(limits); i++)
+		for (size_t k = 0; k < o->field_count; k++)
+			if (strcmp(o->fields[k].field, limits[i]) == 0 && strcmp(o->fields[k].value, "none") == 0) {
+				off++;
+				break;
+			}
+	return off == ARRAY_LEN(limits);
+}
+
 static void tell_outcome(const struct result *r, struct run_outcome *ret)
 {
 	*ret = (struct run_outcome){ .exit_code = r->exit_code, .refused = r->refused,
@@ -354,7 +370,7 @@ int run_sandbox(struct options *o, struct detached *d)
 		return refuse(o, &report, d, &e, EXIT_REFUSED);
 	if (o->hints)
 		o->observe |= OBSERVE_LOOKS | OBSERVE_READS | OBSERVE_WRITES | OBSERVE_NET;
-	box_begin(&early, likely_engine(o), &timing);
+	box_begin(&early, likely_engine(o), is_unlimited(o), &timing);
 	early.detached = d;
 	early.progress = progress;
 	began = timing_now(&timing);

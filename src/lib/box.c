@@ -189,11 +189,11 @@ static int start(struct box *b, struct ward_err *e)
 	return r;
 }
 
-void box_begin(struct box_early *early, const struct engine *engine, struct timing *timing)
+void box_begin(struct box_early *early, const struct engine *engine, bool unlimited, struct timing *timing)
 {
 	*early = (struct box_early){ .engine = engine, .signal_fd = -1,
 		.run = { .pid_fd = -1, .mounts_fd = -1, .control_fd = -1, .notify_fd = -1, .proc_fd = -1, .master_fd = -1, .slave_fd = -1,
-			 .layer_fd = -1, .timing = timing } };
+			 .layer_fd = -1, .unlimited = unlimited, .timing = timing } };
 	timing->origin_ns = timing_now(timing);
 	block_signals(early);
 	if (engine->prelaunch)

@@ -31,6 +31,7 @@ struct running {
 	int mounts_fd;		/* holds the sandbox's mounts, -1: nobody does but the sandbox */
 	pid_t mounts_pid;	/* who takes them apart, to be waited for; 0: nobody */
 	bool asked;		/* ward-init will be asked whether the command could be started */
+	bool unlimited;		/* as far as can be told before there is a plan: no cgroup will be made */
 	sigset_t caller_mask;	/* blocked signals as the command shall have them */
 	struct timing *timing;	/* borrowed; NULL: nobody asks */
 	void *child;		/* memory that the child used before exec; freed with the rest */
@@ -89,8 +90,8 @@ struct box_early {
 	struct detached *detached;	/* the caller's, for a run that nobody waits for; NULL: an ordinary one */
 };
 
-/* Begins with the engine that a run most likely takes. timing is borrowed for the whole run. */
-void box_begin(struct box_early *early, const struct engine *engine, struct timing *timing);
+/* Begins with the engine that a run most likely takes; unlimited: there will be no limit that a cgroup holds, as far as can be told. timing is borrowed for the whole run. */
+void box_begin(struct box_early *early, const struct engine *engine, bool unlimited, struct timing *timing);
 /* Ends what has begun; nothing else was started. Fine after box_run() too, and frees what the plan borrowed. */
 void box_abandon(struct box_early *early);
 /* Runs the plan to its end: starts it, relays, watches limits, signals and the deadline, sweeps. The result is filled

@@ -16,7 +16,7 @@
 #include "engine/native/native.h"
 #include "lib/observe.h"
 
-/* Where limits are held by cgroup v2 the sandbox is born in its cgroup, which is cheap there; so it cannot begin early. */
+/* Where limits are held by cgroup v2 the sandbox is born in its cgroup, which is cheap there; so it cannot begin early, unless there are none. */
 static bool is_born_in_cgroup(void)
 {
 	struct statfs fs;
@@ -31,7 +31,7 @@ static void native_prelaunch(struct running *run, struct plan_system **ret_syste
 	struct plan_ids ids;
 	struct facts facts;
 
-	if (is_born_in_cgroup())
+	if (!run->unlimited && is_born_in_cgroup())
 		return;
 	facts_read(&facts);
 	plan_expected_ids(&facts, &ids);
