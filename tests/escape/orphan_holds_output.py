@@ -8,7 +8,7 @@ from harness import engines
 
 
 def scene(s):
-    s.seconds = 1.5 * (1 if s.control else engines.patience())
+    s.seconds = 1.5 * (1 if s.control else engines.patience() ** 2)	# longer than any start takes
     s.args = {"seconds": s.seconds}
 
 
