@@ -90,7 +90,7 @@ void job_fail(struct agent *a, unsigned channel, int code);
 
 /* Takes a frame of the host's. */
 void streams_take(struct agent *a, const struct vm_frame *f);
-/* Makes the next frame in a->out; false when there is nothing to say. */
+/* Makes the next frame in a->out, behind those that are there: room for one with VM_DATA_MAX bytes. False when there is nothing to say. */
 bool streams_next(struct agent *a);
 /* Writes what waits for a job's standard input. */
 void streams_feed(struct job *j);

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clone.h"
 #include "guest/guest.h"
 #include "guest/session.h"
 #include "vm/guest/agent.h"
@@ -22,6 +24,7 @@
 #define EXIT_NOT_STARTED 125
 #define CHILD_FDS 5
 #define DISK_FD 4
+#define STACK_BYTES 65536
 
 /* Of the freestanding code that is shared with ward-init. */
 _Noreturn void guest_exit(int code)
@@ -120,14 +123,15 @@ static bool take_ends(const struct ends *ends, int manifest_fd, int disk_fd)
 	int fds[CHILD_FDS] = { ends->inner[0], ends->inner[1], ends->inner[2], ends->told[1] < 0 ? manifest_fd : ends->told[1], disk_fd };
 
 	for (int i = 0; i < CHILD_FDS; i++)	/* out of the way of each other first */
-		if (fds[i] >= 0) {
+		if (fds[i] >= 0 && fds[i] < CHILD_FDS) {
 			fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, CHILD_FDS);
 			if (fds[i] < 0)
 				return false;
 		}
 	for (int i = 0; i < CHILD_FDS; i++) {
-		close(i);
-		if (fds[i] >= 0 && dup3(fds[i], i, i < VM_STREAMS ? 0 : O_CLOEXEC) < 0)
+		if (fds[i] < 0)
+			close(i);
+		else if (dup3(fds[i], i, i < VM_STREAMS ? 0 : O_CLOEXEC) < 0)
 			return false;
 	}
 	return syscall(SYS_close_range, CHILD_FDS, ~0u, 0) == 0;
@@ -147,13 +151,17 @@ static void let_signals_through(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static _Noreturn void run_command(const struct agent *a, const char *words, const struct vm_start *s)
+/* list: room for what stands in words. In a child that has its parent's memory nothing may be left behind in it. */
+static _Noreturn void run_command(const struct agent *a, const char *words, const struct vm_start *s, char **list)
 {
-	struct guest_start start = { .argc = s->argc, .envc = s->envc, .cwd = words, .strings = words + strlen(words) + 1, .from_packet = true };
+	struct guest_start start = { .argc = s->argc, .envc = s->envc, .cwd = words, .strings = words + strlen(words) + 1, .from_packet = !list, .argv = list, .envp = list + s->argc + 1 };
 	char *none = NULL;
 	long error;
 
-	guest_session(0);
+	if (list)
+		setsid();
+	else
+		guest_session(0);
 	if (!limits_enter(a))
 		refuse("limits and ids of the command", EXIT_NOT_STARTED, errno);
 	if (start.cwd[0] && chdir(start.cwd) < 0)
@@ -183,7 +191,7 @@ static _Noreturn void run_child(const struct agent *a, const char *words, const 
 	if (!take_ends(ends, tree ? a->manifest_fd : -1, tree ? a->disk_fd : -1))
 		_exit(EXIT_NOT_STARTED);
 	if (s->kind == VM_RUN)
-		run_command(a, words, s);
+		run_command(a, words, s, NULL);
 	if (s->kind == VM_COPY)
 		run_copy(a, words, s->argc);
 	let_signals_through();
@@ -192,11 +200,68 @@ static _Noreturn void run_child(const struct agent *a, const char *words, const 
 
 /* ---- the start ---- */
 
+struct quick {
+	const struct agent *agent;
+	const char *words;
+	const struct vm_start *start;
+	const struct ends *ends;
+	char **list;
+};
+
+static int quick_main(void *argument)
+{
+	const struct quick *q = argument;
+
+	if (!take_ends(q->ends, -1, -1))
+		_exit(EXIT_NOT_STARTED);
+	run_command(q->agent, q->words, q->start, q->list);
+}
+
+/* Words and variables as execve() wants them, pointing into the words. NULL: no memory. */
+static char **list_words(char *words, const struct vm_start *s)
+{
+	char **list = calloc((size_t)s->argc + s->envc + 2, sizeof(*list)), *at = words + strlen(words) + 1;
+
+	for (size_t i = 0; list && i < (size_t)s->argc + s->envc; i++, at += strlen(at) + 1)
+		list[i < s->argc ? i : i + 1] = at;
+	return list;
+}
+
+/* A command without a terminal begins in our memory, which spares copying it; as soon as it is another user, nobody may look into that
+ * (the kernel takes it for one that is not to be dumped). We wait until it executes. */
+static pid_t start_quick(struct agent *a, char *words, const struct vm_start *s, const struct ends *ends)
+{
+	static char stack[STACK_BYTES] __attribute__((aligned(16)));
+	struct quick q = { a, words, s, ends, list_words(words, s) };
+	struct clone_child c = { .flags = CLONE_VM | CLONE_VFORK, .stack = stack, .stack_bytes = sizeof(stack), .main = quick_main, .argument = &q };
+	long pid;
+
+	if (a->cgroup_fd >= 0) {
+		c.flags |= CLONE_INTO_CGROUP;
+		c.cgroup_fd = a->cgroup_fd;
+	}
+	pid = q.list ? clone_start(&c) : -ENOMEM;
+	free(q.list);
+	errno = pid < 0 ? (int)-pid : 0;
+	return pid < 0 ? -1 : (pid_t)pid;
+}
+
+static pid_t start_child(struct agent *a, struct job *j, const struct vm_start *s, const struct ends *ends)
+{
+	pid_t pid;
+
+	if (s->kind == VM_RUN && !(s->terminals & 7))
+		return start_quick(a, j->words, s, ends);
+	pid = limits_fork(a, s->kind == VM_RUN || s->kind == VM_COPY);
+	if (pid == 0)
+		run_child(a, j->words, s, ends);
+	return pid;
+}
+
 void job_start(struct agent *a, unsigned channel, const struct vm_start *s)
 {
 	struct job *j = &a->jobs[channel];
 	struct ends ends = { .inner = { -1, -1, -1 }, .told = { -1, -1 } };
-	bool tree = s->kind == VM_TREE_IN || s->kind == VM_TREE_OUT;
 	int r = 0;
 
 	if (j->active || !j->words || s->kind < VM_RUN || s->kind >= VM_KINDS || !wire_check_words(j->words, j->words_len, s->argc, s->envc))
@@ -204,9 +269,7 @@ void job_start(struct agent *a, unsigned channel, const struct vm_start *s)
 	if (r == 0)
 		r = make_ends(a, j, s, &ends);
 	if (r == 0) {
-		j->pid = limits_fork(a, !tree);
-		if (j->pid == 0)
-			run_child(a, j->words, s, &ends);
+		j->pid = start_child(a, j, s, &ends);
 		r = j->pid < 0 ? -errno : 0;
 		a->childless = false;
 	}

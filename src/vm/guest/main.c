@@ -54,13 +54,22 @@ static void read_port(struct agent *a)
 	}
 }
 
+/* All that there is to say, as far as there is room: the port takes one piece at a time, and each costs a turn of the host. */
+static bool gather_frames(struct agent *a)
+{
+	a->out_at = 0;
+	while (a->out_len + VM_HEAD_BYTES + VM_DATA_MAX <= sizeof(a->out) && streams_next(a))
+		;
+	return a->out_len > 0;
+}
+
 /* Sends until the port is full or there is nothing more to say. True: there is more. */
 static bool write_port(struct agent *a)
 {
 	for (;;) {
 		ssize_t n;
 
-		if (!a->out_len && !streams_next(a))
+		if (!a->out_len && !gather_frames(a))
 			return false;
 		n = write(a->port_fd, a->out + a->out_at, a->out_len);
 		if (n <= 0)

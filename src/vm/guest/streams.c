@@ -1,5 +1,5 @@
 /*
- * What goes over the port: frames of the host are taken, frames of the guest's are made one at a time, whenever the one before has
+ * What goes over the port: frames of the host are taken, frames of the guest's are made when those before have
  * gone out. Nothing is queued: a command's output stays in its pipe until there is credit and room for it, its input waits in at
  * most one window. The host is trusted here; frames about a channel that has ended meanwhile are left alone.
  */
@@ -184,8 +184,7 @@ void streams_take(struct agent *a, const struct vm_frame *f)
 
 static bool say(struct agent *a, enum vm_type type, unsigned channel, unsigned stream, const void *payload, size_t n)
 {
-	a->out_len = wire_put(a->out, type, channel, stream, payload, n);
-	a->out_at = 0;
+	a->out_len += wire_put(a->out + a->out_len, type, channel, stream, payload, n);
 	return true;
 }
 
@@ -206,12 +205,12 @@ static bool say_output(struct agent *a, unsigned channel, unsigned stream)
 		return false;
 	errno = EAGAIN;
 	if (want)
-		n = read(fd, wire_payload(a->out), want);
+		n = read(fd, wire_payload(a->out + a->out_len), want);
 	else if (j->exited && ioctl(fd, FIONREAD, &left) == 0 && left)
 		return false;	/* it has ended, but this must be told first */
 	if (n > 0) {
 		j->credit[stream] -= (uint32_t)n;
-		return say(a, VM_DATA, channel, stream, wire_payload(a->out), (size_t)n);
+		return say(a, VM_DATA, channel, stream, wire_payload(a->out + a->out_len), (size_t)n);
 	}
 	if (n < 0 && errno == EAGAIN && !j->exited)
 		return false;
