@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -13,7 +14,7 @@
 #include "policy/units.h"
 #include "vmtool/tool.h"
 
-#define HOST_ROOM (UINT64_C(20) << 30)
+#define SPARE_ROOM (UINT64_C(64) << 20)
 
 /* What of a sandbox's root is made new in each. */
 static const char *const private_dirs[] = { "proc", "sys", "dev", "tmp", "run", "home", "root", "var", "mnt", "media", "srv", "opt", "boot", ".ward", "work" };
@@ -30,27 +31,51 @@ static int make_of_image(const struct image *image, const char *out, struct ward
 	return argv.failed ? ward_fail(e, ENOMEM, "out of memory") : tool_run(argv.items, NULL, e);
 }
 
+/* What a copy of the host's directories and the root made of it take together, about: nearly everything is beneath /usr. */
+static uint64_t host_room(void)
+{
+	char usr[] = "/usr";
+	FTS *walk = fts_open((char *[]){ usr, NULL }, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	uint64_t blocks = 0;
+
+	for (FTSENT *entry = walk ? fts_read(walk) : NULL; entry; entry = fts_read(walk))
+		if (entry->fts_info == FTS_F)
+			blocks += (uint64_t)entry->fts_statp->st_blocks;
+	if (walk)
+		fts_close(walk);
+	return blocks * 512 * 2 + SPARE_ROOM;
+}
+
 static int check_room(const char *dir, struct ward_err *e)
 {
+	uint64_t needed = host_room();
 	struct statvfs v;
+	char size[32];
 
 	if (statvfs(dir, &v) < 0)
 		return ward_fail_errno(e, "cannot look at %s", dir);
-	if ((uint64_t)v.f_bavail * v.f_frsize < HOST_ROOM) {
-		ward_fail(e, ENOSPC, "a root of the host's own directories may take 20 GiB, which %s has not", dir);
+	if ((uint64_t)v.f_bavail * v.f_frsize < needed) {
+		units_format_size(needed & ~(uint64_t)0xfffff, size, sizeof(size));
+		ward_fail(e, ENOSPC, "packing the host's own directories takes %s for a while, half of it for good, which %s has not", size, dir);
 		return ward_remedy(e, "use a smaller image: ward image import, then --image NAME");
 	}
 	return 0;
 }
 
-/* From a copy by tar, because mkfs.erofs gives up at the first directory that it may not read. */
+/* From a copy by tar, because mkfs.erofs gives up at the first directory that it may not read. Nothing is set-id in it, which a sandbox could not make. */
 static int make_of_host(const struct tool_work *w, const char *out, struct ward_err *e)
 {
 	auto_strv argv = { 0 };
 	auto_buf script = { 0 };
 	static const char *const words[] = { "ward", "run", "--set", "audit.journal=none", "--disk", "none", "--set", "resources.inode_limit=none" };
-	int r = check_room(w->path, e);
+	char tar[PATH_MAX], mkfs[PATH_MAX];
+	int r = program_find_system("tar", tar, e);
 
+	if (r == 0)
+		r = program_find_system("mkfs.erofs", mkfs, e);
+	if (r < 0)
+		return ward_remedy(e, "install it: apt-get install tar erofs-utils");
+	r = check_room(w->path, e);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
@@ -59,8 +84,9 @@ static int make_of_host(const struct tool_work *w, const char *out, struct ward_
 	buf_puts(&script, "set -e; mkdir tree; set --; for d in /*; do case $d in ");
 	for (size_t i = 0; i < ARRAY_LEN(private_dirs); i++)
 		buf_printf(&script, "%s/%s", i ? "|" : "", private_dirs[i]);
-	buf_puts(&script, ") ;; *) set -- \"$@\" \".$d\" ;; esac; done; tar -C / --ignore-failed-read -cf - \"$@\" 2>/dev/null | tar -C tree --no-same-owner -xf - || true; "
-			  "test -e tree/usr/bin; PATH=$PATH:/usr/sbin mkfs.erofs --quiet --all-root -x-1 \"$0\" tree >/dev/null; rm -rf tree");
+	buf_puts(&script, ") ;; *) set -- \"$@\" \".$d\" ;; esac; done; ");
+	buf_printf(&script, "%s -C / --ignore-failed-read --mode=ug-s -cf - \"$@\" 2>/dev/null | %s -C tree --no-same-owner -xf -; test -e tree/usr/bin; ", tar, tar);
+	buf_printf(&script, "%s --quiet --all-root -x-1 \"$0\" tree >/dev/null; rm -rf tree", mkfs);
 	strv_add(&argv, "--");
 	strv_add(&argv, "/bin/sh");
 	strv_add(&argv, "-c");

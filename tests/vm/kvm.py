@@ -30,8 +30,9 @@ def kernel_package(work):
 
 
 def add_qemu(root):
-    for name in ('qemu-system-x86_64', 'mkfs.erofs'):
+    for name in ('qemu-system-x86_64', 'mkfs.erofs', 'tar'):
         program = shutil.which(name, path='/usr/bin:/usr/sbin')
+        (root / 'usr/bin' / name).unlink(missing_ok=True)
         shutil.copy(program, root / 'usr/bin' / name)
         run.add_libraries(root, program)
     for program in ('ward-vm-tool', 'ward-image'):

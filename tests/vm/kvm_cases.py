@@ -36,6 +36,9 @@ def cases(user):
         (f'template-{user}', user, 'ward vm template build --image small --memory 128Mi', lambda r: r.code == 0 and 'is ready' in r.out),
         (f'clone-{user}', user, f'ward run {MACHINE} --report $REPORT -- sh -c "uname -r; cat /proc/sys/kernel/random/uuid"',
          lambda r: r.code == 0 and 'cloud-amd64' in r.out and any('starts from the template' in n for n in r.report['notes'])),
+        (f'host-root-{user}', user, 'ward vm root host && ward vm root host && '
+         'ward run --isolation vm --set vm.memory=256Mi --report $REPORT -- sh -c "uname -r; ls -l /usr/bin/qemu-system-x86_64; echo OUT-OF-THE-MACHINE > out.txt"; echo code $?; cat out.txt; du -a ~/.local/state/ward/vm /var/lib/ward/vm 2>&1 | grep work-',
+         lambda r: 'host is ready as' in r.out and 'host was ready' in r.out and 'cloud-amd64' in r.out and '/usr/bin/qemu-system-x86_64\n' in r.out and 'OUT-OF-THE-MACHINE' in r.out and 'work-' not in r.out),
         (f'exec-{user}', user, f'ward run -d --name box {MACHINE} -- sleep 1000 && ward exec box -- sh -c "uname -r; exit 3"; echo code $?; ward kill box; ward rm box; true',
          lambda r: 'code 3' in r.out and 'cloud-amd64' in r.out),
     ]
