@@ -1,7 +1,7 @@
 /*
  * Whether KVM here runs guests in hardware. In: /dev/kvm. Out: yes, or why not and what to do. Making a machine proves nothing: there are hosts (guests of a cloud, mostly) whose KVM emulates every instruction of a guest's kernel, a thousand times
- * slower, and not all of them. So a throw-away guest of one page of code counts down a register a few thousand times in its most privileged 64-bit mode and then executes what kernels do and emulators lack, as far as KVM says that guests have it; the
- * time that takes decides, and what it left in its memory. The loop ends by itself, so the time is bound: 20 ms where every instruction is emulated. Runs in the supervisor with the user's rights, only where somebody wants a virtual machine.
+ * slower, and not all of them. So a throw-away guest of one page of code counts down a register some ten thousand times in its most privileged 64-bit mode and then executes what kernels do and emulators lack, as far as KVM says that guests have it; the
+ * time that takes decides, and what it left in its memory. The loop ends by itself, so the time is bound: a tenth of a second or two where every instruction is emulated. Runs in the supervisor with the user's rights, only where somebody wants a virtual machine.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +15,8 @@
 #include "base/own.h"
 #include "lib/vm.h"
 
-#define ROUNDS 5000
-#define MOST_NS 4000000	/* hardware takes some ten thousand; emulation of two instructions a round at least 7 ms */
+#define ROUNDS 50000
+#define MOST_NS 40000000	/* hardware takes some ten thousand, and on the busiest machine ten million; emulation of two instructions a round at least 70 ms */
 #define TRIES 5		/* a busy machine takes the processor away now and then */
 #define CPUID_MAX 256
 
