@@ -45,12 +45,14 @@ static int move_up(int fd)
 
 int program_own_dir(char ret[PATH_MAX], struct ward_err *e)
 {
-	ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - 1);
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
 	if (n <= 0)
 		return ward_fail_errno(e, "cannot find ward's own file");
-	ret[n] = '\0';
-	*(strrchr(ret, '/') + 1) = '\0';
+	path[n] = '\0';
+	*(strrchr(path, '/') + 1) = '\0';
+	strcpy(ret, path);
 	return 0;
 }
 

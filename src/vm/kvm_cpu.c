@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/kvm.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
