@@ -26,6 +26,8 @@ def check_streams(t, g):
     r = g.run(command=("NO-SUCH-PROGRAM",))
     t.check(r.rc == 127 and "NO-SUCH-PROGRAM" in r.err, f"a program that is not there: {r}")
     t.equal(g.run(command=("/etc/passwd",)).rc, 126, "what is no program")
+    r = g.run(command=("/" + "x" * 100000,))
+    t.check(r.rc == 126 and len(r.err) < 2000, f"a name that fills a pipe: {r.rc} {r.err[-100:]}")
     t.equal(sh(g, "kill -TERM $$").rc, -signal.SIGTERM, "the end by a signal")
     r = t.run("sh", "-c", '"$@" | head -n 2', "sh", *g.argv(command=("yes", "ON-AND-ON")), env={"PATH": "/bin:/usr/bin"}, cwd="/", timeout=60)
     t.equal(r.out, "ON-AND-ON\n" * 2, "a reader that goes away")

@@ -137,9 +137,10 @@ static bool take_ends(const struct ends *ends, int manifest_fd, int disk_fd)
 	return syscall(SYS_close_range, CHILD_FDS, ~0u, 0) == 0;
 }
 
+/* Less than a pipe holds: who reads it may be waiting for us (start_quick). */
 static _Noreturn void refuse(const char *what, int code, int error)
 {
-	dprintf(2, "ward: %s: %s\n", what, strerror(error));
+	dprintf(2, "ward: %.1000s: %s\n", what, strerror(error));
 	_exit(code);
 }
 
@@ -228,7 +229,7 @@ static char **list_words(char *words, const struct vm_start *s)
 }
 
 /* A command without a terminal begins in our memory, which spares copying it; as soon as it is another user, nobody may look into that
- * (the kernel takes it for one that is not to be dumped). We wait until it executes. */
+ * (the kernel takes it for one that is not to be dumped). We wait until it executes: so only while nobody is there who could stop it. */
 static pid_t start_quick(struct agent *a, char *words, const struct vm_start *s, const struct ends *ends)
 {
 	static char stack[STACK_BYTES] __attribute__((aligned(16)));
@@ -250,7 +251,7 @@ static pid_t start_child(struct agent *a, struct job *j, const struct vm_start *
 {
 	pid_t pid;
 
-	if (s->kind == VM_RUN && !(s->terminals & 7))
+	if (s->kind == VM_RUN && !(s->terminals & 7) && a->childless)
 		return start_quick(a, j->words, s, ends);
 	pid = limits_fork(a, s->kind == VM_RUN || s->kind == VM_COPY);
 	if (pid == 0)
@@ -271,7 +272,7 @@ void job_start(struct agent *a, unsigned channel, const struct vm_start *s)
 	if (r == 0) {
 		j->pid = start_child(a, j, s, &ends);
 		r = j->pid < 0 ? -errno : 0;
-		a->childless = false;
+		a->childless &= r < 0;
 	}
 	for (int i = 0; i < VM_STREAMS; i++) {
 		if (ends.inner[i] >= 0)
