@@ -48,20 +48,37 @@ static int refuse(struct ward_err *e, const char *field, const char *why, const 
 	return ward_remedy(e, "%s", remedy);
 }
 
+/* The sandbox in which a template is made has /dev/kvm and no machine around its command: so that is ward-vm, which makes one, and nothing else. */
+static int check_template(struct spec *s, struct ward_err *e)
+{
+	auto_free char *runner = NULL;
+	int r = program_path("ward-vm", &runner, e);
+
+	if (r < 0)
+		return r;
+	if (s->policy.req_isolation > REQUIRE_NAMESPACES)
+		return refuse(e, "require.isolation", "a template is made in a native sandbox, which is not enough", "require less, for ward vm template build");
+	if (!s->argv || !s->argv[0] || strcmp(s->argv[0], runner) != 0 || !s->argv[1] || strcmp(s->argv[1], "template") != 0)
+		return refuse(e, VM_TEMPLATE_PROGRAM, "nothing but ward-vm template is run under this name", "ward run --isolation vm");
+	s->wall = &template;
+	return 0;
+}
+
 static int check_accel(struct spec *s, struct ward_err *e)
 {
+	bool makes_template = strcmp(program_invocation_short_name, VM_TEMPLATE_PROGRAM) == 0;
 	char remedy[sizeof(e->remedy)];
 
+	if (makes_template && s->policy.vm_accel != VM_ACCEL_TCG && check_template(s, e) < 0)
+		return -e->code;
 	if (s->policy.vm_accel == VM_ACCEL_TCG) {
 		if (s->policy.req_isolation == REQUIRE_VM)
 			return refuse(e, "require.isolation", "vm.accel: tcg is no hardware isolation, so it is not enough", "take a machine with KVM, or require less");
 		s->wall = &emulated;
 		return 0;
 	}
-	if (vm_probe_kvm(e) == 0) {
-		s->wall = strcmp(program_invocation_short_name, VM_TEMPLATE_PROGRAM) == 0 ? &template : s->wall;
+	if (vm_probe_kvm(e) == 0)
 		return 0;
-	}
 	memcpy(remedy, e->remedy, sizeof(remedy));
 	return ward_remedy(e, "%s%s" TCG "; or isolation: gvisor", remedy, *remedy ? "; or " : "");
 }
@@ -115,5 +132,5 @@ static const char *const stages[] = {
 const struct wall wall_vm = WALL("a virtual machine (QEMU, KVM) inside the native sandbox: hardware isolation", true);
 static const struct wall emulated = WALL("an emulated machine (QEMU, tcg) inside the native sandbox: no hardware isolation", false);
 
-/* The sandbox in which ward-vm makes a template: the command is ward-vm itself. Only ward-vm-tool calls ward by that name. */
-static const struct wall template = { .name = "vm", .help = "a virtual machine that becomes a template", .probe = probe, .want = want, .words = no_words, .kvm = true, .needs_command = true };
+/* The sandbox in which ward-vm makes a template: the command is ward-vm itself. Only ward-vm-tool calls ward by that name; it is no "vm" to anybody. */
+static const struct wall template = { .name = "vm-template", .help = "a virtual machine that becomes a template", .probe = probe, .want = want, .words = no_words, .kvm = true, .needs_command = true };
