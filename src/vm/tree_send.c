@@ -1,7 +1,7 @@
 /*
  * A tree on its way into the guest. In: a path as the native sandbox shows it. Out: records (tree.h). Runs as a process of ward-vm's own
  * inside that sandbox: what is hidden there cannot be read, and stands in the guest as a file that cannot be read either. No link is
- * followed below the top. What cannot be read for another reason is said and left out; so are sockets and pipes.
+ * followed below the top; a directory that is a tree of its own is empty in the one around it. What cannot be read for another reason is said and left out; so are sockets and pipes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,8 @@
 
 struct sender {
 	struct disk_writer out;
+	char *const *paths;	/* of all trees */
+	size_t count;
 	const char *top;	/* the present tree */
 	char path[TREE_NAME_MAX + 1];
 	size_t len;
@@ -132,6 +134,17 @@ static void put_entry(struct sender *v, int dir_fd, const char *name, unsigned d
 	v->path[len] = '\0';
 }
 
+/* Whether another tree stands here: it goes on its own. */
+static bool is_other_tree(const struct sender *v)
+{
+	size_t n = strlen(v->top);
+
+	for (size_t i = 0; i < v->count && v->len; i++)
+		if (strncmp(v->paths[i], v->top, n) == 0 && v->paths[i][n] == '/' && strcmp(v->paths[i] + n + 1, v->path) == 0)
+			return true;
+	return false;
+}
+
 static void put_dir(struct sender *v, int fd, const struct stat *st, unsigned deep)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -143,7 +156,7 @@ static void put_dir(struct sender *v, int fd, const struct stat *st, unsigned de
 		return;
 	}
 	put_head(v, TREE_DIR, st, 0);
-	for (struct dirent *d = readdir(list); d && !v->out.error; d = readdir(list))
+	for (struct dirent *d = is_other_tree(v) ? NULL : readdir(list); d && !v->out.error; d = readdir(list))
 		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
 			put_entry(v, fd, d->d_name, deep + 1);
 	put_head(v, TREE_DIR_END, st, 0);
@@ -186,6 +199,8 @@ int tree_send(const struct tree_way *way, char *const *paths, size_t count, stru
 
 	if (!v || disk_writer_begin(&v->out, way->out_fd, way->in_fd, way->disk_fd) < 0)
 		return ward_fail(e, ENOMEM, "no memory");
+	v->paths = paths;
+	v->count = count;
 	for (size_t i = 0; i < count && r == 0; i++)
 		r = send_one(v, paths[i], e);
 	if (r < 0)

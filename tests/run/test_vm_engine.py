@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-from harness import needs, timeout, vm_engine
+from harness import host, needs, timeout, vm_engine
 from harness.boxes import box, clean, supervisor
 from harness.vm_engine import OPTIONS
 
@@ -66,6 +66,21 @@ def check_rules_hold(t, ws):
     t.check(t.read(ws, "kept.txt") == "AS-IT-WAS\n" and t.read(ws, "FROM-A-READ-ONLY-RUN") is None, f"read-only: {r}")
 
 
+def check_nested(t):
+    """A writable tree comes back, whatever lies around it."""
+    home = t.fresh_dir("home")
+    t.write(home, {"proj/in.txt": "IN\n", "other.txt": "OTHER\n", "proj/sub/x": "x\n"})
+    ws = os.path.join(home, "proj")
+    script = f"cat {home}/other.txt in.txt; echo NEW > sub/new; echo LOST > {home}/other.txt; true"
+    r = t.ward("run", *OPTIONS, "--ro", home, "--", "sh", "-c", script, cwd=ws, timeout=200)
+    t.equal((r.rc, r.out, t.read(ws, "sub/new"), t.read(home, "other.txt")), (0, "OTHER\nIN\n", "NEW\n", "OTHER\n"), f"a workspace in a read-only directory ({r.err})")
+    r = t.ward("run", *OPTIONS, "--set", "filesystem.mode=read_only", "--rw", f"{ws}/sub", "--", "sh", "-c", "cat in.txt sub/new; echo AGAIN > sub/new; echo LOST > in.txt; true", cwd=ws, timeout=200)
+    t.equal((r.rc, r.out, t.read(ws, "sub/new"), t.read(ws, "in.txt")), (0, "IN\nNEW\n", "AGAIN\n", "IN\n"), f"a writable directory in a read-only workspace ({r.err})")
+    if os.path.isdir("/usr/src"):
+        r = t.ward("run", *OPTIONS, "--rw", f"{home}/proj:/usr/src", "--", "sh", "-c", "cat /usr/src/in.txt; echo THERE > /usr/src/there", cwd=t.workspace(), timeout=200)
+        t.equal((r.rc, r.out, t.read(ws, "there")), (0, "IN\n", "THERE\n"), f"a tree in a directory of the system's ({r.err})")
+
+
 def alive(t, box_id):
     """pids of the machine's processes, by the command line that names its files."""
     found = {}
@@ -124,6 +139,7 @@ def test_machine(t):
     check_first_boot(t, ws)
     key = check_template(t, ws)
     check_rules_hold(t, ws)
+    check_nested(t)
     check_box(t, ws)
     t.equal(t.ward("vm", "template", "rm", "abcdef").rc, 125, "a template that is not there")
     t.equal(t.ward("vm", "template", "rm", key[:12]).rc, 0, "template rm")
@@ -157,3 +173,12 @@ def test_usage(t):
         t.check(r.rc == 125 and "kvm_pvm" in r.err, f"only a machine will do: {r}")
     r = t.ward("run", "--isolation", "vm", "--set", "vm.accel=tcg", "--", "true", cwd=t.workspace())
     t.check(r.rc == 125 and "ward vm setup" in r.err, f"without a kernel: {r}")
+
+
+@needs("unsanitized")
+def test_template_name(t):
+    """Under the name of the sandbox in which templates are made, nothing runs but what makes them."""
+    vm_engine.prepare(t)
+    for words, expected in [((), "nothing but ward-vm template"), (("--set", "require.isolation=vm"), "a native sandbox"), (("--set", "require.isolation=gvisor"), "a native sandbox")]:
+        r = t.run("bash", "-c", 'exec -a ward-vm-template "$0" "$@"', host.WARD, "run", "--isolation", "vm", *words, "--", "cat", "/dev/kvm", cwd=t.workspace())
+        t.check(r.rc == 125 and expected in r.err, f"{words}: {r}")

@@ -204,22 +204,44 @@ static void add_machine(const struct plan *p, const char *qemu, struct strv *v)
 	}
 }
 
-/* What of the sandbox is the machine's, too: what the policy gives, what ward itself makes in /etc, and whom programs trust. */
-static void add_trees(const struct plan *p, struct strv *v)
+static bool comes_back(const struct plan_mount *m)
 {
+	return m->writable || m->review;
+}
+
+/* Whether it is copied, and what changes in it, with the tree around it: that one comes back, or it does not come back itself. Outer mounts come before inner ones, but for the system's, which are no trees. */
+static bool is_in_tree(const struct plan *p, size_t index, const bool *is_tree)
+{
+	const struct plan_mount *m = &p->mounts[index], *outer = NULL;
+
+	for (size_t i = 0; i < index; i++)
+		if (is_tree[i] && path_is_beneath(m->target, p->mounts[i].target))
+			outer = &p->mounts[i];
+	return outer && (comes_back(outer) || !comes_back(m));
+}
+
+/* What of the sandbox is the machine's, too: what the policy gives, what ward itself makes in /etc, and whom programs trust. */
+static int add_trees(const struct plan *p, struct strv *v, struct ward_err *e)
+{
+	auto_free bool *is_tree = calloc(p->mount_count + 1, sizeof(*is_tree));
+
+	if (!is_tree)
+		return ward_fail(e, ENOMEM, "out of memory");
 	for (size_t i = 0; i < p->mount_count; i++) {
 		const struct plan_mount *m = &p->mounts[i];
 		bool own_file = m->kind == MOUNT_FILE && strncmp(m->target, "/etc/", 5) == 0 && strcmp(m->target, "/etc/resolv.conf") != 0 && strcmp(m->target, "/etc/hosts") != 0;
 
-		if ((m->kind == MOUNT_BIND && m->from_policy && !m->in_bind && !path_is_beneath(m->target, "/.ward")) || own_file) {
+		is_tree[i] = m->kind == MOUNT_BIND && m->from_policy && !path_is_beneath(m->target, "/.ward") && !is_in_tree(p, i, is_tree);
+		if (is_tree[i] || own_file) {
 			strv_add(v, "--tree");
-			strv_addf(v, "%s:%s", m->writable || m->review ? "rw" : "ro", m->target);
+			strv_addf(v, "%s:%s", comes_back(m) ? "rw" : "ro", m->target);
 		}
 	}
 	if (p->certs)
 		add_two(v, "--tree", "ro:" CERTS_SYSTEM);
 	if (p->certs)
 		add_two(v, "--tree", "ro:" CERTS_DIR);
+	return 0;
 }
 
 static int check_memory(const struct plan *p, struct ward_err *e)
@@ -244,7 +266,9 @@ int vm_fill_words(struct plan *p, struct ward_err *e)
 		return r;
 	add_two(&p->wall_run, VM_IN_RUNNER, "run");
 	add_machine(p, qemu, &p->wall_run);
-	add_trees(p, &p->wall_run);
+	r = add_trees(p, &p->wall_run, e);
+	if (r < 0)
+		return r;
 	if (p->spec->policy.res_pids != POLICY_NONE)
 		add_number(&p->wall_run, "--pids", p->spec->policy.res_pids);
 	if (p->spec->policy.res_open_files != POLICY_NONE)
