@@ -289,16 +289,20 @@ static const struct engine *likely_engine(const struct options *o)
  * has begun is thrown away. */
 static bool is_unlimited(const struct options *o)
 {
-	static const char *const limits[] = { "resources.memory_limit", "resources.pids_limit" };
-	size_t off = 0;
+	bool memory = true, pids = true, cpu = false;	/* the last word on each counts */
 
-	for (size_t i = 0; i < ARRAY_LEN(limits); i++)
-		for (size_t k = 0; k < o->field_count; k++)
-			if (strcmp(o->fields[k].field, limits[i]) == 0 && strcmp(o->fields[k].value, "none") == 0) {
-				off++;
-				break;
-			}
-	return off == ARRAY_LEN(limits);
+	for (size_t i = 0; i < o->field_count; i++) {
+		const struct spec_option *f = &o->fields[i];
+		bool limited = strcmp(f->value, "none") != 0;
+
+		if (strcmp(f->field, "resources.memory_limit") == 0)
+			memory = limited;
+		else if (strcmp(f->field, "resources.pids_limit") == 0)
+			pids = limited;
+		else if (strcmp(f->field, "resources.cpu_limit") == 0)
+			cpu = limited;
+	}
+	return !memory && !pids && !cpu;
 }
 
 static void tell_outcome(const struct result *r, struct run_outcome *ret)

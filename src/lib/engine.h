@@ -31,6 +31,7 @@ struct running {
 	int mounts_fd;		/* holds the sandbox's mounts, -1: nobody does but the sandbox */
 	pid_t mounts_pid;	/* who takes them apart, to be waited for; 0: nobody */
 	bool asked;		/* ward-init will be asked whether the command could be started */
+	bool etc_given;		/* a child has got the kept /etc that the plan opened: another one needs its own */
 	bool unlimited;		/* as far as can be told before there is a plan: no cgroup will be made */
 	sigset_t caller_mask;	/* blocked signals as the command shall have them */
 	struct timing *timing;	/* borrowed; NULL: nobody asks */

@@ -116,6 +116,11 @@ static char *read_list(const char *state, int *ret_lock, size_t *ret_n)
 	return take_ptr(list);
 }
 
+int etc_kept_open_tree(const struct etc_kept *k)
+{
+	return (int)syscall(SYS_open_tree, AT_FDCWD, k->path, AT_SYMLINK_NOFOLLOW | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+}
+
 /* Where a sandbox finds it. */
 static bool take_place(const char *state, const char *id, bool as_root, struct etc_kept *k)
 {
@@ -124,7 +129,7 @@ static bool take_place(const char *state, const char *id, bool as_root, struct e
 		return false;
 	}
 	if (as_root)
-		k->tree_fd = (int)syscall(SYS_open_tree, AT_FDCWD, k->path, AT_SYMLINK_NOFOLLOW | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+		k->tree_fd = etc_kept_open_tree(k);
 	return !as_root || k->tree_fd >= 0;
 }
 

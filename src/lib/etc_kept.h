@@ -62,6 +62,8 @@ void etc_check_fill(struct etc_check *c, const struct stat *st);
 
 /* Finds a directory that is as the host's files are now, and holds it. as_root: the sandbox's process has no right to its path. */
 bool etc_kept_find(bool as_root, struct etc_kept *ret_kept);
+/* Another tree_fd, for another sandbox: each can be mounted once. -1: errno says why. */
+int etc_kept_open_tree(const struct etc_kept *k);
 /* Fine for an empty one. */
 void etc_kept_release(struct etc_kept *k);
 

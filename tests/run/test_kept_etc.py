@@ -190,3 +190,24 @@ chmod 666 /etc/passwd 2>/dev/null && echo chmod; rm -f /etc/passwd 2>/dev/null &
         r = t.ward("run", "-w", ws, "--rw", above, "--", "/bin/sh", "-c", f"echo OWNED_BY_SANDBOX > {place}/now/root/passwd")
         t.check(r.rc != 0, f"--rw {above}: {r.err}")
         t.check("OWNED_BY_SANDBOX" not in t.read(place, "now", "root", "passwd"), f"--rw {above}: it was written")
+
+
+@timeout(90)
+def test_the_early_child_is_thrown_away(t):
+    """What began before the plan was there has mounted it, perhaps; whoever comes next mounts it, too."""
+    if t.as_user != "root":
+        return
+    ws = t.workspace()
+    keep(t, ws)
+    slow = t.fresh_dir("ramfs")
+    t.run("mount", "-t", "ramfs", "ramfs", slow, root=True, check=True)	# no id-mapped mounts there: another id than expected
+    t.defer(t.run, "umount", slow)
+    for owner in (12345, 0):
+        os.chown(slow, owner, owner)
+        for _ in range(12):
+            r = t.ward("run", "-w", slow, "--", "/bin/sh", "-c", "cat /etc/hostname; grep -c ' /etc ' /proc/self/mountinfo")
+            t.equal((r.rc, r.out), (0, "ward\n1\n"), f"as {owner}: {r.err}")
+    options = ("--memory", "none", "--pids", "none", "--cpus", "0.5")
+    for more in (options, (*options, "--pids", "64"), ("--memory", "none", "--pids", "none", "--memory", "256M")):
+        r = t.ward("run", "-w", slow, *more, "--", "/bin/cat", "/etc/hostname")
+        t.equal((r.rc, r.out), (0, "ward\n"), f"{more}: {r.err}")

@@ -183,13 +183,21 @@ static int clone_child(struct native_child *c, struct running *run, int into, st
 void native_give_system(struct running *run, const struct plan_system *system)
 {
 	struct native_memory *m = run->child;
+	auto_fd again = -1;	/* a tree can be attached once, and an earlier child may have done that before it was thrown away */
+	int tree_fd = system->etc.tree_fd;
 
 	m->child.system = system;
+	if (tree_fd >= 0 && run->etc_given) {
+		again = etc_kept_open_tree(&system->etc);
+		tree_fd = again >= 0 ? again : tree_fd;
+	}
 	/* a child that has ended is seen later */
-	if (system->etc.tree_fd >= 0)
-		(void)!io_send_fds(run->control_fd, "s", 1, &system->etc.tree_fd, 1);
-	else
+	if (tree_fd >= 0) {
+		run->etc_given = true;
+		(void)!io_send_fds(run->control_fd, "s", 1, &tree_fd, 1);
+	} else {
 		(void)!send(run->control_fd, "s", 1, MSG_NOSIGNAL);
+	}
 }
 
 int native_launch(struct running *run, const struct plan_ids *ids, const char *base, int into, const struct native_bundle *bundle,
