@@ -1,4 +1,4 @@
-/* What ward-wasm itself reads: the words that it is started with, and the first bytes of a module. */
+/* What ward-wasm itself reads: the words that it is started with, and a module's first bytes and sections. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -39,6 +39,7 @@ int edge_compile_to(const struct wasm_job *job, const struct wasm_module *m, con
 	configure = edge.ConfigureCreate();
 	if (!configure)
 		return say(EXIT_OWN, NULL, "out of memory");
+	edge.ConfigureSetForceInterpreter(configure, true);	/* nothing is executed of what is compiled */
 	edge.ConfigureCompilerSetOptimizationLevel(configure, EDGE_OPTIMIZE_2);
 	edge.ConfigureCompilerSetOutputFormat(configure, EDGE_FORMAT_NATIVE);
 	if (job->pages)

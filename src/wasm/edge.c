@@ -78,7 +78,8 @@ static struct edge_bytes bytes_of(const struct wasm_module *m)
 	return (struct edge_bytes){ .length = (uint32_t)m->n, .bytes = m->bytes };
 }
 
-static void *make_vm(const struct edge *edge, const struct wasm_job *job, void *configure)
+/* Only a machine that gets ward's own code executes native code. The configuration stays as it is for those who read the module's bytes: none of them takes code that came with it. */
+static void *make_vm(const struct edge *edge, const struct wasm_job *job, void *configure, bool has_code)
 {
 	void *vm;
 
@@ -87,22 +88,26 @@ static void *make_vm(const struct edge *edge, const struct wasm_job *job, void *
 		edge->ConfigureSetMaxMemoryPage(configure, job->pages);
 	if (job->fuel)
 		edge->ConfigureStatisticsSetCostMeasuring(configure, true);
+	edge->ConfigureSetForceInterpreter(configure, !has_code);
 	vm = edge->VMCreate(configure, NULL);
+	edge->ConfigureSetForceInterpreter(configure, true);
 	if (vm && job->fuel)
 		edge->StatisticsSetCostLimit(edge->VMGetStatisticsContext(vm), job->fuel);
 	return vm;
 }
 
 /* Compiled code that the library does not take (it was updated) is no loss: the module itself is there. */
-static struct edge_result load(const struct edge *edge, const struct wasm_job *job, const struct wasm_module *m, void *vm)
+static struct edge_result load(const struct edge *edge, const char *code, const struct wasm_module *m, void *configure, void *vm)
 {
-	if (job->aot && module_is(m, job->aot_digest)) {
-		struct edge_result r = edge->VMLoadWasmFromFile(vm, job->aot);
+	struct edge_result r = { 0 };
+	void *ast = NULL;
 
-		if (r.code == 0)
-			return r;
-	}
-	return edge->VMLoadWasmFromBytes(vm, bytes_of(m));
+	if (code)
+		r = edge->VMLoadWasmFromFile(vm, code);
+	if (code && r.code == 0)
+		return r;
+	r = edge->LoaderParseFromBytes(edge->LoaderCreate(configure), &ast, bytes_of(m));
+	return r.code ? r : edge->VMLoadWasmFromASTModule(vm, ast);
 }
 
 /* Names the first import that is not WASI's. */
@@ -142,7 +147,7 @@ static int start(const struct edge *edge, const struct wasm_job *job, void *vm, 
 
 int edge_run(const struct wasm_job *job, const struct wasm_module *m)
 {
-	const char **dirs = list_dirs(job), *step = "cannot be loaded";
+	const char **dirs = list_dirs(job), *step = "cannot be loaded", *native = job->aot && module_is(m, job->aot_digest) ? job->aot : NULL;
 	void *configure, *vm, *wasi;
 	struct edge_result r;
 	struct edge edge;
@@ -151,7 +156,7 @@ int edge_run(const struct wasm_job *job, const struct wasm_module *m)
 	if (code)
 		return code;
 	configure = edge.ConfigureCreate();
-	vm = configure && dirs ? make_vm(&edge, job, configure) : NULL;
+	vm = configure && dirs ? make_vm(&edge, job, configure, native) : NULL;
 	wasi = vm ? edge.VMGetImportModuleContext(vm, EDGE_HOST_WASI) : NULL;
 	if (!wasi)
 		return say(EXIT_OWN, NULL, "out of memory");
@@ -160,7 +165,7 @@ int edge_run(const struct wasm_job *job, const struct wasm_module *m)
 	code = confine(job, true);
 	if (code)
 		return code;
-	r = load(&edge, job, m, vm);
+	r = load(&edge, native, m, configure, vm);
 	if (r.code == 0) {
 		step = "is not valid";
 		r = edge.VMValidate(vm);

@@ -1,5 +1,5 @@
 /*
- * The module as a file. In: a path in the sandbox, or standard input. Out: its bytes, or a message and the exit code that a shell would give. Only the first eight bytes are looked at (kind.c); the rest is the runtime's to read.
+ * The module as a file. In: a path in the sandbox, or standard input. Out: its bytes, or a message and the exit code that a shell would give. The first eight bytes and the names of sections are looked at (kind.c); the rest is the runtime's to read.
  * The file belongs to whoever writes in the workspace: it is opened once, without waiting, and what was read is what is hashed and run.
  */
 #include <errno.h>
@@ -17,6 +17,10 @@ static int say_kind(enum wasm_kind kind, const char *path)
 	switch (kind) {
 	case WASM_MODULE:
 		return 0;
+	case WASM_NATIVE:
+		return say(EXIT_NOT_RUN, path, "brings native code (a custom section 'wasmedge'), which ward never runs: strip the section (llvm-objcopy --remove-section=wasmedge), or take the module as it was before `wasmedge compile`");
+	case WASM_DAMAGED:
+		return say(EXIT_NOT_RUN, path, "cannot be loaded: its sections do not end where the file does; it may be cut short or damaged");
 	case WASM_COMPONENT:
 		return say(EXIT_NOT_RUN, path, "a WebAssembly component, not a core module: build it for wasm32-wasip1");
 	case WASM_NEWER:

@@ -47,6 +47,7 @@ static void add_words(struct line *l, char *const *words)
 
 static void wasmedge_words(const struct wasm_job *job, struct line *l)
 {
+	add(l, "--force-interpreter");	/* a module may bring native code */
 	for (size_t i = 0; i < job->dir_count; i++) {
 		add(l, "--dir");
 		addf(l, "%s:%s%s", job->dirs[i].name, job->dirs[i].path, job->dirs[i].writable ? "" : ":readonly");

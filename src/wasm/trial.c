@@ -72,7 +72,7 @@ static int write_library(const struct wasm_module *m)
 		done += (size_t)n;
 	}
 	if (fd < 0 || done < m->n || close(fd) < 0)
-		return say(EXIT_OWN, LIBRARY, "cannot be written: %s", strerror(errno));
+		return say(EXIT_NO_ROOM, LIBRARY, "cannot be written: %s", strerror(errno));
 	return 0;
 }
 

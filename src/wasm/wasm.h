@@ -43,14 +43,14 @@ struct wasm_job {
 	char **words;		/* the module and its arguments, NULL-terminated */
 };
 
-/* Puts the directory that the process is in first, as ".", if it lies in one of the job's; path must live as long as the job. Returns NULL, or what is wrong with a directory. A pure function. */
+/* Puts the directory that the process is in first, as ".", if it lies in one of the job's; path is where that is. Returns NULL, or what is wrong with a directory. A pure function. */
 const char *wasm_add_cwd(struct wasm_job *job, const char *path);
 
 /* Reads the words behind "run" or "compile". Returns NULL, or what is wrong with them. A pure function. */
 const char *wasm_words(int argc, char **argv, struct wasm_job *ret_job);
 
-enum wasm_kind { WASM_MODULE, WASM_COMPONENT, WASM_NEWER, WASM_TEXT, WASM_NONE };
-/* What a file is, by its first eight bytes. A pure function. */
+enum wasm_kind { WASM_MODULE, WASM_NATIVE, WASM_DAMAGED, WASM_COMPONENT, WASM_NEWER, WASM_TEXT, WASM_NONE };
+/* What a file is, by its first eight bytes and the names of its sections. WASM_NATIVE: a module that brings native code. A pure function. */
 enum wasm_kind wasm_kind(const uint8_t *bytes, size_t n);
 
 /* The module's bytes. */

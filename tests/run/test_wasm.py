@@ -8,6 +8,8 @@ import json
 import os
 import shutil
 import signal
+import threading
+import time
 
 from harness import filters, leaks, needs, timeout, wasm
 from harness.boxes import box
@@ -96,6 +98,30 @@ def test_node_files(t):
     files(t, wasm.node(t))
 
 
+def make_link(ws, seconds):
+    """Puts a link to / in the place of sub, once."""
+    time.sleep(seconds)
+    os.rename(os.path.join(ws, "sub"), os.path.join(ws, "old"))
+    os.symlink("/", os.path.join(ws, "sub"))
+
+
+@needs("unsanitized")
+@timeout(150)
+def test_the_working_directory_is_not_looked_up_again(t):
+    """What the module has as "." is where it was started, whatever lies at that path when the runtime opens it."""
+    ws = wasm.tools(t, {"sub/etc/passwd": "MINE\n"})
+    options = (*wasm.edge(t), *INTERPRETED, "-C", os.path.join(ws, "sub/etc"))
+    for ms in range(5, 125, 5):
+        swap = threading.Thread(target=make_link, args=(ws, ms / 1000))
+        swap.start()
+        out = run(t, ws, options, os.path.join(ws, "conform.wasm"), "read", "passwd", rc=None).out
+        swap.join()
+        t.check("root:" not in out, f"after {ms} ms: {out}")
+        os.unlink(os.path.join(ws, "sub"))
+        os.rename(os.path.join(ws, "old"), os.path.join(ws, "sub"))
+    t.equal(run(t, ws, options, "../../conform.wasm", "read", "passwd").out, "MINE\n", "without a link")
+
+
 # -- streams, exit codes, messages
 
 LIBRARY = "__attribute__((export_name(\"other\"))) int other(void) { return 1; }"
@@ -103,7 +129,8 @@ IMPORTS = "__attribute__((import_module(\"elsewhere\"), import_name(\"missing_on
 
 
 def ends(t, options):
-    ws = wasm.tools(t, {"text.wasm": "#!/bin/sh\necho STARTED\n", "empty.wasm": "", "wat.wasm": "(module)", "cut.wasm": b"\0asm\1\0\0\0\1\x99", "part.wasm": b"\0asm\x0d\0\1\0"})
+    ws = wasm.tools(t, {"text.wasm": "#!/bin/sh\necho STARTED\n", "empty.wasm": "", "wat.wasm": "(module)", "cut.wasm": b"\0asm\1\0\0\0\1\x99", "part.wasm": b"\0asm\x0d\0\1\0",
+                        "native.wasm": b"\0asm\1\0\0\0\0\x0a\x08wasmedge\0"})
     wasm.module(t, ws, "imports.wasm", IMPORTS)
     with open(t.compile(LIBRARY, flags=("--target=wasm32-wasi", "-O2", "-mexec-model=reactor"), compiler=wasm.engines.wasm_compiler(t)), "rb") as f:
         t.write(ws, {"library.wasm": f.read()})
@@ -114,7 +141,7 @@ def ends(t, options):
     for code in (0, 1, 7, 255):
         run(t, ws, options, "conform.wasm", "exit", code, rc=code)
     for name, code, word in (("none.wasm", 127, "not found"), ("no/none.wasm", 127, "not found"), ("dir.wasm", 126, "regular file"), ("text.wasm", 126, "not a WebAssembly module"),
-                             ("empty.wasm", 126, "not a WebAssembly module"), ("wat.wasm", 126, "wat2wasm"), ("part.wasm", 126, "component"), ("cut.wasm", 126, "cut.wasm: "),
+                             ("empty.wasm", 126, "not a WebAssembly module"), ("wat.wasm", 126, "wat2wasm"), ("part.wasm", 126, "component"), ("cut.wasm", 126, "cut short"), ("native.wasm", 126, "strip the section"),
                              ("imports.wasm", 126, "imports missing_one of elsewhere"), ("library.wasm", 126, "no _start"), ("/.ward/ward-wasm", 126, "not a WebAssembly module")):
         r = run(t, ws, options, name, rc=code)
         t.check(word in r.err and "STARTED" not in r.out, f"{name}: {r.err}")
@@ -337,6 +364,17 @@ def test_a_full_disk_is_no_reason_not_to_run(t):
         t.run("umount", place, root=True, check=True)
 
 
+@needs("unsanitized")
+@timeout(150)
+def test_no_room_for_the_library_is_no_reason_not_to_run(t):
+    """The one without its compiler is only faster: where it cannot be written, the system's own runs the module. The limit stands for a full /tmp; code has room."""
+    options = wasm.edge(t)
+    full = ("sh", "-c", "trap '' XFSZ; ulimit -f 4096; exec \"$@\"", "sh")
+    r = run(t, tiny(t), options, "tiny.wasm", "say", "FINE", wrap=full)
+    t.equal(r.out, "FINE\n")
+    t.equal([e["kind"] for e in json.loads(t.ward("wasm", "ls", "--json").out)["entries"]], ["module"])
+
+
 @timeout(150)
 def test_the_store_is_listed_and_cleared(t):
     options = wasm.edge(t)
@@ -481,7 +519,7 @@ def test_another_runtime_elsewhere(t):
     os.chmod(os.path.join(place, "wasmtime"), 0o755)
     path = t.environment()["PATH"]
     r = run(t, ws, ("--isolation", "wasm", "--set", "wasm.runtime=wasmtime", "--set", "wasm.fuel=77", "--memory", "64Mi", "--env", "SECRET_NAME=v"), "conform.wasm", "x", env={"PATH": f"{place}:{path}"}, rc=None)
-    for word in ("<run>", f"<{ws}::.>", f"<{ws}::{ws}>", "<SECRET_NAME=v>", "<-Wmax-memory-size=67108864>", "<-Wfuel=77>", "<conform.wasm><x>"):
+    for word in ("<run>", "<.::.>", f"<{ws}::{ws}>", "<SECRET_NAME=v>", "<-Wmax-memory-size=67108864>", "<-Wfuel=77>", "<conform.wasm><x>"):
         t.contains(r.out, word, "its words")
     t.equal(r.out.splitlines()[-1][-1], "0", "the module's variables are not the runtime's")
     r = t.ward("plan", "--isolation", "wasm", "--set", "wasm.runtime=wasmtime", "--", "conform.wasm", cwd=ws, env={"PATH": f"{place}:{path}"})

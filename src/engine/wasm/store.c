@@ -166,9 +166,11 @@ static int give_name(const struct wasm_code *c, int fd, const char *name)
 	for (int tries = 0; tries < 2; tries++) {
 		if (linkat(AT_FDCWD, path, c->dir_fd, c->name, AT_SYMLINK_FOLLOW) == 0)
 			return 0;
-		if (errno != EEXIST || wasm_store_look(c) != 0)
-			return errno == EEXIST ? 0 : -1;	/* somebody else was faster, with the same code */
-		unlinkat(c->dir_fd, c->name, 0);		/* it is not whole */
+		if (errno != EEXIST)
+			return -1;
+		if (wasm_store_look(c) != 0)
+			return 0;			/* somebody else was faster, with the same code */
+		unlinkat(c->dir_fd, c->name, 0);	/* it is not whole */
 	}
 	return -1;
 }
