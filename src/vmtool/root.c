@@ -85,8 +85,9 @@ static int make_of_host(const struct tool_work *w, const char *out, struct ward_
 	for (size_t i = 0; i < ARRAY_LEN(private_dirs); i++)
 		buf_printf(&script, "%s/%s", i ? "|" : "", private_dirs[i]);
 	buf_puts(&script, ") ;; *) set -- \"$@\" \".$d\" ;; esac; done; ");
-	buf_printf(&script, "%s -C / --ignore-failed-read --mode=ug-s -cf - \"$@\" 2>/dev/null | %s -C tree --no-same-owner -xf -; test -e tree/usr/bin; ", tar, tar);
-	buf_printf(&script, "%s --quiet --all-root -x-1 \"$0\" tree >/dev/null; rm -rf tree", mkfs);
+	buf_printf(&script, "{ r=0; %s -C / --exclude=\".$PWD\" --ignore-failed-read --mode=ug-s -cf - \"$@\" 2>said || r=$?; echo $r >status; } | %s -C tree --no-same-owner -xf -; ", tar, tar);
+	buf_puts(&script, "test \"$(cat status)\" -le 1 || { tail -n 3 said >&2; exit 1; }; test -e tree/usr/bin; ");	/* 1: a file changed meanwhile */
+	buf_printf(&script, "%s --quiet --all-root -x-1 \"$0\" tree >/dev/null", mkfs);
 	strv_add(&argv, "--");
 	strv_add(&argv, "/bin/sh");
 	strv_add(&argv, "-c");
