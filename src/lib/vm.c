@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 
 #include "base/io.h"
 #include "base/path.h"
@@ -148,16 +149,18 @@ int vm_root_path(const char *key, char **ret_path, struct ward_err *e)
 	return vm_path(rest, ret_path, e);
 }
 
-/* The processor, but for which of several it is: with KVM a template holds what its kernel found out about it. */
+/* The processor, but for which of several it is, and the host's kernel, whose KVM shows it: with KVM a template holds what its kernel found out about it. */
 static void describe_processor(struct buf *out)
 {
+	static const unsigned leaves[] = { 0, 1, 7, 0x80000001, 0x80000008, 0x80000021 };
+	struct utsname host = { 0 };
 	unsigned a, b, c, d;
 
-	for (unsigned leaf = 0; leaf <= 7; leaf += leaf ? 6 : 1) {
-		if (!__get_cpuid_count(leaf, 0, &a, &b, &c, &d))
-			continue;
-		buf_printf(out, " %x %x %x %x", a, leaf == 1 ? b & 0x00ffffff : b, c, d);
-	}
+	for (size_t i = 0; i < ARRAY_LEN(leaves); i++)
+		if (__get_cpuid_count(leaves[i], 0, &a, &b, &c, &d))
+			buf_printf(out, " %x %x %x %x", a, leaves[i] == 1 ? b & 0x00ffffff : b, c, d);
+	if (uname(&host) == 0)
+		buf_printf(out, " %s %s", host.release, host.version);
 }
 
 int vm_template_key(const struct vm_kind *k, char ret_hex[SHA256_HEX], struct ward_err *e)
@@ -175,6 +178,11 @@ int vm_template_key(const struct vm_kind *k, char ret_hex[SHA256_HEX], struct wa
 		return ward_fail(e, ENOMEM, "out of memory");
 	sha256_hex(text.data, text.len, ret_hex);
 	return 0;
+}
+
+uint64_t vm_upper_bytes(uint64_t memory, unsigned cpus)
+{
+	return memory + VM_UPPER_OVERHEAD + (cpus - 1) * VM_STACK_BYTES;
 }
 
 int vm_find_qemu(char **ret_path, struct ward_err *e)

@@ -18,7 +18,8 @@
 
 #define VM_MEMORY_DEFAULT (UINT64_C(512) << 20)
 #define VM_DEVICES 2			/* counted up when the machine's devices change (vm/qemu.c): no template of before fits */
-#define VM_UPPER_OVERHEAD (256 * UINT64_C(1048576))	/* what QEMU itself needs beside the guest's memory, its stacks and address space included: RLIMIT_DATA counts them */
+#define VM_UPPER_OVERHEAD (256 * UINT64_C(1048576))	/* what QEMU itself needs beside the guest's memory, with one processor, its stacks and address space included: RLIMIT_DATA counts them */
+#define VM_STACK_BYTES (8 * UINT64_C(1048576))	/* of the thread that is one more processor */
 
 /* A kernel that guests boot. */
 struct vm_boot {
@@ -50,6 +51,9 @@ must_check int vm_root_path(const char *key, char **ret_path, struct ward_err *e
 
 /* The name of the template that fits. -errno: the monitor's program cannot be looked at. */
 must_check int vm_template_key(const struct vm_kind *k, char ret_hex[SHA256_HEX], struct ward_err *e);
+
+/* What a sandbox must have for such a machine, at least. */
+uint64_t vm_upper_bytes(uint64_t memory, unsigned cpus);
 
 /* Finds QEMU beneath /usr, where every sandbox sees it; the caller frees. */
 must_check int vm_find_qemu(char **ret_path, struct ward_err *e);

@@ -36,13 +36,15 @@ static bool names_register(const struct features *f)
 	return false;
 }
 
-/* Whether a processor of a guest takes the value that KVM itself says it has. */
+/* Whether a processor of a guest takes the value that KVM itself says it has. What else fails here says nothing about that: QEMU says why. */
 static bool takes_register(int kvm, const struct features *f)
 {
 	struct one_msr msr = { .head = { .nmsrs = 1 }, .entry = { .index = ARCH_CAPABILITIES } };
 	auto_fd vm = ioctl(kvm, KVM_CREATE_VM, 0), cpu = vm < 0 ? -1 : ioctl(vm, KVM_CREATE_VCPU, 0);
 
-	return cpu >= 0 && ioctl(kvm, KVM_GET_MSRS, &msr) == 1 && ioctl(cpu, KVM_SET_CPUID2, f) == 0 && ioctl(cpu, KVM_SET_MSRS, &msr) == 1;
+	if (cpu < 0 || ioctl(kvm, KVM_GET_MSRS, &msr) != 1 || ioctl(cpu, KVM_SET_CPUID2, f) < 0)
+		return true;
+	return ioctl(cpu, KVM_SET_MSRS, &msr) == 1;
 }
 
 const char *kvm_cpu_model(void)

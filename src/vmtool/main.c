@@ -40,8 +40,8 @@ static int set_value(void *options, const char *option, const char *value, struc
 		if (strcmp(value, "kvm") != 0 && strcmp(value, "tcg") != 0)
 			return ward_fail(e, EINVAL, "--accel %.60s: expected kvm or tcg", value);
 	} else if (strcmp(option, "--memory") == 0) {
-		if (units_parse_size(value, &o->memory_bytes) < 0 || o->memory_bytes < (64u << 20) || o->memory_bytes > UINT64_C(1) << 40)
-			return ward_fail(e, EINVAL, "--memory %.60s: expected a size of at least 64Mi", value);
+		if (units_parse_size(value, &o->memory_bytes) < 0 || o->memory_bytes < (96u << 20) || o->memory_bytes > UINT64_C(1) << 40)
+			return ward_fail(e, EINVAL, "--memory %.60s: expected a size of at least 96Mi, with which a guest boots", value);
 		o->memory_bytes &= ~(uint64_t)0xfffff;
 	} else if (strcmp(option, "--cpus") == 0) {
 		o->cpus = strtoull(value, &end, 10);

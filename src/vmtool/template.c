@@ -38,6 +38,7 @@ static void add_words(const struct making *m, struct strv *v)
 	if (kvm)
 		add_two(v, "--isolation=vm", "--set=vm.accel=kvm");
 	add_two(v, "--set", "audit.journal=none");
+	strv_addf(v, "--memory=%lluMi", (unsigned long long)(vm_upper_bytes(o->memory_bytes, (unsigned)o->cpus) >> 20));	/* what a run of it must have, too */
 	strv_addf(v, "--workspace=%s", m->work.path);
 	strv_addf(v, "--ro=%s", m->boot.kernel);
 	strv_addf(v, "--ro=%s", m->boot.initrd);

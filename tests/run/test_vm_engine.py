@@ -17,6 +17,7 @@ def check_refusals(t, ws):
         (("--set", "require.isolation=vm"), "no hardware isolation"),
         (("--set", "vm.memory=4Gi", "--memory", "1Gi"), "vm.memory"),
         (("--memory", "511Mi"), "need 512 MiB"),
+        (("--memory", "512Mi", "--set", "vm.cpus=5"), "need 544 MiB"),
         (("--set", "network.ingress=[8080]", "--set", "network.mode=open"), "network.ingress"),
         (("--image", "host"), "ward vm root host"),
     ]
@@ -161,6 +162,7 @@ def test_usage(t):
     for words, rc, expected in [(("nonsense",), 2, "none of setup, template, root and ls"), (("template",), 2, "build, ls or rm"), (("root",), 2, "the name of an image"),
                                 (("setup", "--from", "/etc/passwd"), 125, "vmlinuz-RELEASE"), (("setup", "--from", "/NO-SUCH-KERNEL"), 125, "No such file"), (("ls", "extra"), 2, "ls takes no name: extra"),
                                 (("template", "ls", "extra"), 2, "build, ls or rm"), (("root", "host", "extra"), 2, "the name of an image"), (("template", "build", "--cpus", "0"), 2, "--cpus"),
+                                (("template", "build", "--memory", "64Mi"), 2, "at least 96Mi"),
                                 (("template", "build", "--accel", "tcg"), 125, "ward vm setup")]:
         r = t.ward("vm", *words)
         t.check(r.rc == rc and expected in r.err, f"ward vm {words}: {r}")

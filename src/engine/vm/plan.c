@@ -246,13 +246,21 @@ static int add_trees(const struct plan *p, struct strv *v, struct ward_err *e)
 
 static int check_memory(const struct plan *p, struct ward_err *e)
 {
-	uint64_t limit = p->limits[LIMIT_MEMORY].value;
+	uint64_t limit = p->limits[LIMIT_MEMORY].value, needed = vm_upper_bytes(memory_of(p), (unsigned)p->spec->policy.vm_cpus);
 
-	if (limit == POLICY_NONE || memory_of(p) + VM_UPPER_OVERHEAD <= limit)
+	if (limit == POLICY_NONE || needed <= limit)
 		return 0;
-	ward_fail(e, EINVAL, "vm.memory: the machine and QEMU itself need %llu MiB, and resources.memory_limit is %llu MiB", (unsigned long long)((memory_of(p) + VM_UPPER_OVERHEAD) >> 20),
-		  (unsigned long long)(limit >> 20));
+	ward_fail(e, EINVAL, "vm.memory: the machine and QEMU itself need %llu MiB, and resources.memory_limit is %llu MiB", (unsigned long long)(needed >> 20), (unsigned long long)(limit >> 20));
 	return ward_remedy(e, "give the machine less (--set vm.memory=256Mi), or the sandbox more (--memory)");
+}
+
+/* Only a cgroup counts what the kernel itself keeps for a machine. */
+static void note_kernel_memory(struct plan *p)
+{
+	const struct plan_limit *memory = &p->limits[LIMIT_MEMORY];
+
+	if (p->spec->wall->kvm && memory->value != POLICY_NONE && memory->held_by != HELD_CGROUP1 && memory->held_by != HELD_CGROUP2)
+		strv_addf(&p->notes, "resources.memory_limit: no cgroup holds it here, so memory of the kernel's own for the machine (KVM) is not counted");
 }
 
 int vm_fill_words(struct plan *p, struct ward_err *e)
@@ -264,6 +272,7 @@ int vm_fill_words(struct plan *p, struct ward_err *e)
 		r = vm_find_qemu(&qemu, e);
 	if (r < 0)
 		return r;
+	note_kernel_memory(p);
 	add_two(&p->wall_run, VM_IN_RUNNER, "run");
 	add_machine(p, qemu, &p->wall_run);
 	r = add_trees(p, &p->wall_run, e);
