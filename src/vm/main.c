@@ -125,8 +125,11 @@ static int make_template(int argc, char **argv, struct ward_err *e)
 	r = vm_wait_ready(v.port_fd, READY_MS, e);
 	if (r == 0)
 		r = vmm_qemu.snapshot(&v, out, e);
-	if (r < 0)
-		vm_fail_with_words(&v, e->why[0] ? e->why : "the virtual machine did not get ready", e);
+	if (r < 0) {
+		const struct ward_err inner = *e;
+
+		vm_fail_with_words(&v, inner.why[0] ? inner.why : "the virtual machine did not get ready", e);
+	}
 	vm_close(&v);
 	return r < 0 ? say(e, 125) : 0;
 }
