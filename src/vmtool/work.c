@@ -13,6 +13,8 @@
 #include "lib/store.h"
 #include "vmtool/tool.h"
 
+#define TRIES 100
+
 void tool_tell(const struct tool_options *o, const char *format, ...)
 {
 	auto_buf line = { 0 };
@@ -42,12 +44,34 @@ static void sweep(const char *dir)
 	}
 }
 
+/* A new directory, locked. 0: somebody swept it away before it was. */
+static int make_locked(const char *dir, struct tool_work *w, struct ward_err *e)
+{
+	struct stat held, there;
+	char id[24];
+
+	store_new_id(id, sizeof(id));
+	free(w->path);
+	if (asprintf(&w->path, "%s" VM_WORK "%s", dir, id) < 0) {
+		w->path = NULL;
+		return ward_fail(e, ENOMEM, "out of memory");
+	}
+	if (mkdir(w->path, 0700) < 0)
+		return ward_fail_errno(e, "cannot make %s", w->path);
+	own_close_fd(&w->lock_fd);
+	w->lock_fd = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (w->lock_fd < 0)
+		return errno == ENOENT ? 0 : ward_fail_errno(e, "cannot open %s", w->path);
+	if (flock(w->lock_fd, LOCK_EX) < 0 || fstat(w->lock_fd, &held) < 0)
+		return ward_fail_errno(e, "cannot lock %s", w->path);
+	return stat(w->path, &there) == 0 && there.st_dev == held.st_dev && there.st_ino == held.st_ino;
+}
+
 int tool_work_begin(struct tool_work *w, struct ward_err *e)
 {
 	static const char *const parts[] = { VM_ROOTS, VM_TEMPLATES };
 	auto_fd state = store_open(e), vm = -1;
 	auto_free char *dir = NULL;
-	char id[24];
 	int r;
 
 	*w = (struct tool_work){ .lock_fd = -1 };
@@ -63,17 +87,11 @@ int tool_work_begin(struct tool_work *w, struct ward_err *e)
 	if (r < 0)
 		return r;
 	sweep(dir);
-	store_new_id(id, sizeof(id));
-	if (asprintf(&w->path, "%s" VM_WORK "%s", dir, id) < 0) {
-		w->path = NULL;
-		return ward_fail(e, ENOMEM, "out of memory");
-	}
-	if (mkdir(w->path, 0700) < 0)
-		return ward_fail_errno(e, "cannot make %s", w->path);
-	w->lock_fd = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (w->lock_fd < 0 || flock(w->lock_fd, LOCK_EX) < 0)
-		return ward_fail_errno(e, "cannot lock %s", w->path);
-	return 0;
+	for (int i = 0; i < TRIES && r == 0; i++)
+		r = make_locked(dir, w, e);
+	if (r == 0)
+		return ward_fail(e, EBUSY, "others remove each new directory in %s", dir);
+	return r < 0 ? r : 0;
 }
 
 int tool_seal(const char *path)
