@@ -2,7 +2,7 @@
  * What changed in a tree, on its way back from the guest. In: records that a hostile guest wrote. Out: files beneath one path. Runs as a
  * process of ward-vm's own inside the native sandbox, with the rights that a command would have there: what the sandbox protects
  * refuses, and that is said, a line for each, and counted. Names are checked (tree.c), parents are opened beneath the
- * tree through no link, a file is made new under a name of its own and then put in its place, so it is old or new and never half.
+ * tree through no link, a file is made new without a name, or where that cannot be under one of its own, and then put in its place, so it is old or new and never half.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,10 +24,12 @@ struct taker {
 	char *const *paths;	/* of the trees that are still to come, the present one first */
 	size_t left;
 	const char *path;	/* of the present one */
-	int root_fd;		/* -1: the tree is one file */
+	int root_fd;		/* -1: the tree is one file, or closed */
+	int closed;		/* why it cannot be opened out here: nothing of it comes back */
 	int dir_fd;		/* parent of the present record; -1: none */
 	char dir[TREE_NAME_MAX + 1];	/* its name */
 	int file_fd;
+	bool probed, nameless;	/* whether files can be made without a name, once that was tried */
 	const char *base;	/* the present file's name in it */
 	struct tree_head head;
 	char name[TREE_NAME_MAX + 1];
@@ -47,7 +49,11 @@ static void lose(struct taker *t, const char *name, int error)
 
 	if (t->lost++ >= LINES_MAX)
 		return;
-	text_escape(&line, *name ? name : t->path);
+	if (t->closed || !*name)
+		text_escape(&line, t->path);
+	if (t->closed && *name)
+		buf_puts(&line, "/");
+	text_escape(&line, name);
 	dprintf(2, "ward-vm: %s: %s: its change inside did not come back\n", buf_text(&line), why(error));
 }
 
@@ -59,14 +65,16 @@ static int open_parent(struct taker *t, const char *name, const char **ret_base)
 	struct ward_err e = { 0 };
 
 	*ret_base = slash ? slash + 1 : name;
+	if (t->root_fd < 0)
+		return t->closed ? -t->closed : -ENOTDIR;
 	if (!slash)
-		return t->root_fd < 0 ? -ENOTDIR : t->root_fd;
+		return t->root_fd;
 	if (t->dir_fd >= 0 && strlen(t->dir) == len && memcmp(t->dir, name, len) == 0)
 		return t->dir_fd;
 	own_close_fd(&t->dir_fd);
 	memcpy(t->dir, name, len);
 	t->dir[len] = '\0';
-	t->dir_fd = t->root_fd < 0 ? -ENOTDIR : path_open_nolink(t->root_fd, t->dir, O_PATH | O_DIRECTORY, &e);
+	t->dir_fd = path_open_nolink(t->root_fd, t->dir, O_PATH | O_DIRECTORY, &e);
 	if (t->dir_fd < 0) {
 		int r = t->dir_fd;
 
@@ -90,7 +98,7 @@ static int end_dir(struct taker *t, const char *name, const struct tree_head *h)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = h->mtime_s, .tv_nsec = h->mtime_ns } };
 	struct ward_err e = { 0 };
-	auto_fd fd = t->root_fd < 0 ? -ENOTDIR : path_open_nolink(t->root_fd, *name ? name : ".", O_RDONLY | O_DIRECTORY, &e);
+	auto_fd fd = t->root_fd < 0 ? -(t->closed ? t->closed : ENOTDIR) : path_open_nolink(t->root_fd, *name ? name : ".", O_RDONLY | O_DIRECTORY, &e);
 
 	if (fd < 0)
 		return fd;
@@ -117,6 +125,32 @@ static int remove_name(struct taker *t, const char *name)
 	return r == -ENOENT ? 0 : r;
 }
 
+static int give_name(int fd, int dir)
+{
+	char self[32];
+
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, self, dir, NEW_NAME, AT_SYMLINK_FOLLOW);
+}
+
+static int open_nameless(int dir)
+{
+	return openat(dir, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+}
+
+/* A file that nobody sees, and of which nothing is left if we are killed. Not every file system has such, and whether it can get a name later is tried once. */
+static int make_file(struct taker *t, int dir)
+{
+	unlinkat(dir, NEW_NAME, 0);
+	if (!t->probed) {
+		auto_fd fd = open_nameless(dir);
+
+		t->probed = true;
+		t->nameless = fd >= 0 && give_name(fd, dir) == 0 && unlinkat(dir, NEW_NAME, 0) == 0;
+	}
+	return t->nameless ? open_nameless(dir) : openat(dir, NEW_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
 static void begin_file(struct taker *t, const struct tree_head *h, const char *name)
 {
 	int dir = 0;
@@ -125,13 +159,11 @@ static void begin_file(struct taker *t, const struct tree_head *h, const char *n
 	memcpy(t->name, name, h->name_len);
 	t->name[h->name_len] = '\0';
 	t->failure = 0;
-	if (!*name) {	/* one file, which others may have mounted: it keeps its place */
+	if (!*name && !t->closed) {	/* one file, which others may have mounted: it keeps its place */
 		t->file_fd = open(t->path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
 	} else {
 		dir = open_parent(t, t->name, &t->base);
-		if (dir >= 0)
-			unlinkat(dir, NEW_NAME, 0);
-		t->file_fd = dir < 0 ? dir : openat(dir, NEW_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		t->file_fd = dir < 0 ? dir : make_file(t, dir);
 	}
 	if (t->file_fd < 0)
 		t->failure = dir < 0 ? -dir : errno;
@@ -166,6 +198,8 @@ static int take_file_end(void *ctx)
 		t->failure = errno;
 	if (!t->failure)
 		(void)!futimens(t->file_fd, times);
+	if (!t->failure && dir >= 0 && t->nameless && give_name(t->file_fd, dir) < 0)
+		t->failure = errno;
 	if (!t->failure && dir >= 0 && renameat(dir, NEW_NAME, dir, t->base) < 0)
 		t->failure = errno;
 	if (t->failure && dir >= 0)
@@ -199,20 +233,22 @@ static int take_link(void *ctx, const struct tree_head *h, const char *name, con
 	return 0;
 }
 
-static int begin_tree(struct taker *t)
+static void begin_tree(struct taker *t)
 {
 	t->path = t->paths[0];
 	t->root_fd = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return t->root_fd < 0 && errno != ENOTDIR ? -errno : 0;
+	t->closed = t->root_fd < 0 && errno != ENOTDIR ? errno : 0;
+	t->probed = t->nameless = false;
 }
 
-static int end_tree(struct taker *t)
+static void end_tree(struct taker *t)
 {
 	own_close_fd(&t->dir_fd);
 	own_close_fd(&t->root_fd);
 	t->dir_fd = t->root_fd = -1;
 	t->paths++;
-	return --t->left ? begin_tree(t) : 0;
+	if (--t->left)
+		begin_tree(t);
 }
 
 static int take_head(void *ctx, const struct tree_head *h, const char *name)
@@ -221,9 +257,8 @@ static int take_head(void *ctx, const struct tree_head *h, const char *name)
 	int r = 0;
 
 	if (h->type == TREE_END)
-		return end_tree(t);
-
-	if (h->type == TREE_FILE)
+		end_tree(t);
+	else if (h->type == TREE_FILE)
 		begin_file(t, h, name);
 	else if (h->type == TREE_DIR)
 		r = make_dir(t, name, h->mode);
@@ -265,10 +300,9 @@ static int take_records(void *ctx, const void *bytes, size_t n)
 
 static int take_all(struct taker *t, const struct tree_way *way, struct ward_err *e)
 {
-	int r = begin_tree(t);
+	int r;
 
-	if (r < 0)
-		return ward_fail(e, -r, "opening %s: %s", t->path, strerror(-r));
+	begin_tree(t);
 	r = disk_read_all(way->in_fd, way->out_fd, way->disk_fd, take_records, &t->reader);
 	if (r == 0 && t->reader.at != TREE_AT_END)
 		r = -EPIPE;

@@ -315,6 +315,30 @@ def test_terminal_escapes_in_names(t):
     t.check("\x1b" not in r.err and "\nward: FORGED" not in r.err and r.rc == 125, f"{r}")
 
 
+def has_nameless(directory):
+    """Whether its file system has files without a name."""
+    try:
+        os.close(os.open(directory, os.O_TMPFILE | os.O_WRONLY, 0o600))
+    except OSError:
+        return False
+    return True
+
+
+def test_tree_that_is_gone(t):
+    """One tree was removed outside meanwhile: that is said, and the others come back."""
+    trees = [t.workspace({"file": "ORIGINAL\n"}) for _ in range(3)]
+    for gone, expected in enumerate([["ORIGINAL\n", "NEW0\n", "NEW0\n"], ["NEW1\n", "NEW0\n", "NEW1\n"]]):
+        g = vm.FakeGuest(t, *(word for tree in trees for word in ("--tree", tree)))
+        g.take_tree()
+        os.rename(trees[gone], trees[gone] + ".away")
+        g.end_command()
+        g.give_tree(b"".join(vm.file_record("file", b"NEW%d\n" % gone) + vm.record(vm.DIR_END, "", mode=0o755) + vm.record(vm.END, "") for _ in trees))
+        r = g.finish()
+        os.rename(trees[gone] + ".away", trees[gone])
+        t.check(r.rc == 125 and f"{trees[gone]}/file: No such file" in r.err and "no copy" not in r.err, f"{r}")
+        t.equal([t.read(tree, "file") for tree in trees], expected, f"{r}")
+
+
 def test_cut_off_in_the_middle(t):
     ws = t.workspace({"file": "ORIGINAL\n"})
     g = vm.FakeGuest(t, "--tree", ws)
@@ -323,6 +347,8 @@ def test_cut_off_in_the_middle(t):
     _, channel = g.started()
     g.send("DATA", channel, 1, vm.pieces(vm.file_record("file", b"HALF" * 1000))[:2000])
     time.sleep(0.2)
+    if has_nameless(ws):
+        t.equal(os.listdir(ws), ["file"], "a kill at this moment would leave nothing")
     g.sock.close()
     r = g.finish()
     t.equal(r.rc, 125, f"{r}")
