@@ -280,7 +280,7 @@ int gvisor_run(int argc, char **argv)
 }
 
 /* The runner of an exec may be killed with its group: then the command behind the wall shall end, too. Returns a descriptor that takes a byte when all is well (its closing alone comes before a dead parent is gone), -1: nobody watches. */
-static int watch_runner(const char *pid_file)
+static int watch_runner(const char *name, const char *pid_file)
 {
 	ssize_t n;
 	int ends[2];
@@ -302,6 +302,8 @@ static int watch_runner(const char *pid_file)
 		kill_inside(pid_file, GVISOR_END);
 		while (wait(NULL) > 0)
 			;
+		unlink(pid_file);
+		gvisor_forget(name);
 		_exit(0);
 	}
 	close(ends[0]);
@@ -378,7 +380,8 @@ int gvisor_exec(int argc, char **argv)
 	if (wait_for_kernel() < 0 || gvisor_tell(argv, name, sizeof(name), &told) < 0)
 		return 125;
 	snprintf(pid_file, sizeof(pid_file), GVISOR_DIR "/exec.%d", (int)getpid());
-	watch_fd = watch_runner(pid_file);
+	unlink(pid_file);	/* of a runner that was killed with its watcher */
+	watch_fd = watch_runner(name, pid_file);
 	status = is_direct() ? exec_direct(name, pid_file) : exec_whole(name, pid_file);
 	if (watch_fd >= 0 && io_write_all(watch_fd, "e", 1) < 0)
 		gvisor_say("nobody watches this command");

@@ -119,6 +119,13 @@ def test_network_is_the_gateways(t):
     t.check(any("evil.test" in json.dumps(d) for d in r.report["denials"]), r.report["denials"])
 
 
+def left_of_execs(t, run):
+    """The runner's own files of commands beside the first."""
+    with t.root():
+        directory = f"/proc/{min(processes(t, supervisor(t, run), 2)['/.ward/ward-gvisor run'])}/root/.ward/gvisor"
+        return [n for n in os.listdir(directory) if n.startswith("exec.")] + os.listdir(directory + "/start")
+
+
 def test_left_running(t):
     """A sandbox left running: commands beside its own, what is killed outside ends inside, review keeps changes aside."""
     usable(t)
@@ -137,6 +144,7 @@ def test_left_running(t):
                 os.kill(min(processes(t, supervisor(t, run), 2)["/.ward/ward-gvisor exec"]), signal.SIGKILL)
         p.wait()
         t.wait_until(lambda: t.ward("exec", run, "--", "pgrep", "-fx", "sleep 888").rc == 1, 20, f"a command outlived its {what}")
+        t.wait_until(lambda: not left_of_execs(t, run), 20, f"files of a command without its {what}")
     t.equal(t.ward("stop", run).rc, 0)
     t.equal(t.read(ws, "a"), "old\n", "the workspace under review")
     t.equal(t.ward("diff", run, cwd=ws).out, "M  a\n", "the review")
