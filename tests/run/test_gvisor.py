@@ -293,14 +293,14 @@ def kill(t, pid, name):
     return False
 
 
-def other_version(t):
+def other_version(t, date="20240728"):
     """The environment in which runsc says that it is a version whose inside ward does not know."""
-    path = os.path.join(t.cache, "runsc-of-another-day")
+    path = os.path.join(t.cache, f"runsc-of-{date}")
     with t.root():
         if not os.path.exists(path):
             part = f"{path}.{os.getpid()}"
             with open(part, "w") as f:
-                f.write("#!/bin/sh\n[ \"$1\" != --version ] || { echo runsc version 0.0~20240728.0; exit; }\nexec /usr/bin/runsc \"$@\"\n")
+                f.write(f"#!/bin/sh\n[ \"$1\" != --version ] || {{ echo runsc version 0.0~{date}.0; exit; }}\nexec /usr/bin/runsc \"$@\"\n")
             os.chmod(part, 0o755)
             os.rename(part, path)
     return {"WARD_RUNSC": path}
@@ -314,6 +314,8 @@ def test_another_version(t):
     r = t.ward("run", *GVISOR, "--", "sh", "-c", "uname -r; touch /.ward/start/x; exit 3", cwd=ws, env=env)
     t.equal((r.rc, r.out), (3, "4.4.0\n"), r.err)
     t.contains(r.err, "Read-only file system")
+    r = t.ward("run", *GVISOR, "--", "uname", "-r", cwd=ws, env=other_version(t, "20240729"))
+    t.equal((r.rc, r.out), (0, "4.4.0\n"), f"a script around a version that ward knows: {r.err}")
     run = box(t, *GVISOR, "--", "sleep", "1000", cwd=ws, env=env)
     for script, rc in (("exit 4", 4), ("kill -9 $$", 137)):
         r = t.ward("exec", "-i", run, "--", "sh", "-c", f"cat; {script}", input="in\n")

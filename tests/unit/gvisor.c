@@ -33,6 +33,21 @@ static void test_version(void **state)
 	assert_true(gvisor_has_systrap(&(struct gvisor_runtime){ .date = 20240729 }));
 }
 
+static void test_known(void **state)
+{
+	static const struct {
+		const char *text;
+		bool known;
+	} rows[] = {
+		{ "runsc version 0.0~20240729.0\nspec: 1.0.2-dev\n", true }, { "runsc version 0.0~20240729.0", false }, { "runsc version 0.0~20240729.01\n", false },
+		{ "runsc version 0.0~20240729.0-mine\n", false }, { "my runsc version 0.0~20240729.0\n", false }, { "", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		assert_int_equal(gvisor_is_known(rows[i].text, strlen(rows[i].text)), rows[i].known);
+}
+
 static void test_told(void **state)
 {
 	static const struct {
@@ -118,7 +133,7 @@ static void test_answer(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_version), cmocka_unit_test(test_told), cmocka_unit_test(test_start), cmocka_unit_test(test_answer) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_version), cmocka_unit_test(test_known), cmocka_unit_test(test_told), cmocka_unit_test(test_start), cmocka_unit_test(test_answer) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@ extern const struct wall wall_gvisor;
 struct gvisor_runtime {
 	const char *path;	/* static, or the environment's */
 	uint32_t date;		/* of its version, 20240729 */
+	bool known;		/* ward-gvisor can start its kernel and gofer by itself; else `runsc run` does */
 };
 
 /* Finds it; else why not, and the remedy. Its version is asked for once and kept in the state directory for as long as the file stays the same. */
@@ -18,7 +19,7 @@ must_check int gvisor_find(struct gvisor_runtime *ret_runtime, struct ward_err *
 uint32_t gvisor_version_date(const char *text, size_t n);
 /* Whether that version knows the platform systrap. */
 bool gvisor_has_systrap(const struct gvisor_runtime *r);
-/* Whether ward-gvisor knows how to start that version's kernel and gofer by itself; else `runsc run` does. */
-bool gvisor_is_known(const struct gvisor_runtime *r);
+/* Whether that is, word for word, what a version prints whose inside ward-gvisor knows. A pure function. */
+bool gvisor_is_known(const char *text, size_t n);
 
 #endif

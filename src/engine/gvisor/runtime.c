@@ -1,5 +1,5 @@
 /*
- * Which runsc there is. In: the places where packages put it, or WARD_RUNSC of the operator's environment. Out: its path and the date of its version, which decides the platform. Runs in the supervisor as the user. Starting a Go program costs a tenth of a whole start behind
+ * Which runsc there is. In: the places where packages put it, or WARD_RUNSC of the operator's environment. Out: its path, the date of its version, which decides the platform, and whether its inside is known: only of a program itself, not of a script around one, which would find nothing in the empty root that gVisor's kernel begins in. Runs in the supervisor as the user. Starting a Go program costs a tenth of a whole start behind
  * gVisor, so the answer is kept in the state directory, in one line with what tells one file from another; a line that does not fit is an answer that has to be asked for again.
  */
 #include <errno.h>
@@ -24,7 +24,7 @@
 #define SYSTRAP_SINCE 20230501
 
 /* What src/gvisor/direct.c says to runsc is no promise of runsc's: these versions were seen to understand it. */
-static const uint32_t direct[] = { 20240729 };
+static const char *const direct[] = { "runsc version 0.0~20240729.0\n" };
 
 static const char *const places[] = { "/usr/local/bin/runsc", "/usr/bin/runsc", "/usr/sbin/runsc", "/usr/local/sbin/runsc" };
 
@@ -47,12 +47,20 @@ bool gvisor_has_systrap(const struct gvisor_runtime *r)
 	return r->date >= SYSTRAP_SINCE;
 }
 
-bool gvisor_is_known(const struct gvisor_runtime *r)
+bool gvisor_is_known(const char *text, size_t n)
 {
 	for (size_t i = 0; i < ARRAY_LEN(direct); i++)
-		if (direct[i] == r->date)
+		if (n >= strlen(direct[i]) && memcmp(text, direct[i], strlen(direct[i])) == 0)
 			return true;
 	return false;
+}
+
+static bool is_elf(const char *path)
+{
+	auto_fd file = open(path, O_RDONLY | O_CLOEXEC);
+	char magic[4];
+
+	return file >= 0 && pread(file, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) && memcmp(magic, "\177ELF", sizeof(magic)) == 0;
 }
 
 static _Noreturn void be_runsc(const char *path, int out_fd)
@@ -67,7 +75,7 @@ static _Noreturn void be_runsc(const char *path, int out_fd)
 }
 
 /* What it says of itself; a program that says nothing in time has none. */
-static uint32_t ask(const char *path)
+static void ask(struct gvisor_runtime *r)
 {
 	char answer[ANSWER_MAX];
 	size_t n = 0;
@@ -75,10 +83,10 @@ static uint32_t ask(const char *path)
 	pid_t pid;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
-		return 0;
+		return;
 	pid = fork();
 	if (pid == 0)
-		be_runsc(path, ends[1]);
+		be_runsc(r->path, ends[1]);
 	close(ends[1]);
 	while (pid > 0 && n < sizeof(answer)) {
 		struct pollfd p = { .fd = ends[0], .events = POLLIN };
@@ -93,7 +101,8 @@ static uint32_t ask(const char *path)
 		kill(pid, SIGKILL);
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	return gvisor_version_date(answer, n);
+	r->date = gvisor_version_date(answer, n);
+	r->known = gvisor_is_known(answer, n) && is_elf(r->path);
 }
 
 static void keep(int dir_fd, const char *line)
@@ -107,27 +116,30 @@ static void keep(int dir_fd, const char *line)
 		unlinkat(dir_fd, name, 0);
 }
 
-static uint32_t date_of(const char *path, const struct stat *st)
+/* "20240729 direct", or "whole": what was kept. False: it has to be asked for. */
+static bool recall(const char *text, struct gvisor_runtime *r)
+{
+	r->date = gvisor_version_date(text, strlen(text));
+	r->known = strstr(text, " direct\n") != NULL;
+	return r->date && (r->known || strstr(text, " whole\n"));
+}
+
+static void look_at(struct gvisor_runtime *r, const struct stat *st)
 {
 	struct ward_err ignored = { 0 };
 	auto_fd dir = store_open(&ignored);
-	auto_buf known = { 0 };
+	auto_buf kept = { 0 };
 	char identity[128], line[160];
-	uint32_t date;
 
 	snprintf(identity, sizeof(identity), "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 ".%ld ", (uint64_t)st->st_dev, (uint64_t)st->st_ino, (uint64_t)st->st_size,
 		 (uint64_t)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
-	if (dir >= 0 && io_read_file(dir, CACHE, sizeof(line), &known) == 0 && strncmp(buf_text(&known), identity, strlen(identity)) == 0)
-		date = gvisor_version_date(known.data + strlen(identity), known.len - strlen(identity));
-	else
-		date = 0;
-	if (date)
-		return date;
-	date = ask(path);
-	snprintf(line, sizeof(line), "%s%u\n", identity, date);
-	if (dir >= 0 && date)
+	if (dir >= 0 && io_read_file(dir, CACHE, sizeof(line), &kept) == 0 && strncmp(buf_text(&kept), identity, strlen(identity)) == 0 && recall(buf_text(&kept) + strlen(identity), r))
+		return;
+	*r = (struct gvisor_runtime){ .path = r->path };
+	ask(r);
+	snprintf(line, sizeof(line), "%s%u %s\n", identity, r->date, r->known ? "direct" : "whole");
+	if (dir >= 0 && r->date)
 		keep(dir, line);
-	return date;
 }
 
 static bool is_program(const char *path, struct stat *ret_st)
@@ -163,7 +175,8 @@ int gvisor_find(struct gvisor_runtime *ret_runtime, struct ward_err *e)
 		ward_fail(e, ENOENT, "runsc is not installed");
 		return ward_remedy(e, "apt-get install runsc; best the one of bookworm-backports");
 	}
-	*ret_runtime = (struct gvisor_runtime){ path, date_of(path, &st) };
+	*ret_runtime = (struct gvisor_runtime){ .path = path };
+	look_at(ret_runtime, &st);
 	if (ret_runtime->date)
 		return 0;
 	ward_fail(e, EIO, "%s does not say which version it is", path);

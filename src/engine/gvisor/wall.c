@@ -216,7 +216,7 @@ static int words(struct plan *p, struct ward_err *e)
 	strv_add(&p->wall_run, p->spec->wall == &platforms[SYSTRAP] ? "systrap" : "ptrace");
 	/* what is hidden or protected is a mount point, and the kernel keeps that from being removed only in a mount namespace that has it: the gofer's, not the sentry's, which later versions would let do it directly */
 	strv_add(&p->wall_run, gvisor_has_systrap(&runtime) ? "--directfs=false" : "--network=host");
-	strv_add(&p->wall_run, gvisor_is_known(&runtime) ? "direct" : "whole");
+	strv_add(&p->wall_run, runtime.known ? "direct" : "whole");
 	strv_addf(&p->wall_run, "%" PRIu64, limits_file_bytes(p));
 	strv_addf(&p->wall_run, "%zu", dirs.len);
 	for (size_t i = 0; i < dirs.len; i++)
