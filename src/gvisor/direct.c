@@ -152,6 +152,7 @@ static int be_kernel(const struct direct *d)
 	return become(d, &w);
 }
 
+/* The file size limit is for what the kernel asks it to do (fallocate); writes go past it, by descriptors that it hands over, and the kernel's own limit is in the bundle (place.c). */
 static int be_gofer(const struct direct *d)
 {
 	const struct rlimit longest = { d->way->file_bytes, d->way->file_bytes };

@@ -51,22 +51,23 @@ int gvisor_enter(int argc, char **argv);
 /* Behind the wall: waits until it is ended, for a sandbox without a command of its own. */
 int gvisor_idle(int argc, char **argv);
 
+/* Which runsc it is and what it shall do. */
+struct gvisor_way {
+	const char *platform, *option;	/* its name; one more option of this version */
+	bool whole;			/* by `runsc run`: nobody knows the inside of this version */
+	uint64_t file_bytes;		/* the longest file that may be written; 0: any */
+};
+
 /* Makes the directories in GVISOR_DIR. */
 must_check int gvisor_make_dirs(void);
 /* Becomes root of a user namespace and makes the bundle; where runsc is to be started as a whole, also a mount namespace with the tree. Says on standard error what is wrong: -errno. */
-must_check int gvisor_place(char *const *binds, size_t count, bool terminal, bool whole);
+must_check int gvisor_place(const struct gvisor_way *way, char *const *binds, size_t count, bool terminal);
 /* The tree that the gofer serves, at GVISOR_ROOT, which exists. The same. */
 must_check int gvisor_make_tree(void);
 /* The calling process is in the jail and may become the program: the descriptor by which that says that it needs no /proc any more, or -errno. */
 must_check int jail_kernel(void);
 must_check int jail_gofer(void);
 
-/* Which runsc it is and what it shall do. */
-struct gvisor_way {
-	const char *platform, *option;	/* its name; one more option of this version */
-	bool whole;			/* by `runsc run`: nobody knows the inside of this version */
-	uint64_t file_bytes;		/* the longest file that the gofer may write; 0: any */
-};
 /* Starts gVisor's kernel and its gofer with so many shared directories, and the first command. *ret_pid: the kernel's. -errno, said on standard error. */
 must_check int direct_start(const struct gvisor_way *way, size_t binds, pid_t *ret_pid);
 

@@ -117,7 +117,21 @@ static void mounts_json(struct json *j, char *const *binds, size_t count)
 	json_end_array(j);
 }
 
-static void process_json(struct json *j, bool terminal)
+/* gVisor's kernel holds to it for each write, of commands of exec, too. */
+static void limits_json(struct json *j, uint64_t file_bytes)
+{
+	json_begin_array(j, "rlimits");
+	if (file_bytes) {
+		json_begin_object(j, NULL);
+		json_string(j, "type", "RLIMIT_FSIZE");
+		json_uint(j, "hard", file_bytes);
+		json_uint(j, "soft", file_bytes);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void process_json(struct json *j, bool terminal, uint64_t file_bytes)
 {
 	json_begin_object(j, "process");
 	json_bool(j, "terminal", terminal);
@@ -132,10 +146,11 @@ static void process_json(struct json *j, bool terminal)
 	json_end_array(j);
 	json_string(j, "cwd", "/");
 	json_bool(j, "noNewPrivileges", true);
+	limits_json(j, file_bytes);
 	json_end_object(j);
 }
 
-static int write_bundle(char *const *binds, size_t count, bool terminal)
+static int write_bundle(const struct gvisor_way *way, char *const *binds, size_t count, bool terminal)
 {
 	static const char *const namespaces[] = { "pid", "ipc", "uts", "mount" };
 	auto_buf text = { 0 };
@@ -148,7 +163,7 @@ static int write_bundle(char *const *binds, size_t count, bool terminal)
 	name[sizeof(name) - 1] = '\0';
 	json_begin_object(&j, NULL);
 	json_string(&j, "ociVersion", "1.0.2");
-	process_json(&j, terminal);
+	process_json(&j, terminal, way->file_bytes);
 	json_begin_object(&j, "root");
 	json_string(&j, "path", GVISOR_ROOT);
 	json_end_object(&j);
@@ -171,16 +186,16 @@ static int write_bundle(char *const *binds, size_t count, bool terminal)
 	return 0;
 }
 
-int gvisor_place(char *const *binds, size_t count, bool terminal, bool whole)
+int gvisor_place(const struct gvisor_way *way, char *const *binds, size_t count, bool terminal)
 {
 	uid_t uid = getuid();
 	gid_t gid = getgid();
 	int r;
 
-	if (unshare(CLONE_NEWUSER | (whole ? CLONE_NEWNS : 0)) < 0)
+	if (unshare(CLONE_NEWUSER | (way->whole ? CLONE_NEWNS : 0)) < 0)
 		return fail("cannot make namespaces in the sandbox");
 	r = map_ids(uid, gid);
-	if (r == 0 && whole)
+	if (r == 0 && way->whole)
 		r = mkdir(GVISOR_ROOT, 0700) < 0 ? fail(GVISOR_ROOT) : gvisor_make_tree();
-	return r < 0 ? r : write_bundle(binds, count, terminal);
+	return r < 0 ? r : write_bundle(way, binds, count, terminal);
 }

@@ -265,7 +265,7 @@ int gvisor_run(int argc, char **argv)
 	}
 	way = (struct gvisor_way){ .platform = argv[0], .option = argv[1], .whole = strcmp(argv[2], "direct") != 0, .file_bytes = strtoull(argv[3], NULL, 10) };
 	take_signals();
-	if (gvisor_make_dirs() < 0 || gvisor_tell(argv + 5 + count, name, sizeof(name), &told) < 0 || gvisor_place(argv + 5, (size_t)count, isatty(0) == 1, way.whole) < 0 ||
+	if (gvisor_make_dirs() < 0 || gvisor_tell(argv + 5 + count, name, sizeof(name), &told) < 0 || gvisor_place(&way, argv + 5, (size_t)count, isatty(0) == 1) < 0 ||
 	    chdir("/") < 0 || pumps_start(&pumps) < 0)
 		return 125;
 	runsc = start_gvisor(&way, (size_t)count);
