@@ -26,12 +26,12 @@ void box_signal(struct box *b, int signal, uint32_t tag)
 	(void)!send(b->run.control_fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* The freezer of version 1 has to move every process first, which takes milliseconds; signals take none. */
+/* The freezer of version 1 has to move every process first, which takes milliseconds; signals take none. But who traces may not survive them. */
 void box_hold(struct box *b, bool hold, bool quick)
 {
 	if (b->held == hold)
 		return;
-	if (hold && quick) {
+	if (hold && quick && !(box_is_tracer(b) && b->run.cgroup)) {
 		b->stopped_by_init = true;
 		box_tell_init(b, GUEST_STOP, 0);
 	} else {

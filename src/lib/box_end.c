@@ -38,7 +38,7 @@ void box_bury(struct box *b)
 	if (b->run.inside_pid)
 		used = (struct rusage){ 0 };	/* of somebody around the sandbox: GUEST_USED has it */
 	if (b->watch && watch_tick(b->watch, u) && !b->limited)
-		watch_confirm(b->watch, u);	/* it may have ended by itself, or by SIGXFSZ, within a tick */
+		watch_confirm(b->watch, u, b->run.cgroup ? WATCH_FROZEN : WATCH_SIGNALLED);	/* it may have ended by itself, or by SIGXFSZ, within a tick */
 	while (b->run.control_fd >= 0 && box_on_control(b))
 		;	/* its last words, however many */
 	if (b->run.cgroup)

@@ -64,6 +64,8 @@ void box_tell_init(struct box *b, enum guest_op op, int argument);
 void box_kill(struct box *b);
 /* Stops or continues every process. */
 void box_stop_all(struct box *b, bool stop);
+/* Whether its processes are traced from inside, so that a stop by signals may end them. */
+bool box_is_tracer(const struct box *b);
 /* Whether the signal asks for the end of the run. */
 bool box_ends_run(uint32_t signal);
 /* Takes one word of what ward-init said; false: none was there, b->dead when there is nothing more to come. */

@@ -57,6 +57,39 @@ void box_stop_all(struct box *b, bool stop)
 		box_tell_init(b, stop ? GUEST_STOP : GUEST_CONTINUE, 0);
 }
 
+bool box_is_tracer(const struct box *b)
+{
+	return b->plan->spec->wall && b->plan->spec->wall->traces;
+}
+
+/* For a close look. Who traces is frozen or goes on: the look comes often, and a signal may end it. */
+static enum watch_still stop_to_look(struct box *b)
+{
+	if (!box_is_tracer(b)) {
+		box_stop_all(b, true);
+		return b->stopped_by_init ? WATCH_SIGNALLED : WATCH_FROZEN;
+	}
+	if (!b->run.cgroup)
+		return WATCH_MOVING;
+	if (cgroup_freeze(b->run.cgroup, true) == 0) {
+		b->stopped_by_init = false;
+		return WATCH_FROZEN;
+	}
+	(void)!cgroup_freeze(b->run.cgroup, false);
+	return WATCH_MOVING;
+}
+
+/* So that the cpu limit holds. Signals are quick, but not for who traces. */
+static void pause_cpu(struct box *b, bool stop)
+{
+	if (box_is_tracer(b) && b->run.cgroup) {
+		box_stop_all(b, stop);
+		b->frozen = stop && !b->stopped_by_init;
+	} else {
+		box_tell_init(b, stop ? GUEST_STOP : GUEST_CONTINUE, 0);
+	}
+}
+
 static void end_by_limit(struct box *b, enum limit l)
 {
 	b->limited = true;
@@ -153,7 +186,7 @@ static void suspend(struct box *b, int signal, bool group)
 	console_suspend(b->streams.console, signal, group);
 	box_stop_all(b, false);
 	if (b->paused)
-		box_tell_init(b, GUEST_STOP, 0);
+		pause_cpu(b, true);
 	box_tell_init(b, GUEST_SIGNAL, SIGCONT);
 }
 
@@ -211,17 +244,15 @@ static void look_at_limits(struct box *b)
 	if (b->held)
 		return;		/* nothing moves, and nothing must make it move */
 	if (b->watch && watch_tick(b->watch, u)) {
-		bool stop = !b->plan->spec->wall || !b->plan->spec->wall->traces;
+		enum watch_still still = stop_to_look(b);
 
-		if (stop)
-			box_stop_all(b, true);
-		watch_confirm(b->watch, u);
+		watch_confirm(b->watch, u, still);
 		if (limits_stop(b->plan, u, &l))
 			box_kill(b);	/* before it goes on */
-		if (stop)
+		if (still != WATCH_MOVING)
 			box_stop_all(b, false);
-		if (b->paused)
-			box_tell_init(b, GUEST_STOP, 0);
+		if (b->paused && still != WATCH_MOVING)
+			pause_cpu(b, true);
 	}
 	if (limits_stop(b->plan, u, &l)) {
 		end_by_limit(b, l);
@@ -229,7 +260,7 @@ static void look_at_limits(struct box *b)
 	}
 	if (b->watch && watch_wants_pause(b->watch) != b->paused) {
 		b->paused = !b->paused;
-		box_tell_init(b, b->paused ? GUEST_STOP : GUEST_CONTINUE, 0);
+		pause_cpu(b, b->paused);
 	}
 }
 

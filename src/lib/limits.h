@@ -124,9 +124,12 @@ must_check int watch_create(const struct watch_config *c, struct watch **ret_wat
  * every process, call watch_confirm(), and kill the sandbox if limits_stop() says so, else let
  * it go on. */
 bool watch_tick(struct watch *w, struct usage *u);
+/* How the processes stand still: a freezer says when it is done, after signals each shows it. */
+enum watch_still { WATCH_MOVING, WATCH_SIGNALLED, WATCH_FROZEN };
 /* The close look, with every process stopped: sets u->hit[] where the sandbox itself passed a
- * limit, and forgives what others did to the same file system. */
-void watch_confirm(struct watch *w, struct usage *u);
+ * limit, and forgives what others did to the same file system. While they move, nothing is
+ * forgiven, and there is another look soon. */
+void watch_confirm(struct watch *w, struct usage *u, enum watch_still still);
 /* After a tick: whether the processes should stand still until the next one, so that the cpu
  * limit holds. False where the limit is off or held by a cgroup. */
 bool watch_wants_pause(const struct watch *w);

@@ -47,6 +47,7 @@
 #define PAGE 4096
 #define MAX_SLOTS 65536		/* of descriptors, where the plan has no limit */
 #define SETTLE_TRIES 250	/* of 2 ms */
+#define HIDDEN_LOOKS 3		/* in a row: while processes move, one may be closed for a moment */
 
 struct watch {
 	const struct plan *plan;
@@ -65,6 +66,8 @@ struct watch {
 
 	uint64_t last_ms, scan_ms;	/* the last scan, the next one */
 	uint64_t look_ms;		/* no close look at memory before */
+	uint64_t disk_look_ms;		/* nor at the trees */
+	unsigned hidden_looks;		/* at moving processes, in a row */
 	uint64_t ticks_per_second;
 	uint64_t cpu_ms;		/* at the last scan */
 	int64_t cpu_budget_us;
@@ -237,6 +240,7 @@ static void tick_disk(struct watch *w, struct usage *u)
 						      w->gross_bytes > w->next_bytes)) ||
 			  (watched(w, LIMIT_INODES) && (u->inodes > limit_of(w, LIMIT_INODES) ||
 							w->gross_files > w->next_files));
+	w->disk_suspect &= io_now_ms() >= w->disk_look_ms;
 }
 
 /* What the processes could hold, from the list alone. */
@@ -435,15 +439,29 @@ static uint64_t next_look(uint64_t gross, uint64_t limit, uint64_t own)
 	return gross + (left > limit / 16 ? left : limit / 16);
 }
 
-static void confirm_disk(struct watch *w, struct usage *u, bool settled)
+/* While the processes move, one look proves nothing in their favour: the next comes soon. */
+static void acquit_disk(struct watch *w, const struct disk_look *look, uint64_t began)
+{
+	uint64_t pause = (io_now_ms() - began) * 10;
+
+	if (look->moving)
+		w->disk_look_ms = io_now_ms() + (pause < LOOK_PAUSE_MS ? pause : LOOK_PAUSE_MS);
+	for (size_t i = 0; i < w->disk_count && !look->hidden && !look->moving;
+	     i++) /* what is hidden is no one else's */
+		disk_forgive(&w->disks[i], look->new_bytes + look->old_bytes, look->new_files);
+	w->disk_suspect = false;
+}
+
+static void confirm_disk(struct watch *w, struct usage *u, bool moving, bool settled)
 {
 	uint64_t bytes_limit = watched(w, LIMIT_DISK) ? limit_of(w, LIMIT_DISK) : POLICY_NONE;
 	uint64_t files_limit = watched(w, LIMIT_INODES) ? limit_of(w, LIMIT_INODES) : POLICY_NONE;
 	struct disk_look look = { .since = start_now(w),
-				  .hidden = !settled,
+				  .hidden = !moving && !settled,
+				  .moving = moving,
 				  .memory_devs = w->tmpfs_devs,
 				  .memory_dev_count = w->tmpfs_count };
-	uint64_t own;
+	uint64_t own, began = io_now_ms();
 
 	clock_gettime(CLOCK_MONOTONIC, &look.deadline);
 	look.deadline.tv_sec += LOOK_SECONDS;
@@ -451,6 +469,9 @@ static void confirm_disk(struct watch *w, struct usage *u, bool settled)
 		disk_look_tree(&look, w->tree_fds[i]);
 	disk_look_open(&look, &w->view, &w->table);
 	tick_disk(w, u);
+	w->hidden_looks = moving && look.hidden ? w->hidden_looks + 1 : 0;
+	if (moving)
+		look.hidden = w->hidden_looks >= HIDDEN_LOOKS;
 	own = look.new_bytes + look.old_bytes;
 	if (u->disk_bytes > bytes_limit && (look.hidden || own > bytes_limit))
 		u->hit[LIMIT_DISK] = true;
@@ -461,28 +482,14 @@ static void confirm_disk(struct watch *w, struct usage *u, bool settled)
 	u->hit[LIMIT_INODES] |= look.new_files > files_limit;
 	if (u->hit[LIMIT_DISK] || u->hit[LIMIT_INODES])
 		return;
-	for (size_t i = 0; i < w->disk_count && !look.hidden;
-	     i++) /* what is hidden is no one else's */
-		disk_forgive(&w->disks[i], own, look.new_files);
+	acquit_disk(w, &look, began);
 	w->next_bytes = next_look(w->gross_bytes, bytes_limit, look.new_bytes);
 	w->next_files = next_look(w->gross_files, files_limit, look.new_files);
-	w->disk_suspect = false;
-}
-
-/* Whether a cgroup does the stopping: it is done when it says so, and the processes do not show
- * it. */
-static bool stopped_by_cgroup(const struct watch *w)
-{
-	for (unsigned i = 0; i < LIMITS; i++)
-		if (w->plan->limits[i].held_by == HELD_CGROUP1 ||
-		    w->plan->limits[i].held_by == HELD_CGROUP2)
-			return true;
-	return false;
 }
 
 /* Reads the list again until every process stands still: a walk can be led round by one that
  * moves files. ward-init (the first) does the stopping and goes on. False when some never do. */
-static bool settle(struct watch *w)
+static bool settle(struct watch *w, enum watch_still still)
 {
 	const struct timespec moment = { .tv_nsec = 2000000 };
 
@@ -491,8 +498,10 @@ static bool settle(struct watch *w)
 
 		if (proc_list(&w->view, &w->table) < 0)
 			return false;
-		if (w->table.len == 0 || stopped_by_cgroup(w))
+		if (w->table.len == 0 || still == WATCH_FROZEN)
 			return true;	/* dead, or stopped */
+		if (still == WATCH_MOVING)
+			return false;
 		for (size_t k = 1; k < w->table.len; k++)
 			moving += !strchr("TtZXD", w->table.items[k].state);
 		if (!moving)
@@ -502,12 +511,12 @@ static bool settle(struct watch *w)
 	return false;
 }
 
-void watch_confirm(struct watch *w, struct usage *u)
+void watch_confirm(struct watch *w, struct usage *u, enum watch_still still)
 {
-	bool settled = settle(w);
+	bool settled = settle(w, still);
 
 	if (w->memory_suspect)
 		confirm_memory(w, u);
 	if (w->disk_suspect)
-		confirm_disk(w, u, settled);
+		confirm_disk(w, u, still == WATCH_MOVING && !settled, settled);
 }

@@ -20,7 +20,9 @@
  * If these add up to more than the limit, the sandbox did it. If they do not and there is no
  * hiding place (no directory closed to us, no descriptors in sockets, no walk that took too
  * long), somebody else did, and the difference is forgiven. If there is a hiding place, the
- * growth is put down to the sandbox: who hides things has no claim to the doubt.
+ * growth is put down to the sandbox: who hides things has no claim to the doubt. Processes that
+ * cannot be stopped (see struct wall) move while they are looked at: what is gone or on its way is
+ * no hiding place then, nothing is forgiven, and the looks go on as long as the growth is there.
  *
  * Others also remove files, and what the sandbox fills would not show. So every rise from one
  * tick to the next is added up beside it, and when that sum has grown by what the sandbox has
@@ -187,7 +189,7 @@ static void walk(struct disk_look *k, int fd, unsigned depth)
 					  : -1;
 		if (child >= 0)
 			walk(k, child, depth + 1);
-		else if (depth >= MAX_DEPTH || is_since(k, st.stx_ctime))
+		else if (depth >= MAX_DEPTH || (is_since(k, st.stx_ctime) && !(k->moving && errno == ENOENT)))
 			k->hidden = true;	/* too deep, or closed to us during the run */
 	}
 }
@@ -284,7 +286,7 @@ static void look_at_fds(struct disk_look *k, struct seen *s, int base_fd, bool c
 			continue;
 		n = readlinkat(fd, entry->d_name, target, sizeof(target) - 1);
 		if (n > 7 && memcmp(target, "socket:", 7) == 0) {
-			if (info >= 0 && socket_holds_fds(info, entry->d_name))
+			if (!k->moving && info >= 0 && socket_holds_fds(info, entry->d_name))
 				k->hidden = true;
 			continue;
 		}

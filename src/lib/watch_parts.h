@@ -105,6 +105,7 @@ struct disk_look {
 	uint64_t new_bytes, new_files;	/* born since */
 	uint64_t old_bytes;		/* of older files that were touched since */
 	bool hidden;			/* something could not be looked into */
+	bool moving;			/* the processes go on meanwhile */
 	const dev_t *memory_devs;	/* file systems that count as memory; borrowed */
 	size_t memory_dev_count;
 };

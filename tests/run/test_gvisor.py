@@ -259,6 +259,37 @@ def test_small_limits(t):
     t.check(os.stat(os.path.join(ws, "big")).st_blocks * 512 < 64 << 20, "one call passed the limit")
 
 
+@needs("unsanitized")
+def test_disk_limit(t):
+    """One write of a command, or of one beside it, does not pass the disk limit; many files end the run; what others write on the same file system does not."""
+    usable(t)
+    ws = t.workspace()
+    write = ("dd", "if=/dev/zero", "of=big", "bs=60M", "count=1")
+    for beside in (False, True):
+        if beside:
+            run = box(t, *GVISOR, "--disk", "16M", "--", "sleep", "1000", cwd=ws)
+            r = t.ward("exec", run, "--", *write)
+            t.ward("rm", "-f", run)
+        else:
+            r = t.ward("run", *GVISOR, "--disk", "16M", "--", *write, cwd=ws)
+        t.check(r.rc != 0, r)
+        t.check(0 < os.stat(os.path.join(ws, "big")).st_size <= 18 << 20, f"one write passed the limit: {r}")
+        os.unlink(os.path.join(ws, "big"))
+    r = t.ward("run", *GVISOR, "--disk", "16M", "--", "sh", "-c", "for i in $(seq 30); do head -c 2M /dev/zero > f$i; sleep 0.05; done; sleep 30", cwd=ws)
+    t.check(r.rc == 137 and "disk" in r.err, r)
+    beside = t.workspace()
+    p = t.ward_start("run", *GVISOR, "--disk", "16M", "--", "sh", "-c", "echo ready; sleep 4; echo fine", cwd=t.workspace())
+    t.equal(p.stdout.readline(), b"ready\n")
+    with open(os.path.join(beside, "others"), "wb") as f:
+        for _ in range(6):
+            f.write(os.urandom(10 << 20))
+            f.flush()
+            os.fsync(f.fileno())
+    r = t.finish_ward(p)
+    os.unlink(os.path.join(beside, "others"))
+    t.equal((r.rc, r.out), (0, "fine\n"), r.err)
+
+
 def processes(t, pid, words=1):
     """Name, as so many words -> pids of everything beneath a process."""
     found, beneath = {}, {pid}

@@ -140,7 +140,7 @@ static bool supervise(struct watch *w, const struct family *f, struct usage *u, 
 	for (int i = 0; i < 13; i++) {
 		if (watch_tick(w, u)) {
 			kill(-f->pid, SIGSTOP);
-			watch_confirm(w, u);
+			watch_confirm(w, u, WATCH_SIGNALLED);
 			kill(-f->pid, SIGCONT);
 			(*looks)++;
 		}
