@@ -176,7 +176,7 @@ HUGETLB_MMAP, HUGETLB_MEMFD, HUGETLB_SHM = 0x40000, 0x4, 0o4000
 RESET_ON_FORK, OTHER, BATCH, IDLE = 0x40000000, 0, 3, 5
 NEW_LISTENER = 8
 PAGE = 4096
-F_SETLEASE = 1024
+F_SETLEASE, F_SETDELEG = 1024, 1040
 
 
 def no_set_id(arg, after):
@@ -276,7 +276,7 @@ RULES = {
     "socketpair": lambda env: rule_socketpair((STREAM, DGRAM, SEQPACKET)),
     "ioctl": rule_values(1, errno(ENOTTY)),
     "prctl": rule_values(0, errno(EINVAL)),
-    "fcntl": lambda env: low(1, equal(F_SETLEASE, DENIED, ALLOWED)),
+    "fcntl": lambda env: low(1, equal(F_SETLEASE, DENIED, equal(F_SETDELEG, DENIED, ALLOWED))),
     "personality": rule_values(0, DENIED),
     "scheduler": lambda env: scheduler(),
     "seccomp": rule_seccomp,

@@ -12,10 +12,12 @@ def scene(s):
 
 
 def attack(a):
-    import fcntl
+    import fcntl, struct
+    F_SETDELEG = 1040	# newer kernels: a lease by another name
     for name in ("/etc/passwd", "/etc/hosts", "/etc/ld.so.cache") if inside() else (a["file"],):
         fd = os.open(name, os.O_RDONLY)
         attempt(lambda: print("LEASE_TAKEN", fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)))
+        attempt(lambda: print("LEASE_TAKEN", fcntl.fcntl(fd, F_SETDELEG, struct.pack("=IHH", 0, fcntl.F_RDLCK, 0))))
 
 
 def escaped(s, r):
