@@ -32,7 +32,7 @@
 /* Above all that a child overwrites. */
 static int move_up(int fd)
 {
-	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 10);
+	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, GATE_FDS_END);
 
 	own_close_fd(&fd);
 	return moved;
