@@ -40,15 +40,20 @@ static void block_signals(struct box_early *early)
 /* On record before anything is made for it: whatever happens to us, the run can be finished. */
 static int put_on_record(struct box *b, struct ward_err *e)
 {
-	auto_strv dirs = { 0 };
+	const struct plan *p = b->plan;
+	auto_strv dirs = { 0 }, files = { 0 };
 
 	if (b->engine->add_dirs)
 		b->engine->add_dirs(b->plan, &dirs);
 	cgroup_planned_dirs(b->plan, &dirs);
-	if (dirs.len == 0 && b->plan->root_count == 0)
+	for (size_t i = 0; i < p->mount_count; i++)
+		if (p->mounts[i].from_policy && p->mounts[i].writable && p->mounts[i].is_file && !p->mounts[i].volume)
+			strv_add(&files, p->mounts[i].source);
+	if (files.failed)
+		return ward_fail(e, ENOMEM, "out of memory");
+	if (dirs.len == 0 && files.len == 0 && p->root_count == 0)
 		return 0;
-	return store_begin(b->plan->run_id, b->plan->workspace, b->plan->roots, b->plan->root_count, &dirs,
-			   &b->record, e);
+	return store_begin(p->run_id, p->workspace, p->roots, p->root_count, &files, &dirs, &b->record, e);
 }
 
 static int begin_review(struct box *b, struct ward_err *e)
@@ -259,13 +264,12 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 		r->exit_code = 125;
 	} else {
 		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-		if (p->system)
-			plan_system_keep(p->system);	/* while the command runs */
 		if (b.detached && is_running(&b)) {
 			detach_ready(b.detached);
 			idmap_collect();
 			b.slim_at_ms = io_now_ms() + 100;
 		}
+		b.keeps_etc = p->system != NULL;	/* while the command runs */
 		began = timing_now(timing);
 		while (!b.dead)
 			box_watch_once(&b);
@@ -287,4 +291,6 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 	timing_sort(timing);
 	r->duration_ms = io_now_ms() - b.started_ms;
 	box_report_end(&b);
+	if (b.keeps_etc)	/* it was over so soon, or never idle */
+		plan_system_keep(p->system);
 }

@@ -43,6 +43,7 @@ struct box {
 	bool ending;			/* it was asked to */
 	bool confined;			/* it has given up what it does not need */
 	bool slim;			/* nothing will happen for long: sleep with little memory */
+	bool keeps_etc;			/* what was read of /etc is to be kept, when there is nothing else to do */
 	struct progress *progress;	/* borrowed; NULL: nobody looks */
 	struct detached *detached;	/* borrowed; NULL: an ordinary run */
 	uint64_t tick_ms;		/* of a detached run, between two looks */

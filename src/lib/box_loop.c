@@ -342,7 +342,7 @@ static int next_timeout(const struct box *b, uint64_t now)
 				   server_of(b) ? serve_due_ms(server_of(b)) : 0, b->slim_at_ms,
 				   b->detached ? 0 : b->sample_at_ms,	/* one that is left behind is not woken up for it */
 				   egress_due_ms(b->egress) };
-	int streams_ms = streams_wait_ms(&b->streams);
+	int streams_ms = b->keeps_etc ? 0 : streams_wait_ms(&b->streams);
 	uint64_t first = streams_ms >= 0 ? now + (uint64_t)streams_ms : UINT64_MAX;
 
 	for (size_t i = 0; i < ARRAY_LEN(times); i++)
@@ -380,6 +380,19 @@ static void on_notify(struct box *b, short revents, uint64_t now)
 	}
 }
 
+static void wait_for_any(struct box *b, struct pollfd *polled, size_t count, uint64_t now)
+{
+	int n = b->slim ? slim_poll(polled, count, next_timeout(b, now)) : poll(polled, count, next_timeout(b, now));
+
+	b->slim = false;
+	if (n < 0)
+		memset(polled, 0, count * sizeof(*polled));	/* EINTR: nothing is known */
+	if (n == 0 && b->keeps_etc) {	/* nobody waits for us */
+		b->keeps_etc = false;
+		plan_system_keep(b->plan->system);
+	}
+}
+
 void box_watch_once(struct box *b)
 {
 	struct pollfd polled[POLL_STDIO + STREAMS_POLLS + SERVE_POLL_MAX] = {
@@ -400,12 +413,7 @@ void box_watch_once(struct box *b)
 	size_t client_count = server ? serve_poll(server, clients) : 0;
 	uint64_t now = io_now_ms();
 
-	size_t count = POLL_STDIO + relays + client_count;
-	int n = b->slim ? slim_poll(polled, count, next_timeout(b, now)) : poll(polled, count, next_timeout(b, now));
-
-	b->slim = false;
-	if (n < 0)
-		memset(polled, 0, sizeof(polled));	/* EINTR: nothing is known */
+	wait_for_any(b, polled, POLL_STDIO + relays + client_count, now);
 	now = io_now_ms();
 	on_notify(b, polled[POLL_NOTIFY].revents, now);
 	if (polled[POLL_EGRESS].revents)

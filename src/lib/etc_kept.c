@@ -8,6 +8,7 @@
  */
 #include "lib/etc_kept.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,11 +33,34 @@ void etc_check_fill(struct etc_check *c, const struct stat *st)
 	c->dev = st->st_dev;
 	c->ino = st->st_ino;
 	c->mode = st->st_mode;
-	if (c->live)
-		return;
 	c->size = (uint64_t)st->st_size;
 	c->mtime = moment(&st->st_mtim);
 	c->ctime = moment(&st->st_ctim);
+}
+
+/* Whether no part of a relative path leads back, or nowhere. */
+static bool leads_down(const char *path)
+{
+	for (;;) {
+		size_t n = strcspn(path, "/");
+
+		if (n == 0 || (n == 1 && path[0] == '.') || (n == 2 && path[0] == '.' && path[1] == '.'))
+			return false;
+		if (!path[n])
+			return true;
+		path += n + 1;
+	}
+}
+
+static bool are_paths_fit(const char *list, const struct etc_check *checks, size_t check_count, const struct etc_entry *entries, size_t entry_count)
+{
+	for (size_t i = 0; i < check_count; i++)
+		if (strcmp(list + checks[i].path, ".") != 0 && !leads_down(list + checks[i].path))
+			return false;
+	for (size_t i = 0; i < entry_count; i++)
+		if (strncmp(list + entries[i].target, "/etc/", 5) != 0 || !leads_down(list + entries[i].target + 5))
+			return false;
+	return true;
 }
 
 bool etc_list_check(const void *bytes, size_t n, const struct etc_head **ret_head)
@@ -62,7 +86,7 @@ bool etc_list_check(const void *bytes, size_t n, const struct etc_head **ret_hea
 		if (entries[i].target < size || entries[i].target >= n || entries[i].link >= n || (entries[i].link && entries[i].link < size))
 			return false;
 	*ret_head = head;
-	return true;
+	return are_paths_fit(bytes, checks, head->check_count, entries, head->entry_count);
 }
 
 static bool is_this_boot(const char *boot)
@@ -81,7 +105,7 @@ static bool is_unchanged(const char *list, const struct etc_head *head)
 	auto_fd etc = open("/etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	for (size_t i = 0; i < head->check_count && etc >= 0; i++) {
-		struct etc_check now = { .path = checks[i].path, .live = checks[i].live };
+		struct etc_check now = { .path = checks[i].path };
 		struct stat st;
 
 		if (fstatat(etc, list + checks[i].path, &st, 0) < 0)
@@ -93,18 +117,29 @@ static bool is_unchanged(const char *list, const struct etc_head *head)
 	return etc >= 0;
 }
 
-/* The list, held; the caller frees it. NULL: there is none, or it is being removed. */
-static char *read_list(const char *state, int *ret_lock, size_t *ret_n)
+/* The directory of the newest one, which nobody else can change. */
+static int open_newest(const char *state)
 {
 	char path[4096];
 	auto_fd fd = -1;
+	struct stat st;
+
+	if (strlen(state) + sizeof("/" ETC_KEPT_DIR "/" ETC_KEPT_NOW) > sizeof(path))
+		return -1;
+	stpcpy(stpcpy(path, state), "/" ETC_KEPT_DIR "/" ETC_KEPT_NOW);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
+		return -1;
+	return take_fd(&fd);
+}
+
+/* The list, held; the caller frees it. NULL: there is none, or it is being removed. */
+static char *read_list(int dir_fd, int *ret_lock, size_t *ret_n)
+{
+	auto_fd fd = openat(dir_fd, ETC_KEPT_LIST, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	auto_free char *list = NULL;
 	struct stat st;
 
-	if (strlen(state) + sizeof("/" ETC_KEPT_DIR "/" ETC_KEPT_NOW "/" ETC_KEPT_LIST) > sizeof(path))
-		return NULL;
-	stpcpy(stpcpy(path, state), "/" ETC_KEPT_DIR "/" ETC_KEPT_NOW "/" ETC_KEPT_LIST);
-	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
 	    st.st_size > ETC_KEPT_LIST_MAX)
 		return NULL;
@@ -118,7 +153,7 @@ static char *read_list(const char *state, int *ret_lock, size_t *ret_n)
 
 int etc_kept_open_tree(const struct etc_kept *k)
 {
-	return (int)syscall(SYS_open_tree, AT_FDCWD, k->path, AT_SYMLINK_NOFOLLOW | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	return (int)syscall(SYS_open_tree, k->dir_fd, ETC_KEPT_ROOT, AT_SYMLINK_NOFOLLOW | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 }
 
 /* Where a sandbox finds it. */
@@ -128,14 +163,16 @@ static bool take_place(const char *state, const char *id, bool as_root, struct e
 		k->path = NULL;
 		return false;
 	}
-	if (as_root)
-		k->tree_fd = etc_kept_open_tree(k);
-	return !as_root || k->tree_fd >= 0;
+	if (!as_root)
+		return true;
+	k->tree_fd = etc_kept_open_tree(k);
+	k->refused = k->tree_fd < 0 && errno == EPERM;
+	return k->tree_fd >= 0;
 }
 
 bool etc_kept_find(bool as_root, struct etc_kept *ret_kept)
 {
-	struct etc_kept k = { .lock_fd = -1, .tree_fd = -1 };
+	struct etc_kept k = ETC_KEPT_NONE;
 	const struct etc_head *head = NULL;
 	auto_free char *state = NULL;
 	struct ward_err ignored = { 0 };
@@ -144,9 +181,11 @@ bool etc_kept_find(bool as_root, struct etc_kept *ret_kept)
 	*ret_kept = k;
 	if (store_path(&state, &ignored) < 0)
 		return false;
-	k.list = read_list(state, &k.lock_fd, &n);
+	k.dir_fd = open_newest(state);
+	k.list = k.dir_fd < 0 ? NULL : read_list(k.dir_fd, &k.lock_fd, &n);
 	if (!k.list || !etc_list_check(k.list, n, &head) || !is_this_boot(head->boot) || !is_unchanged(k.list, head) ||
 	    !take_place(state, head->id, as_root, &k)) {
+		ret_kept->refused = k.refused;
 		etc_kept_release(&k);
 		return false;
 	}
@@ -162,7 +201,9 @@ void etc_kept_release(struct etc_kept *k)
 	free(k->path);
 	if (k->lock_fd >= 0)
 		close(k->lock_fd);
+	if (k->dir_fd >= 0)
+		close(k->dir_fd);
 	if (k->tree_fd >= 0)
 		close(k->tree_fd);
-	*k = (struct etc_kept){ .lock_fd = -1, .tree_fd = -1 };
+	*k = (struct etc_kept)ETC_KEPT_NONE;
 }

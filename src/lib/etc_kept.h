@@ -19,12 +19,12 @@
 #define ETC_KEPT_GIT "/.ward/gitconfig"	/* where /etc/gitconfig leads, which differs from run to run */
 #define ETC_KEPT_ID_BYTES 24
 #define ETC_KEPT_LIST_MAX 65536
-#define ETC_KEPT_MAGIC "ward-etc 1"
+#define ETC_KEPT_MAGIC "ward-etc 2"
 
 /* The list: a head, the checks, the entries, then texts; an offset is counted from the beginning. */
 struct etc_head {
 	char magic[16];
-	char table[72];			/* the digest of tables/root.def */
+	char table[72];			/* the digest of tables/root.def and of what makes one of it */
 	char boot[40];			/* nothing is synced: what a crash of the machine left is not believed */
 	char id[ETC_KEPT_ID_BYTES];
 	uint32_t check_count, entry_count;
@@ -34,8 +34,6 @@ struct etc_head {
 struct etc_check {
 	uint64_t dev, ino, size, mtime, ctime;
 	uint32_t mode, path;
-	uint32_t live;			/* a directory that is mounted: what is in it may change */
-	uint32_t unused;
 };
 
 /* What of the host's is in it. */
@@ -52,10 +50,15 @@ struct etc_kept {
 	size_t entry_count;
 	char *path;			/* of the directory; owned; NULL: there is none */
 	int lock_fd;			/* for as long as it is in use; -1: none */
+	int dir_fd;			/* of what it lies in, beside the list; -1: none */
 	int tree_fd;			/* as root: a copy of it that a sandbox can mount; -1: none */
+	bool refused;			/* root may not make that copy: one could never be used */
 };
 
-/* Whether the bytes are a list of this build, every offset in it leading to text; then *ret_head is it. A pure function. */
+#define ETC_KEPT_NONE { .lock_fd = -1, .dir_fd = -1, .tree_fd = -1 }
+
+/* Whether the bytes are a list of this build, every offset in it leading to text, every path to something in /etc; then *ret_head is it. A
+ * pure function. */
 bool etc_list_check(const void *bytes, size_t n, const struct etc_head **ret_head);
 /* What of a file's state is kept. */
 void etc_check_fill(struct etc_check *c, const struct stat *st);

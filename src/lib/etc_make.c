@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -40,8 +41,8 @@
 #define DEPTH_MAX 4
 
 struct maker {
-	char *dir;			/* STATE/kept-etc */
-	int dir_fd, etc_fd, root_fd;	/* of it, of the host's, of what is made */
+	int dir_fd, etc_fd, root_fd;	/* of STATE/kept-etc, of the host's, of what is made */
+	bool noexec;			/* nothing in the state directory can be executed */
 	char id[ETC_KEPT_ID_BYTES];
 	struct buf checks, entries, texts;	/* offsets are counted from the texts' beginning until the end */
 	time_t settled;
@@ -55,13 +56,13 @@ static uint32_t add_text(struct maker *m, const char *text)
 	return (uint32_t)at;
 }
 
-/* Remembers how a thing of the host's is. */
-static int add_check(struct maker *m, const char *path, const struct stat *st, bool live)
+/* Remembers how a thing of the host's is. One that changes again has a later time, unless its time is still to come. */
+static int add_check(struct maker *m, const char *path, const struct stat *st)
 {
-	struct etc_check c = { .live = live };
+	struct etc_check c = { 0 };
 
-	if (!live && (st->st_ctim.tv_sec >= m->settled || st->st_mtim.tv_sec >= m->settled))
-		return -EAGAIN;
+	if (st->st_ctim.tv_sec >= m->settled)
+		return st->st_ctim.tv_sec > time(NULL) + 1 ? -EINVAL : -EAGAIN;
 	etc_check_fill(&c, st);
 	c.path = add_text(m, path);
 	buf_add(&m->checks, (const char *)&c, sizeof(c));
@@ -83,9 +84,10 @@ static int write_file(const struct maker *m, const char *path, const char *text,
 	return r == 0 && fchmod(fd, mode & 0777) < 0 ? -errno : r;
 }
 
-static bool is_file_fit(const struct stat *st)
+static bool is_file_fit(const struct maker *m, const struct stat *st)
 {
-	return S_ISREG(st->st_mode) && st->st_mode & S_IROTH && !(st->st_mode & (S_ISUID | S_ISGID)) && st->st_size <= FILE_BYTES_MAX;
+	return S_ISREG(st->st_mode) && st->st_mode & S_IROTH && !(st->st_mode & (S_ISUID | S_ISGID)) && st->st_size <= FILE_BYTES_MAX &&
+	       !(m->noexec && st->st_mode & (S_IXUSR | S_IXGRP | S_IXOTH));
 }
 
 static int copy_file(struct maker *m, const char *path)
@@ -97,14 +99,14 @@ static int copy_file(struct maker *m, const char *path)
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	r = is_file_fit(&st) ? io_read_all(fd, FILE_BYTES_MAX, &text) : -EINVAL;
+	r = is_file_fit(m, &st) ? io_read_all(fd, FILE_BYTES_MAX, &text) : -EINVAL;
 	if (r == 0 && text.len != (size_t)st.st_size)
 		r = -EAGAIN;
 	if (r == 0)
 		r = write_file(m, path, buf_text(&text), text.len, st.st_mode);
 	if (r == 0)
 		r = keep_times(m, path, &st);
-	return r < 0 ? r : add_check(m, path, &st, false);
+	return r < 0 ? r : add_check(m, path, &st);
 }
 
 static int copy_link(struct maker *m, const char *path, const struct stat *st)
@@ -157,7 +159,7 @@ static bool is_light(const struct maker *m, const char *path, struct weight *w, 
 		else if (S_ISDIR(st.st_mode))
 			fine = (st.st_mode & (S_IROTH | S_IXOTH)) == (S_IROTH | S_IXOTH) && is_light(m, inner, w, depth + 1);
 		else if (!S_ISLNK(st.st_mode))
-			fine = is_file_fit(&st) && ++w->checks <= TREE_CHECKS_MAX;
+			fine = is_file_fit(m, &st) && ++w->checks <= TREE_CHECKS_MAX;
 	}
 	return fine;
 }
@@ -171,7 +173,7 @@ static int copy_tree(struct maker *m, const char *path)
 
 	if (!dir || fstat(dirfd(dir), &of) < 0 || mkdirat(m->root_fd, path, 0700) < 0)
 		return -errno;
-	r = add_check(m, path, &of, false);
+	r = add_check(m, path, &of);
 	while (r == 0 && (d = readdir(dir))) {
 		char inner[PATH_MAX];
 
@@ -205,15 +207,10 @@ static int make_parents(struct maker *m, const char *path)
 	return 0;
 }
 
-/* A place to mount it at. */
-static int make_place(struct maker *m, const struct plan_mount *row, const char *path)
+/* A place to mount it at: whether it is still there is told by the directory above it, which is looked at. */
+static int make_place(const struct maker *m, const struct plan_mount *row, const char *path)
 {
-	struct stat st;
-
-	if (fstatat(m->etc_fd, path, &st, 0) < 0 ||
-	    (row->is_file ? mknodat(m->root_fd, path, S_IFREG | 0444, 0) : mkdirat(m->root_fd, path, 0755)) < 0)
-		return -errno;
-	return add_check(m, path, &st, true);
+	return (row->is_file ? mknodat(m->root_fd, path, S_IFREG | 0444, 0) : mkdirat(m->root_fd, path, 0755)) < 0 ? -errno : 0;
 }
 
 /* Whether it is mounted, and not copied. */
@@ -224,7 +221,7 @@ static bool is_mounted(const struct maker *m, const struct plan_mount *row, cons
 
 	if (row->kind != MOUNT_BIND)
 		return false;
-	return row->is_file ? fstatat(m->etc_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && !is_file_fit(&st) : !is_light(m, path, &w, 0);
+	return row->is_file ? fstatat(m->etc_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && !is_file_fit(m, &st) : !is_light(m, path, &w, 0);
 }
 
 static int add_entry(struct maker *m, const struct plan_mount *row, bool mounted)
@@ -261,14 +258,14 @@ static int make_row(struct maker *m, const struct plan_mount *row)
 static int check_parents(struct maker *m, const struct stat *stamp)
 {
 	auto_strv dirs = { 0 };
-	int r = add_check(m, ".", stamp, false);
+	int r = add_check(m, ".", stamp);
 
 	plan_etc_parents(&dirs);
 	for (size_t i = 0; i < dirs.len && r == 0; i++) {
 		struct stat st;
 
 		if (fstatat(m->etc_fd, dirs.items[i], &st, 0) == 0)
-			r = add_check(m, dirs.items[i], &st, false);
+			r = add_check(m, dirs.items[i], &st);
 		else if (errno != ENOENT)
 			r = -errno;
 	}
@@ -366,20 +363,11 @@ static int make(struct maker *m, const struct plan_mount *rows, size_t count, co
 	return r < 0 ? r : turn_link(m, making);
 }
 
-static void remove_one(const struct maker *m, const char *name)
-{
-	auto_buf path = { 0 };
-
-	buf_printf(&path, "%s/%s", m->dir, name);
-	if (!path.failed)
-		(void)!remove_tree(path.data);
-}
-
 /* Whether nobody uses it: then it can be used by nobody any more, and goes. */
 static bool drop(const struct maker *m, const char *name)
 {
 	auto_fd own = openat(m->dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	auto_fd list = own < 0 ? -1 : openat(own, ETC_KEPT_LIST, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	auto_fd list = own < 0 ? -1 : openat(own, ETC_KEPT_LIST, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	if (list < 0 && errno != ENOENT && errno != ENOTDIR)
 		return false;
@@ -387,7 +375,7 @@ static bool drop(const struct maker *m, const char *name)
 		return false;
 	if (list >= 0)
 		(void)!unlinkat(own, ETC_KEPT_LIST, 0);
-	remove_one(m, name);
+	(void)!remove_tree_at(m->dir_fd, name);
 	return true;
 }
 
@@ -402,7 +390,7 @@ static unsigned sweep(const struct maker *m)
 	while (dir && (d = readdir(dir))) {
 		if (strncmp(d->d_name, MAKING, sizeof(MAKING) - 1) == 0) {
 			if (unlinkat(m->dir_fd, d->d_name, 0) < 0)
-				remove_one(m, d->d_name);
+				(void)!remove_tree_at(m->dir_fd, d->d_name);
 		} else if (!is_dot(d->d_name) && strcmp(d->d_name, LOCK) != 0 && strcmp(d->d_name, ETC_KEPT_NOW) != 0) {
 			stay += !drop(m, d->d_name);
 		}
@@ -414,15 +402,14 @@ static unsigned sweep(const struct maker *m)
 static bool open_place(struct maker *m)
 {
 	struct ward_err ignored = { 0 };
-	auto_free char *state = NULL;
 	auto_fd state_fd = store_open(&ignored);
+	struct statvfs v;
 
-	if (state_fd < 0 || store_path(&state, &ignored) < 0 || mkdirat(state_fd, ETC_KEPT_DIR, 0700) == 0 || errno != EEXIST)
+	if (state_fd < 0 || mkdirat(state_fd, ETC_KEPT_DIR, 0700) == 0 || errno != EEXIST || fstatvfs(state_fd, &v) < 0)
 		return false;
-	if (asprintf(&m->dir, "%s/" ETC_KEPT_DIR, state) < 0)
-		m->dir = NULL;
+	m->noexec = v.f_flag & ST_NOEXEC;
 	m->dir_fd = openat(state_fd, ETC_KEPT_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return m->dir && m->dir_fd >= 0;
+	return m->dir_fd >= 0;
 }
 
 /* One that could not be made is tried again a minute later: that is when the lock's mode was changed, for which a full disk has room. */
@@ -435,7 +422,7 @@ static bool failed_lately(int lock_fd)
 
 static void make_alone(struct maker *m, const struct plan_mount *rows, size_t count, const struct stat *stamp)
 {
-	auto_fd lock = openat(m->dir_fd, LOCK, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	auto_fd lock = openat(m->dir_fd, LOCK, O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	struct etc_kept found;
 	int r;
 
@@ -474,7 +461,6 @@ void etc_kept_make(const struct plan_mount *rows, size_t count, const struct sta
 		make_alone(&m, rows, count, stamp);
 	own_close_fd(&m.etc_fd);
 	own_close_fd(&m.dir_fd);
-	free(m.dir);
 	buf_free(&m.checks);
 	buf_free(&m.entries);
 	buf_free(&m.texts);

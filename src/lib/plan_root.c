@@ -327,8 +327,8 @@ static int read_system(bool bare, bool kept, const struct facts *facts, struct p
 	if (!system)
 		return ward_fail(e, ENOMEM, "out of memory");
 	system->facts = *facts;
-	system->etc = (struct etc_kept){ .lock_fd = -1, .tree_fd = -1 };
-	system->etc_wanted = kept && !etc_kept_find(facts->uid == 0, &system->etc);
+	system->etc = (struct etc_kept)ETC_KEPT_NONE;
+	system->etc_wanted = kept && !etc_kept_find(facts->uid == 0, &system->etc) && !system->etc.refused;
 	system->etc_read = system->etc_wanted ? time(NULL) : 0;
 	r = add_system(system, bare);
 	if (r < 0) {

@@ -90,8 +90,13 @@ static int clear_dir(struct removal *r, int fd, unsigned depth)
 
 int remove_tree(const char *path)
 {
+	return remove_tree_at(AT_FDCWD, path);
+}
+
+int remove_tree_at(int dir_fd, const char *path)
+{
 	struct removal r = { .top_fd = -1, .again = true };
-	auto_fd top = open_dir(AT_FDCWD, path);
+	auto_fd top = open_dir(dir_fd, path);
 	int err = 0;
 
 	if (top < 0)
@@ -103,7 +108,7 @@ int remove_tree(const char *path)
 		r.again = false;
 		err = fd < 0 ? -errno : clear_dir(&r, fd, 0);
 	}
-	if (err == 0 && rmdir(path) < 0)
+	if (err == 0 && unlinkat(dir_fd, path, AT_REMOVEDIR) < 0)
 		err = -errno;
 	return err;
 }

@@ -15,9 +15,9 @@ must_check int store_path(char **ret_path, struct ward_err *e);
 void store_new_id(char *ret_id, size_t n);
 
 /* Writes and locks the record of a run: its roots with baselines, its cgroup directories. One file, no fsync. Refuses a state
- * directory that lies in a writable root. */
+ * directory that lies in a writable root, and one of which a part is such a root or among the files that the sandbox may write (NULL: none). */
 must_check int store_begin(const char *run_id, const char *workspace, const struct guard_root *roots, size_t root_count,
-			   const struct strv *cgroup_dirs, struct store_run **ret_run, struct ward_err *e);
+			   const struct strv *files, const struct strv *cgroup_dirs, struct store_run **ret_run, struct ward_err *e);
 /* Adds the sandbox's first process to the record, so that whoever finishes a killed run can be sure that it is dead. */
 must_check int store_started(struct store_run *r, pid_t init_pid, struct ward_err *e);
 /* Adds what the roots have lost since to the record, as far as it is not there yet. */

@@ -21,10 +21,11 @@
 
 #include "base/io.h"
 #include "base/path.h"
-#include "lib/etc_kept.h"
 #include "lib/guard_internal.h"
+#include "lib/images.h"
 #include "lib/limits.h"
 #include "lib/rung.h"
+#include "lib/vm.h"
 
 #define RECORD_MAX (64u << 20)
 #define HEADER "ward-run 1"
@@ -60,40 +61,48 @@ static void put_root(struct buf *b, const struct guard_root *g)
 	put_list(b, "link", &g->links);
 }
 
-/* Whether a tree is a part of what ward goes by. Elsewhere in its state are trees that ward itself has a sandbox work in. */
-static bool is_in_record(const char *state, const char *tree)
+/* Whether something is a part of what ward goes by: all of its state but what ward itself has a sandbox make, under a name of its own. */
+static bool is_in_record(const char *state, const char *path)
 {
-	static const char *const parts[] = { STORE_LIVE, STORE_QUARANTINE, ETC_KEPT_DIR, "trusted", "audit" };
+	static const char *const works[] = { IMAGES_DIR "/" IMAGES_WORK, VM_DIR "/" VM_WORK };
 	size_t n = strlen(state);
 
-	for (size_t i = 0; i < ARRAY_LEN(parts) && path_is_beneath(tree, state); i++) {
-		size_t len = strlen(parts[i]);
-
-		if (strlen(tree) > n && strncmp(tree + n + 1, parts[i], len) == 0 && (tree[n + 1 + len] == '/' || !tree[n + 1 + len]))
-			return true;
-	}
-	return false;
+	if (!path_is_beneath(path, state) || !path[n])
+		return path_is_beneath(path, state);
+	for (size_t i = 0; i < ARRAY_LEN(works); i++)
+		if (strncmp(path + n + 1, works[i], strlen(works[i])) == 0)
+			return false;
+	return true;
 }
 
 /* An agent that could write the state directory could forge records and quarantines. */
-static int check_outside(int state_fd, const struct guard_root *roots, size_t count, struct ward_err *e)
+static int check_outside(const char *state, const char *given, struct ward_err *e)
+{
+	bool around = path_is_beneath(state, given);
+
+	if (!around && !is_in_record(state, given))
+		return 0;
+	ward_fail(e, EINVAL, around ? "ward's state directory %s lies in %s, which the sandbox may write"
+				    : "in ward's state directory %s lies %s, which the sandbox may write", state, given);
+	return ward_remedy(e, "use another workspace, or set WARD_STATE_DIR to a directory elsewhere");
+}
+
+static int check_all_outside(int state_fd, const struct guard_root *roots, size_t count, const struct strv *files, struct ward_err *e)
 {
 	char link[32], path[4096];
 	ssize_t n;
+	int r = 0;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", state_fd);
 	n = readlink(link, path, sizeof(path) - 1);
 	if (n < 0)
 		return ward_fail_errno(e, "cannot tell where the state directory is");
 	path[n] = '\0';
-	for (size_t i = 0; i < count; i++)
-		if (roots[i].writable && (path_is_beneath(path, roots[i].path) || is_in_record(path, roots[i].path))) {
-			ward_fail(e, EINVAL, path_is_beneath(path, roots[i].path) ? "ward's state directory %s lies in %s, which the sandbox may write"
-									      : "in ward's state directory %s lies %s, which the sandbox may write",
-				  path, roots[i].path);
-			return ward_remedy(e, "use another workspace, or set WARD_STATE_DIR to a directory elsewhere");
-		}
-	return 0;
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = roots[i].writable ? check_outside(path, roots[i].path, e) : 0;
+	for (size_t i = 0; files && i < files->len && r == 0; i++)
+		r = check_outside(path, files->items[i], e);
+	return r;
 }
 
 /* Makes the record and locks it. Whoever finishes killed runs may have taken it for one of theirs in between, and removed it. */
@@ -131,7 +140,7 @@ static int write_record(struct store_run *r, const struct buf *text, struct ward
 	return 0;
 }
 
-int store_begin(const char *run_id, const char *workspace, const struct guard_root *roots, size_t root_count,
+int store_begin(const char *run_id, const char *workspace, const struct guard_root *roots, size_t root_count, const struct strv *files,
 		const struct strv *cgroup_dirs, struct store_run **ret_run, struct ward_err *e)
 {
 	struct store_run *r = calloc(1, sizeof(*r));
@@ -153,7 +162,7 @@ int store_begin(const char *run_id, const char *workspace, const struct guard_ro
 	buf_puts(&text, "complete\n");
 	status = r->state_fd = store_open(e);
 	if (status >= 0)
-		status = check_outside(r->state_fd, roots, root_count, e);
+		status = check_all_outside(r->state_fd, roots, root_count, files, e);
 	if (status >= 0)
 		status = r->live_fd = store_open_dir(r->state_fd, STORE_LIVE, e);
 	if (status >= 0)

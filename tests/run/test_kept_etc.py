@@ -211,3 +211,63 @@ def test_the_early_child_is_thrown_away(t):
     for more in (options, (*options, "--pids", "64"), ("--memory", "none", "--pids", "none", "--memory", "256M")):
         r = t.ward("run", "-w", slow, *more, "--", "/bin/cat", "/etc/hostname")
         t.equal((r.rc, r.out), (0, "ward\n"), f"{more}: {r.err}")
+
+
+@timeout(60)
+def test_no_part_of_the_state_is_given(t):
+    """Neither a directory nor a single file of ward's state can be given for writing, by whatever path."""
+    ws = t.workspace()
+    place = keep(t, ws)
+    linked = os.path.join(t.fresh_dir("linked"), "state")
+    os.symlink(t.state_dir, linked)
+    passwd = os.path.join(place, "now", "root", "passwd")
+    for name in ("live", "quarantine", "trusted", "audit", "applying", "boxes", "review", "vm", "wasm", "images", "homes", "UNKNOWN_PART"):
+        os.makedirs(os.path.join(t.state_dir, name, "DIR_IN_STATE"), exist_ok=True)
+        t.write(os.path.join(t.state_dir, name), {"FILE_IN_STATE": "own\n"})
+        t.run("chown", "-R", f"{os.stat(t.state_dir).st_uid}:{os.stat(t.state_dir).st_gid}", os.path.join(t.state_dir, name), root=True)
+        for way in ("DIR_IN_STATE", "FILE_IN_STATE"):
+            path = os.path.join(t.state_dir, name, way)
+            r = t.ward("run", "-w", ws, "--rw", path, "--", "/bin/true")
+            t.equal(r.rc, 125, f"--rw {path}: {r.err}")
+            t.contains(r.err, "which the sandbox may write")
+        os.unlink(path)
+        os.rmdir(os.path.join(t.state_dir, name, "DIR_IN_STATE"))
+    for path in (passwd, os.path.join(linked, "kept-etc", "now", "root", "passwd")):
+        for env in ({}, {"WARD_STATE_DIR": linked}):
+            r = t.ward("run", "-w", ws, "--rw", f"{path}:/mnt/f", "--", "/bin/sh", "-c", "echo OWNED_BY_SANDBOX > /mnt/f", env=env)
+            t.equal(r.rc, 125, f"--rw {path} {env}: {r.err}")
+            t.contains(r.err, "which the sandbox may write")
+    t.check("OWNED_BY_SANDBOX" not in t.read(place, "now", "root", "passwd"), "it was written")
+    given = os.path.join(t.fresh_dir("given"), "f")
+    t.write(os.path.dirname(given), {"f": ""})
+    t.equal(t.ward("run", "-w", ws, "--rw", given, "--", "/bin/sh", "-c", f"echo x > {given}").rc, 0, "a file elsewhere")
+
+
+def test_a_time_to_come(t):
+    """As root, in a mount namespace of the test's own: a file whose own time is in the future is kept like any other."""
+    if t.as_user != "root":
+        return
+    ws = t.workspace()
+    etc = t.fresh_dir("etc")
+    os.chmod(etc, 0o755)
+    subprocess.run(["cp", "-a", "/etc/ssl", "/etc/ld.so.cache", "/etc/timezone", etc], check=True)
+    script = f"""mount --bind {etc} /etc; touch -d '+2 days' /etc/timezone; sleep {SETTLED_S}
+for i in 1 2 3; do {host.WARD} run -w {ws} -- /bin/sh -c 'grep -c " /etc " /proc/self/mountinfo || true'; done"""
+    r = t.run("unshare", "-m", "--propagation", "private", "sh", "-ec", script, timeout=60)
+    t.equal((r.rc, r.out.split()), (0, ["0", "0", "1"]), r.err)
+
+
+def test_where_nothing_can_be_executed(t):
+    """As root: programs of /etc stay programs where the state directory's file system executes nothing."""
+    if t.as_user != "root":
+        return
+    ws = t.workspace()
+    etc, state = t.fresh_dir("etc"), t.fresh_dir("state")
+    os.chmod(etc, 0o755)
+    subprocess.run(["cp", "-a", "/etc/ssl", "/etc/ld.so.cache", "/etc/timezone", etc], check=True)
+    os.mkdir(os.path.join(etc, "perl"), 0o755)
+    script = f"""mount --bind {etc} /etc; mount -t tmpfs -o noexec,mode=0700 tmpfs {state}; export WARD_STATE_DIR={state}
+printf '#!/bin/sh\\necho RAN_IN_ETC\\n' > /etc/perl/x; chmod 755 /etc/perl/x; sleep {SETTLED_S}
+for i in 1 2 3; do {host.WARD} run -w {ws} -- /bin/sh -c '/etc/perl/x; grep -c " /etc " /proc/self/mountinfo || true'; done"""
+    r = t.run("unshare", "-m", "--propagation", "private", "sh", "-ec", script, timeout=60)
+    t.equal((r.rc, r.out.split()), (0, ["RAN_IN_ETC", "0", "RAN_IN_ETC", "0", "RAN_IN_ETC", "1"]), r.err)

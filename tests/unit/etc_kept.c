@@ -14,15 +14,15 @@ struct list {
 	struct etc_head head;
 	struct etc_check check;
 	struct etc_entry entry;
-	char texts[8];
+	char texts[24];
 };
 
 static struct list make(void)
 {
 	struct list l = { .head = { .magic = ETC_KEPT_MAGIC, .table = ROOT_TABLE, .boot = "b", .id = "one-1", .check_count = 1, .entry_count = 1 },
 			  .check = { .path = offsetof(struct list, texts) + 1 },
-			  .entry = { .target = offsetof(struct list, texts) + 3, .link = offsetof(struct list, texts) + 5 },
-			  .texts = "\0a\0b\0c" };
+			  .entry = { .target = offsetof(struct list, texts) + 3, .link = offsetof(struct list, texts) + 10 },
+			  .texts = "\0a\0/etc/b\0c" };
 
 	return l;
 }
@@ -40,9 +40,9 @@ static void test_whole(void **unused_state)
 
 	(void)unused_state;
 	assert_true(is_fine(&l, sizeof(l)));
-	for (size_t n = 0; n < offsetof(struct list, texts) + 6; n++)
+	for (size_t n = 0; n < offsetof(struct list, texts) + 11; n++)
 		assert_false(is_fine(&l, n));
-	l.texts[7] = 'x';
+	l.texts[sizeof(l.texts) - 1] = 'x';
 	assert_false(is_fine(&l, sizeof(l)));
 }
 
@@ -54,14 +54,42 @@ static void test_offsets(void **unused_state)
 		struct list l = make();
 
 		l.check.path = at;
-		assert_int_equal(is_fine(&l, sizeof(l)), inside);
+		assert_int_equal(is_fine(&l, sizeof(l)), inside && strchr("abcet", *((const char *)&l + at)) && *((const char *)&l + at));
 		l = make();
 		l.entry.target = at;
-		assert_int_equal(is_fine(&l, sizeof(l)), inside);
+		assert_int_equal(is_fine(&l, sizeof(l)), at == offsetof(struct list, texts) + 3);
 		l = make();
 		l.entry.link = at;
 		assert_int_equal(is_fine(&l, sizeof(l)), inside || at == 0);
 	}
+}
+
+static bool is_path_fine(const char *text, bool target)
+{
+	struct list l = make();
+
+	if (target)
+		snprintf(l.texts + 3, sizeof(l.texts) - 3, "%s", text);
+	else
+		l.check.path = offsetof(struct list, texts) + 12;
+	if (!target)
+		snprintf(l.texts + 12, sizeof(l.texts) - 12, "%s", text);
+	l.entry.link = 0;
+	return is_fine(&l, sizeof(l));
+}
+
+static void test_paths(void **unused_state)
+{
+	static const char *const targets[] = { "/etc/", "/etc", "/usr", "/etc/..", "/etc/../a", "/etc/a/..", "/etc//a", "/etc/a/", "/etc/./a", "etc/a", "", "/home/a" };
+	static const char *const checks[] = { "", "..", "/", "/a", "a/", "a//b", "a/..", "./a", "a/../b", "a/." };
+
+	(void)unused_state;
+	for (size_t i = 0; i < sizeof(targets) / sizeof(*targets); i++)
+		assert_false(is_path_fine(targets[i], true));
+	for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++)
+		assert_false(is_path_fine(checks[i], false));
+	assert_true(is_path_fine("/etc/a/b", true) && is_path_fine("/etc/..a", true) && is_path_fine("/etc/a.", true));
+	assert_true(is_path_fine(".", false) && is_path_fine("a", false) && is_path_fine("a/b", false) && is_path_fine("..a", false));
 }
 
 static void test_head(void **unused_state)
@@ -97,7 +125,7 @@ static void test_head(void **unused_state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_whole), cmocka_unit_test(test_offsets), cmocka_unit_test(test_head) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_whole), cmocka_unit_test(test_offsets), cmocka_unit_test(test_paths), cmocka_unit_test(test_head) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static struct store_run *start(struct place *p, const char *id)
 	struct ward_err e = { 0 };
 
 	tree_scan(&p->work, &p->g, list_of(NULL), list_of("*.lock", NULL));
-	if (store_begin(id, p->work.path, &p->g, 1, NULL, &r, &e) < 0)
+	if (store_begin(id, p->work.path, &p->g, 1, NULL, NULL, &r, &e) < 0)
 		fail_msg("%s: %s", e.what, e.why);
 	return r;
 }
@@ -124,7 +124,7 @@ static void state_inside_a_writable_tree_is_refused(void **state)
 	snprintf(inside, sizeof(inside), "%s/state", p->work.path);
 	setenv("WARD_STATE_DIR", inside, 1);
 	tree_scan(&p->work, &p->g, list_of(NULL), list_of(NULL));
-	assert_int_equal(store_begin("id", p->work.path, &p->g, 1, NULL, &r, &e), -EINVAL);
+	assert_int_equal(store_begin("id", p->work.path, &p->g, 1, NULL, NULL, &r, &e), -EINVAL);
 	assert_null(r);
 	assert_non_null(strstr(e.why, "may write"));
 }
