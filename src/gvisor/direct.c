@@ -70,7 +70,7 @@ static void add_served(struct words *w, const int *fds, size_t count)
 
 static void add_globals(struct words *w, const char *name, const struct gvisor_way *way)
 {
-	static const char *const same[] = { "--root=" GVISOR_STATE, "--network=host", "--ignore-cgroups=true", "--overlay2=none", "--file-access=exclusive", "--file-access-mounts=shared" };
+	static const char *const same[] = { ("--root=" GVISOR_STATE), "--network=host", "--ignore-cgroups=true", "--overlay2=none", "--file-access=exclusive", "--file-access-mounts=shared" };
 
 	add(w, "%s", name);
 	for (size_t i = 0; i < ARRAY_LEN(same); i++)

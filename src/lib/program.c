@@ -52,7 +52,7 @@ int program_own_dir(char ret[PATH_MAX], struct ward_err *e)
 		return ward_fail_errno(e, "cannot find ward's own file");
 	path[n] = '\0';
 	*(strrchr(path, '/') + 1) = '\0';
-	strcpy(ret, path);
+	memcpy(ret, path, strlen(path) + 1);
 	return 0;
 }
 

@@ -201,7 +201,7 @@ static int check_least(const struct plan *p, struct ward_err *e)
 
 static int words(struct plan *p, struct ward_err *e)
 {
-	struct gvisor_runtime runtime;
+	struct gvisor_runtime runtime = { 0 };
 	auto_strv dirs = { 0 };
 	int r = check_least(p, e);
 

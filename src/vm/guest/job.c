@@ -155,7 +155,7 @@ static void let_signals_through(void)
 /* list: room for what stands in words. In a child that has its parent's memory nothing may be left behind in it. */
 static _Noreturn void run_command(const struct agent *a, const char *words, const struct vm_start *s, char **list)
 {
-	struct guest_start start = { .argc = s->argc, .envc = s->envc, .cwd = words, .strings = words + strlen(words) + 1, .from_packet = !list, .argv = list, .envp = list + s->argc + 1 };
+	struct guest_start start = { .argc = s->argc, .envc = s->envc, .cwd = words, .strings = words + strlen(words) + 1, .from_packet = !list, .argv = list, .envp = list ? list + s->argc + 1 : NULL };
 	char *none = NULL;
 	long error;
 
