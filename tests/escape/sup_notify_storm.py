@@ -41,4 +41,4 @@ def escaped(s, r):
     # late, wrongly reported, or a supervisor that spends more than half a processor on it
     spent = os.times()
     s.t.say(f"processor time of all children so far: {spent.children_user + spent.children_system:.2f} s")
-    return r.rc != 124 or r.seconds > 3 * engines.patience()
+    return r.rc != 124 or r.seconds > engines.time_limit(1) + 2 * engines.patience()

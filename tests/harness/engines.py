@@ -29,6 +29,12 @@ def patience():
     return SLOWER[asked()] if asked() else 1
 
 
+def time_limit(seconds):
+    """What a --timeout of an attack becomes under the engine that was asked for."""
+    from . import vm_attacks
+    return seconds * (vm_attacks.SLOWER if asked() == "vm" else 1)
+
+
 def with_engine(t, args):
     """The words of a command line of ward, with the engine that was asked for."""
     engine = asked()
