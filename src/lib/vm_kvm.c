@@ -52,7 +52,7 @@ static const struct piece {
 
 /* What the vCPU is told that it is. */
 struct features {
-	struct kvm_cpuid2 head;
+	uint32_t nent, padding;	/* as in struct kvm_cpuid2 */
 	struct kvm_cpuid_entry2 entries[CPUID_MAX];
 };
 
@@ -66,7 +66,7 @@ static int64_t now_ns(void)
 
 static bool has(const struct features *f, const struct piece *p)
 {
-	for (uint32_t i = 0; i < f->head.nent && i < CPUID_MAX; i++)
+	for (uint32_t i = 0; i < f->nent && i < CPUID_MAX; i++)
 		if (f->entries[i].function == p->leaf && f->entries[i].index == 0)
 			return (p->in_ebx ? f->entries[i].ebx : f->entries[i].ecx) >> p->bit & 1;
 	return false;
@@ -159,7 +159,7 @@ int vm_measure_kvm(int kvm, struct ward_err *e)
 	if (!f || memory == MAP_FAILED)
 		r = ward_fail(e, ENOMEM, "out of memory");
 	else
-		f->head.nent = CPUID_MAX;
+		f->nent = CPUID_MAX;
 	if (r == 0 && ioctl(kvm, KVM_GET_SUPPORTED_CPUID, f) < 0)
 		r = ward_fail_errno(e, "KVM does not say what processors its guests have");
 	for (int i = 0; i < TRIES && r == 0 && least > MOST_NS; i++) {

@@ -19,18 +19,18 @@
 #define CPUID_MAX 256
 
 struct features {
-	struct kvm_cpuid2 head;
+	uint32_t nent, padding;	/* as in struct kvm_cpuid2 */
 	struct kvm_cpuid_entry2 entries[CPUID_MAX];
 };
 
 struct one_msr {
-	struct kvm_msrs head;
+	uint32_t nmsrs, padding;	/* as in struct kvm_msrs */
 	struct kvm_msr_entry entry;
 };
 
 static bool names_register(const struct features *f)
 {
-	for (uint32_t i = 0; i < f->head.nent && i < CPUID_MAX; i++)
+	for (uint32_t i = 0; i < f->nent && i < CPUID_MAX; i++)
 		if (f->entries[i].function == 7 && f->entries[i].index == 0)
 			return f->entries[i].edx >> 29 & 1;
 	return false;
@@ -39,7 +39,7 @@ static bool names_register(const struct features *f)
 /* Whether a processor of a guest takes the value that KVM itself says it has. What else fails here says nothing about that: QEMU says why. */
 static bool takes_register(int kvm, const struct features *f)
 {
-	struct one_msr msr = { .head = { .nmsrs = 1 }, .entry = { .index = ARCH_CAPABILITIES } };
+	struct one_msr msr = { .nmsrs = 1, .entry = { .index = ARCH_CAPABILITIES } };
 	auto_fd vm = ioctl(kvm, KVM_CREATE_VM, 0), cpu = vm < 0 ? -1 : ioctl(vm, KVM_CREATE_VCPU, 0);
 
 	if (cpu < 0 || ioctl(kvm, KVM_GET_MSRS, &msr) != 1 || ioctl(cpu, KVM_SET_CPUID2, f) < 0)
@@ -54,7 +54,7 @@ const char *kvm_cpu_model(void)
 
 	if (kvm < 0 || !f)
 		return HOST;	/* QEMU says why */
-	f->head.nent = CPUID_MAX;
+	f->nent = CPUID_MAX;
 	if (ioctl(kvm, KVM_GET_SUPPORTED_CPUID, f) < 0 || !names_register(f) || takes_register(kvm, f))
 		return HOST;
 	return HOST ",-arch-capabilities";
