@@ -8,27 +8,9 @@ from harness import world
 NEEDS = ["root"]
 
 
-SERVER = """
-import socket, sys
-s = socket.socket()
-s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-s.bind(("0.0.0.0", 5432))
-s.listen(64)
-print("up", flush=True)
-while True:
-    c, _ = s.accept()
-    open(sys.argv[1], "a").write("home was reached\\n")
-    c.close()
-"""
-
-
-def serve(s):
-    server = s.t.popen(["nsenter", "-t", str(s.world.home), "-n", "/usr/bin/python3", "-c", SERVER, s.world.log_path], root=True)
-    server.stdout.readline()
-
-
 def scene(s):
-    world.scene(s, ["loop.test:5432", "home.test:5432", "web.test:443", "*:5432"]); serve(s)
+    world.scene(s, ["loop.test:5432", "home.test:5432", "web.test:443", "*:5432"])
+    world.serve_at_home(s)
 
 
 def escaped(s, _):

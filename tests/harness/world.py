@@ -217,6 +217,20 @@ def attempts(t, world, *lines, rules=None, wrap=(), **network):
     return dict(line.split(" -> ") for line in r.out.splitlines() if " -> " in line), r.report
 
 
+HOME_SERVER = """
+import socket, sys
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind(("0.0.0.0", 5432))
+s.listen(64)
+print("up", flush=True)
+while True:
+    c, _ = s.accept()
+    open(sys.argv[1], "a").write("home was reached\\n")
+    c.close()
+"""
+
+
 def scene(s, rules=None, names=None, resolvers=1, **network):
     """Puts the two runs of an attack into a world: plainly at home, and there in a sandbox with these rules."""
     s.world = World(s.t, names, resolvers)
@@ -225,12 +239,7 @@ def scene(s, rules=None, names=None, resolvers=1, **network):
     return s.world
 
 
-def trusted_world(t, **options):
-    """A world whose certificates the host trusts."""
-    world = World(t, **options)
-    bundle = os.path.join(world.dir, "bundle.pem")
-    t.write(world.dir, {"bundle.pem": open("/etc/ssl/certs/ca-certificates.crt").read() +
-                        open(os.path.join(world.certificates, "ca.pem")).read()})
-    os.chmod(bundle, 0o644)
-    t.run("nsenter", "-t", str(world.home), "-m", "mount", "--bind", bundle, "/etc/ssl/certs/ca-certificates.crt", root=True, check=True)
-    return world
+def serve_at_home(s):
+    """Something that answers on every address of the scene's home, at port 5432, and writes down who came."""
+    server = s.t.popen(["nsenter", "-t", str(s.world.home), "-n", "/usr/bin/python3", "-c", HOME_SERVER, s.world.log_path], root=True)
+    server.stdout.readline()

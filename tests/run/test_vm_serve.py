@@ -88,8 +88,8 @@ def test_nobody_reads_outside(t):
     t.equal(g.finish().rc, -13, "the end of a command that wrote to nobody")
 
 
-def test_another_does_not_read(t):
-    """One more command whose output nobody reads does not keep the machine from ending, nor files from coming back."""
+def with_a_full_pipe(t):
+    """A machine with a tree and two commands, of which the second writes more into a pipe than anybody reads."""
     ws = t.workspace({"file": "ORIGINAL\n"})
     socket_path = os.path.join(t.fresh_dir("sock"), "s")
     g = vm.FakeGuest(t, "--tree", ws, "--exec-socket", socket_path)
@@ -102,6 +102,12 @@ def test_another_does_not_read(t):
     _, channel = g.started()
     for _ in range(4):
         g.send("DATA", channel, 1, b"y" * 32768)
+    return ws, g, first, channel, ask, other, read_fd
+
+
+def test_another_does_not_read(t):
+    """One more command whose output nobody reads does not keep the machine from ending, nor files from coming back."""
+    ws, g, first, channel, ask, other, read_fd = with_a_full_pipe(t)
     _, seen, _, payload = g.until("WINDOW")	# the pipe is full
     g.send("DATA", channel, 1, b"y" * min(32768, struct.unpack("<I", payload)[0]))
     g.number("EXIT", first, 0)
@@ -125,18 +131,7 @@ def pending(pid, number):
 
 def test_hang_up_of_another(t):
     """A hang-up for one more command that has just ended, with output that waits, is not one for the machine: it goes on, and its files come back."""
-    ws = t.workspace({"file": "ORIGINAL\n"})
-    socket_path = os.path.join(t.fresh_dir("sock"), "s")
-    g = vm.FakeGuest(t, "--tree", ws, "--exec-socket", socket_path)
-    g.take_tree()
-    _, first = g.started()
-    read_fd, write_fd = os.pipe()
-    ask = [vm.driver(t), "exec", socket_path, "--", "yes"]
-    other = t.popen(ask, stdout=write_fd)
-    os.close(write_fd)
-    _, channel = g.started()
-    for _ in range(4):
-        g.send("DATA", channel, 1, b"y" * 32768)
+    ws, g, first, channel, ask, other, read_fd = with_a_full_pipe(t)
     g.until("WINDOW")	# the pipe is full, and more waits
     g.number("EXIT", channel, 0)
     for number in (1, 15):
