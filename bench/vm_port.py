@@ -38,7 +38,7 @@ class Machine:
                 '-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny', '-machine', 'microvm,pcie=on,memory-backend=ram',
                 '-accel', 'tcg,thread=multi,tb-size=64', '-cpu', 'max', '-smp', '1', '-m', f'{memory_mib}M',
                 '-object', f'memory-backend-file,id=ram,size={memory_mib}M,mem-path={template}/ram,share=off',
-                '-chardev', f'socket,id=port,fd={port_in.fileno()}', '-device', 'virtio-serial-pci', '-device', 'virtserialport,chardev=port,name=ward.0',
+                '-chardev', f'socket,id=port,fd={port_in.fileno()}', '-device', 'virtio-serial-pci,max_ports=2', '-device', 'virtserialport,chardev=port,name=ward.0',
                 '-drive', f'if=none,id=root,format=raw,readonly=on,file.locking=off,file={root}', '-device', 'virtio-blk-pci,drive=root',
                 '-drive', f'if=none,id=disk,format=raw,file.locking=off,file={disk}', '-device', 'virtio-blk-pci,drive=disk',
                 '-chardev', f'socket,id=control,fd={control_in.fileno()}', '-mon', 'chardev=control,mode=control', '-serial', 'none', '-incoming', 'defer']

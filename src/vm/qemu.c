@@ -22,6 +22,7 @@
 #include "vm/tsc.h"
 
 #define ANSWER_MS 20000
+#define FD_TABLE 255		/* descriptors that QEMU has room for without asking again: it takes about 90 */
 #define IGNORE_SHARED "{\"execute\":\"migrate-set-capabilities\",\"arguments\":{\"capabilities\":[{\"capability\":\"x-ignore-shared\",\"state\":true}]}}"
 
 /* What the child gets under the same numbers. */
@@ -68,7 +69,7 @@ static void add_devices(struct strv *v, const struct vm_config *c, const struct 
 	strv_add(v, "-chardev");
 	strv_addf(v, "socket,id=port,fd=%d", fds->port);
 	strv_add(v, "-device");
-	strv_add(v, "virtio-serial-pci");
+	strv_add(v, "virtio-serial-pci,max_ports=2");	/* one that is a console's, and ours; with all 31 QEMU makes 64 descriptors more */
 	strv_add(v, "-device");
 	strv_add(v, "virtserialport,chardev=port,name=ward.0");
 	if (c->root) {
@@ -128,6 +129,13 @@ static void add_begin(struct strv *v, const struct vm_config *c)
 	v->failed |= words.failed;
 }
 
+/* A table of descriptors that grows while threads share it makes the one who asked wait until no processor can be looking at the old one: ten milliseconds of QEMU's start. One that grows now, with a single thread, does not, and stays as large. */
+static void widen_fd_table(int fd)
+{
+	if (dup2(fd, FD_TABLE) >= 0)
+		close(FD_TABLE);
+}
+
 /* The child, between fork and exec. */
 __attribute__((noreturn)) static void become_qemu(char **argv, char **envp, const struct ends *fds)
 {
@@ -139,6 +147,7 @@ __attribute__((noreturn)) static void become_qemu(char **argv, char **envp, cons
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	setsid();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	widen_fd_table(null);
 	dup2(null, 0);
 	dup2(null, 1);
 	dup2(fds->words, 2);

@@ -124,6 +124,9 @@ def check_box(t, ws):
     qemu = [pid for pid, comm in processes.items() if comm.startswith("qemu")]
     t.check(len(qemu) == 1 and len(processes) >= 2, f"QEMU and ward-vm: {processes}")
     with t.root():
+        with open(f"/proc/{qemu[0]}/status") as f:
+            width = next(int(line.split()[1]) for line in f if line.startswith("FDSize:"))
+        t.check(width >= 256, f"QEMU began with room for its descriptors, and did not have to wait for more: {width}")
         os.kill(qemu[0], signal.SIGKILL)
     r = t.ward("wait", name, timeout=60)
     t.check(r.rc != 0, f"a machine that was killed: {r}")
