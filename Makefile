@@ -4,7 +4,7 @@
 #   make run                install what is missing, build, run the sample agent in a sandbox
 #   make test               install what is missing, build, pass every test
 #   make install PREFIX=DIR a relocatable tree, no root needed
-#   make bench | bench-net | bench-inspect | bench-review | bench-audit | bench-wasm | bench-gvisor | bench-vm | fuzz [SECONDS=600] | lint | tsan | test-vm | test-vm-kvm | test-programs | test-engines | soak [RUNS=2000 CYCLES=500] | fault [POINTS=100] | deps | clean
+#   make bench | bench-net | bench-inspect | bench-review | bench-audit | bench-wasm | bench-gvisor | bench-vm | fuzz [SECONDS=600] | lint | tsan | test-vm | test-vm-kvm | test-gvisor-kvm | test-programs | test-engines | soak [RUNS=2000 CYCLES=500] | fault [POINTS=100] | deps | clean
 
 BUILD      := build
 BUILD_ASAN := build-asan
@@ -16,7 +16,7 @@ MESON      := meson
 export WARD_BUILD := $(CURDIR)/$(BUILD)
 
 .DEFAULT_GOAL := all
-.PHONY: all asan fuzzers deps run test install bench bench-net bench-inspect bench-review bench-audit bench-wasm bench-gvisor bench-vm fuzz lint tsan test-vm test-vm-kvm test-programs test-engines soak fault clean help
+.PHONY: all asan fuzzers deps run test install bench bench-net bench-inspect bench-review bench-audit bench-wasm bench-gvisor bench-vm fuzz lint tsan test-vm test-vm-kvm test-gvisor-kvm test-programs test-engines soak fault clean help
 
 all:
 	@tools/deps.sh check build
@@ -129,6 +129,12 @@ test-vm-kvm:
 	@tools/deps.sh install build vm
 	@$(MAKE) --no-print-directory all
 	@tests/vm/kvm.py
+
+test-gvisor-kvm:
+	@tools/deps.sh install build vm
+	@tools/gvisor.sh
+	@$(MAKE) --no-print-directory all
+	@tests/vm/gvisor_kvm.py
 
 test-vm:
 	@tools/deps.sh install build vm

@@ -27,6 +27,7 @@
 #define OWN_SERVED 3	/* the root and the two directories of the runner's own, see place.c */
 #define SERVED_MAX 72
 #define WORDS_MAX 32
+#define DEVICE "/dev/kvm"
 
 struct direct {
 	const struct gvisor_way *way;
@@ -36,6 +37,7 @@ struct direct {
 	int kernel_spec, gofer_spec;		/* the bundle's file, each with a position of its own */
 	int mounts[2], began[2];		/* what the gofer found; the kernel is up */
 	int control;
+	int device;				/* /dev/kvm for the platform of that name; else -1 */
 };
 
 struct words {
@@ -114,7 +116,7 @@ static void begin_child(pid_t parent)
 
 static int be_kernel(const struct direct *d)
 {
-	int stdio[3], kept[] = { d->kernel_spec, d->mounts[0], d->began[1], d->control }, sync_fd, r = 0;
+	int stdio[3], kept[] = { d->kernel_spec, d->mounts[0], d->began[1], d->control, d->device }, sync_fd, r = 0;
 	struct words w = { 0 };
 	struct sysinfo host = { 0 };
 
@@ -124,10 +126,10 @@ static int be_kernel(const struct direct *d)
 		if (stdio[i] < 0 || (i < 2 && dup2(d->nothing, i) < 0))
 			return -errno;
 	}
-	sync_fd = jail_kernel();
+	sync_fd = jail_kernel(d->device < 0);
 	if (sync_fd < 0)
 		return sync_fd;
-	r = keep_open(kept, ARRAY_LEN(kept));
+	r = keep_open(kept, ARRAY_LEN(kept) - (d->device < 0));
 	if (r == 0)
 		r = keep_open(d->kernel_io, d->served);
 	if (r < 0)
@@ -146,6 +148,8 @@ static int be_kernel(const struct direct *d)
 	add(&w, "--start-sync-fd=%d", d->began[1]);
 	add(&w, "--controller-fd=%d", d->control);
 	add(&w, "--spec-fd=%d", d->kernel_spec);
+	if (d->device >= 0)
+		add(&w, "--device-fd=%d", d->device);
 	add(&w, "--stdio-fds=%d,%d,%d", stdio[0], stdio[1], stdio[2]);
 	add(&w, "--proc-mount-sync-fd=%d", sync_fd);
 	add(&w, "%s", GVISOR_NAME);
@@ -229,6 +233,10 @@ static int open_all(struct direct *d, size_t binds)
 	if ((d->program = open(GVISOR_RUNSC, O_PATH | O_CLOEXEC)) < 0 || (d->nothing = open("/dev/null", O_RDWR | O_CLOEXEC)) < 0 || (d->kernel_spec = open(GVISOR_BUNDLE "/config.json", O_RDONLY | O_CLOEXEC)) < 0 ||
 	    (d->gofer_spec = open(GVISOR_BUNDLE "/config.json", O_RDONLY | O_CLOEXEC)) < 0 || pipe2(d->mounts, O_CLOEXEC) < 0 || pipe2(d->began, O_CLOEXEC) < 0)
 		return -errno;
+	if (strcmp(d->way->platform, "kvm") == 0 && (d->device = open(DEVICE, O_RDWR | O_CLOEXEC)) < 0) {
+		gvisor_say("cannot open " DEVICE ": %s", strerror(errno));
+		return -errno;
+	}
 	return 0;
 }
 
@@ -240,6 +248,7 @@ static void close_all(struct direct *d)
 		close(d->gofer_io[i]);
 	}
 	close(d->control);
+	own_close_fd(&d->device);
 	close(d->program);
 	close(d->nothing);
 	close(d->kernel_spec);
@@ -284,7 +293,7 @@ static void begin_command(int began_fd, pid_t kernel)
 
 int direct_start(const struct gvisor_way *way, size_t binds, pid_t *ret_pid)
 {
-	struct direct d = { .way = way };
+	struct direct d = { .way = way, .device = -1 };
 	pid_t kernel, gofer;
 	int r = open_all(&d, binds);
 

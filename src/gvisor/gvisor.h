@@ -65,7 +65,7 @@ must_check int gvisor_place(const struct gvisor_way *way, char *const *binds, si
 /* The tree that the gofer serves, at GVISOR_ROOT, which exists. The same. */
 must_check int gvisor_make_tree(void);
 /* The calling process is in the jail and may become the program: the descriptor by which that says that it needs no /proc any more, or -errno. */
-must_check int jail_kernel(void);
+must_check int jail_kernel(bool traces);
 must_check int jail_gofer(void);
 
 /* Starts gVisor's kernel and its gofer with so many shared directories, and the first command. *ret_pid: the kernel's. -errno, said on standard error. */

@@ -3,7 +3,7 @@
  * /proc away when the program says that it has seen enough. `runsc run` makes the same jails; it needs five starts of a large program for it, here it is a handful of system calls.
  *
  *	gofer	a root that has the sandbox's tree in /root, which it enters by itself; capabilities over the files of the agent's one id
- *	kernel	nothing in its root; may trace, because that is how it runs programs
+ *	kernel	nothing in its root; may trace where that is how it runs programs, and has no capability where KVM runs them
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -22,7 +22,7 @@
 
 #define CAP(name) (1ULL << (name))
 #define GOFER_CAPS (CAP(CAP_CHOWN) | CAP(CAP_DAC_OVERRIDE) | CAP(CAP_DAC_READ_SEARCH) | CAP(CAP_FOWNER) | CAP(CAP_FSETID) | CAP(CAP_SYS_CHROOT))
-#define KERNEL_CAPS CAP(CAP_SYS_PTRACE)
+#define TRACER_CAPS CAP(CAP_SYS_PTRACE)
 #define CAPS_MAX 64
 #define FDS_MAX 256	/* more than the runner has */
 
@@ -78,7 +78,7 @@ static int keep_caps(uint64_t kept)
 	return 0;
 }
 
-int jail_kernel(void)
+int jail_kernel(bool traces)
 {
 	int r = unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC) < 0 ? -errno : make_root(), unmounter;
 
@@ -87,7 +87,7 @@ int jail_kernel(void)
 	if (r < 0)
 		return r;
 	unmounter = start_unmounter();
-	r = unmounter < 0 ? unmounter : keep_caps(KERNEL_CAPS);
+	r = unmounter < 0 ? unmounter : keep_caps(traces ? TRACER_CAPS : 0);
 	return r < 0 ? r : unmounter;
 }
 

@@ -276,6 +276,8 @@ int gvisor_run(int argc, char **argv)
 		pumps_end(&pumps);
 	how = gvisor_told(told, &value);
 	how = check_told(how, status, true, how != TOLD_NOTHING || access(GVISOR_UP, F_OK) == 0, &value);
+	if (how == TOLD_NOTHING && strcmp(way.platform, "kvm") == 0)
+		gvisor_say("gVisor did not come up on this host's KVM; gvisor.platform: systrap does without it");
 	return settle(how, value, status);
 }
 

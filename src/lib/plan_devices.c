@@ -12,15 +12,14 @@
 
 #include "lib/plan_root.h"
 
-/* The same device as a node of the agent's own, as a mount that is attached nowhere. Returns its descriptor or -errno. */
-static int make_private_node(const struct plan *p, dev_t device)
+int plan_make_node(dev_t device, uid_t uid, gid_t gid)
 {
 	auto_fd fs = (int)syscall(SYS_fsopen, "tmpfs", FSOPEN_CLOEXEC), root = -1;
 
 	if (fs < 0 || syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return -errno;
 	root = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
-	if (root < 0 || mknodat(root, "node", S_IFCHR | 0600, device) < 0 || fchownat(root, "node", p->ids.host_uid, p->ids.host_gid, 0) < 0 ||
+	if (root < 0 || mknodat(root, "node", S_IFCHR | 0600, device) < 0 || fchownat(root, "node", uid, gid, 0) < 0 ||
 	    fchmodat(root, "node", 0600, 0) < 0)
 		return -errno;
 	/* a part of a file system that is attached nowhere can be cloned from Linux 6.15 on; before that all of it is handed over */
@@ -70,7 +69,7 @@ int plan_add_device(struct plan *p, const char *field, const char *node, const c
 		return cannot_open(field, node, groups, &st, e);
 	if (!p->spec->starts)
 		return 0;
-	new->tree_fd = make_private_node(p, st.st_rdev);
+	new->tree_fd = plan_make_node(st.st_rdev, p->ids.host_uid, p->ids.host_gid);
 	return new->tree_fd < 0 ? cannot_open(field, node, groups, &st, e) : 0;
 }
 

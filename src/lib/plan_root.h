@@ -40,6 +40,8 @@ must_check int plan_add_gpus(struct plan *p, struct ward_err *e);
 void plan_gpus_free(struct plan_gpus *g);
 /* Adds a device node that FIELD of the policy needs; `groups` are those who often may open it. 1: there is no such node. */
 must_check int plan_add_device(struct plan *p, const char *field, const char *node, const char *groups, struct ward_err *e);
+/* As root: a node of that device which is mounted nowhere, for one id alone: a descriptor of its file system, in which it is "node", or -errno. */
+must_check int plan_make_node(dev_t device, uid_t uid, gid_t gid);
 void plan_devices_free(struct plan_devices *d);
 /* Says where a driver's libraries are that an image got. */
 void plan_gpus_env(struct plan *p);

@@ -61,7 +61,8 @@ must_check int vm_find_qemu(char **ret_path, struct ward_err *e);
 #define VM_TEMPLATE_PROGRAM "ward-vm-template"	/* what ward is called in whose sandbox a template is made: its command is ward-vm itself, and has /dev/kvm (engine/vm/wall.c) */
 /* Whether this machine's KVM really runs guests in hardware; else why not, and perhaps a remedy. Opening /dev/kvm proves nothing. */
 must_check int vm_probe_kvm(struct ward_err *e);
-/* The measurement alone: kvm is /dev/kvm, open. */
+/* The two halves of it, whose errors name no field of a policy: opens /dev/kvm; measures what is open there. */
+must_check int vm_open_kvm(struct ward_err *e);
 must_check int vm_measure_kvm(int kvm, struct ward_err *e);
 
 #endif

@@ -197,15 +197,19 @@ static int with_field(struct ward_err *e)
 	return ward_remedy(e, "%s", inner.remedy);
 }
 
+int vm_open_kvm(struct ward_err *e)
+{
+	int kvm;
+
+	if (access("/sys/module/kvm_pvm", F_OK) == 0)
+		return ward_fail(e, ENOTSUP, "this host's KVM is kvm_pvm, which emulates the kernels of ordinary guests");
+	kvm = open(VM_KVM, O_RDWR | O_CLOEXEC);
+	return kvm < 0 ? no_device(errno, e) : kvm;
+}
+
 int vm_probe_kvm(struct ward_err *e)
 {
-	bool paravirtual = access("/sys/module/kvm_pvm", F_OK) == 0;
-	auto_fd kvm = paravirtual ? -1 : open(VM_KVM, O_RDWR | O_CLOEXEC);
-	int r;
+	auto_fd kvm = vm_open_kvm(e);
 
-	if (paravirtual)
-		r = ward_fail(e, ENOTSUP, "this host's KVM is kvm_pvm, which emulates the kernels of ordinary guests");
-	else
-		r = kvm < 0 ? no_device(errno, e) : vm_measure_kvm(kvm, e);
-	return r < 0 ? with_field(e) : 0;
+	return kvm < 0 || vm_measure_kvm(kvm, e) < 0 ? with_field(e) : 0;
 }

@@ -19,9 +19,11 @@ int wall_add_mounts(struct plan *p, struct ward_err *e)
 
 int wall_add_devices(struct plan *p, struct ward_err *e)
 {
-	int r = p->spec->wall && p->spec->wall->kvm ? plan_add_device(p, "vm.accel", "/dev/kvm", "kvm", e) : 0;
+	static const char *const fields[] = { [WALL_KVM_MACHINE] = "vm.accel", [WALL_KVM_SENTRY] = "gvisor.platform" };
+	unsigned kvm = p->spec->wall ? p->spec->wall->kvm : WALL_KVM_NONE;
+	int r = kvm ? plan_add_device(p, fields[kvm], "/dev/kvm", "kvm", e) : 0;
 
-	return r > 0 ? ward_fail(e, ENODEV, "vm.accel: there is no /dev/kvm") : r;
+	return r > 0 ? ward_fail(e, ENODEV, "%s: there is no /dev/kvm", fields[kvm]) : r;
 }
 
 /* What ward-init starts: the wall's words, then the command's. */
@@ -39,6 +41,12 @@ static int join_words(struct plan *p, const char *const *command, struct ward_er
 	return 0;
 }
 
+/* Only a cgroup counts what the kernel itself keeps for a machine. */
+static bool in_cgroup(const struct plan_limit *l)
+{
+	return l->held_by == HELD_CGROUP1 || l->held_by == HELD_CGROUP2;
+}
+
 int wall_fill_words(struct plan *p, struct ward_err *e)
 {
 	const struct wall *w = p->spec->wall;
@@ -46,6 +54,8 @@ int wall_fill_words(struct plan *p, struct ward_err *e)
 
 	if (!w)
 		return 0;
+	if (w->kvm && p->limits[LIMIT_MEMORY].value != POLICY_NONE && !in_cgroup(&p->limits[LIMIT_MEMORY]))
+		strv_add(&p->notes, "resources.memory_limit: no cgroup holds it here, so memory of the kernel's own for the machine (KVM) is not counted");
 	r = w->words(p, e);
 	if (r < 0 || !p->argv)
 		return r;

@@ -5,6 +5,8 @@
 
 #include "lib/plan.h"
 
+enum { WALL_KVM_NONE, WALL_KVM_MACHINE, WALL_KVM_SENTRY };	/* nothing; what QEMU asks; the few requests of gVisor's kernel */
+
 struct wall {
 	const char *name;	/* as `isolation` has it */
 	const char *help;	/* what it is, for plan and result */
@@ -23,7 +25,7 @@ struct wall {
 	bool memory_files;	/* its runner needs memfd_create(), which the filter refuses where the watch holds the memory limit: the watch counts what is in such files, and the command cannot make any */
 	bool traces;		/* its runner traces processes: SIGSTOP and SIGCONT from outside would come to the tracer, who does not expect them */
 	bool interfaces;	/* its runner asks what network interfaces can do */
-	bool kvm;		/* its runner has /dev/kvm, and may ask it for what a virtual machine needs */
+	unsigned kvm;		/* WALL_KVM_*: its runner has /dev/kvm, and may ask it for what that is for; 0: it has none */
 	bool own_root;		/* an image is behind the wall: the native sandbox around it has the host's root */
 	/* Words that do nothing behind it, for a sandbox without a command, NULL-terminated. NULL: it stands only where a command is started. */
 	const char *const *idle;

@@ -60,10 +60,30 @@ def test_another_kernel_with_the_same_files(t):
     t.equal(t.read(ws, "made"), "from inside\n", "the workspace")
     t.equal(os.stat(os.path.join(ws, "made")).st_uid, os.stat(ws).st_uid, "whose file it is")
     t.equal(r.report["engine"], "gvisor")
-    t.check(r.report["wall"].split()[-1] in about, (r.report["wall"], about))
+    t.check(("platform " + r.report["wall"].split()[-1]) in about, (r.report["wall"], about))
     r = t.ward("run", *GVISOR, "--set", "gvisor.platform=ptrace", "--", "sh", "-c", "dmesg | head -1; git log --oneline | wc -l; python3 unix.py", cwd=ws, report=True)
     t.check(r.rc == 0 and "Starting gVisor" in r.out and r.out.split()[-2:] == ["1", "unix"], (r.out, r.err))
     t.contains(r.report["wall"], "platform ptrace")
+
+
+def test_platform_kvm_only_where_it_is_seen_to_work(t):
+    """A KVM that opens and emulates is not taken, by name refused with the way out; a runsc that nobody knows gets no KVM at all. Where KVM works, make test-gvisor-kvm has run it."""
+    about = usable(t)
+    ws = t.workspace({"runsc": "#!/bin/sh\nexec /usr/bin/runsc \"$@\"\n"})
+    os.chmod(os.path.join(ws, "runsc"), 0o755)
+    r = t.ward("run", *GVISOR, "--set", "gvisor.platform=kvm", "--", "true", cwd=ws, env={"WARD_RUNSC": os.path.join(ws, "runsc")})
+    t.check(r.rc == 125 and "gvisor.platform: kvm: what " in r.err and "asks of KVM is not known" in r.err and "gvisor.platform: auto" in r.err, f"an unknown runsc: {r}")
+    r = t.ward("plan", *GVISOR, "--set", "gvisor.platform=systrap", "--", "true", cwd=ws)
+    t.check(r.rc == 0 and "/dev/kvm" not in r.out, f"another platform has no device: {r}")
+    if ", platform kvm" in about:
+        return
+    t.contains(about, "; not kvm: ")
+    r = t.ward("plan", *GVISOR, "--", "true", cwd=ws)
+    t.check(r.rc == 0 and "/dev/kvm" not in r.out and "platform systrap" in r.out, f"taken by itself: {r}")
+    r = t.ward("run", *GVISOR, "--set", "gvisor.platform=kvm", "--", "true", cwd=ws)
+    t.check(r.rc == 125 and "gvisor.platform: kvm: " in r.err and "gvisor.platform: auto" in r.err, f"by name: {r}")
+    if os.path.exists("/sys/module/kvm_pvm"):
+        t.contains(r.err, "kvm_pvm, which emulates")
 
 
 @needs("unsanitized")

@@ -192,7 +192,7 @@ static const struct {
 	{ POLICY_F_audit_on_full, "continue", NULL, "ignore" },
 	{ POLICY_F_audit_sinks, "[{type: file, to: /x}]", "[{\"type\":\"file\",\"to\":\"/x\"}]", "[{type: file}]" },
 	{ POLICY_F_tools, "tools.yaml", NULL, "[tools.yaml]" },
-	{ POLICY_F_gvisor_platform, "ptrace", NULL, "kvm" },
+	{ POLICY_F_gvisor_platform, "ptrace", NULL, "qemu" },
 	{ POLICY_F_req_isolation, "landlock", NULL, "container" },
 	{ POLICY_F_req_limits, "cgroup", NULL, "null" },
 	{ POLICY_F_req_idmap, "true", NULL, "1" },

@@ -92,6 +92,30 @@ static void test_kvm_requests(void **state)
 			}
 }
 
+/* gVisor's kernel may ask KVM for what it asks, and for nothing else. */
+static void test_kvm_sentry_requests(void **state)
+{
+	static const uint8_t open[] = { 0x01, 0x03, 0x04, 0x05, 0x41, 0x46, 0x47, 0x80, 0x81, 0x82, 0x83, 0x84, 0x86, 0x89, 0x8b, 0x90, 0x9a, 0xa2, 0xa3, 0xe1 };
+
+	(void)state;
+	for (unsigned set = 0; set < 3; set++)
+		for (uint32_t low = 0xadf0; low < 0xaf10; low++) {
+			bool passes = false;
+			uint32_t plain;
+
+			for (size_t k = 0; k < ARRAY_LEN(open); k++)
+				passes |= low == 0xae00U + open[k];
+			take(set, SECCOMP_NESTING);
+			plain = fate(SYS_ioctl, 0, low, 0, 0);
+			assert_int_not_equal(plain, ALLOW);
+			take(set, SECCOMP_NESTING | SECCOMP_KVM_SENTRY);
+			assert_int_equal(fate(SYS_ioctl, 0, low, 0, 0), passes ? ALLOW : plain);
+			assert_int_equal(fate(SYS_ioctl, 0, 0x40080000 | low, 0, 0), passes ? ALLOW : plain);
+			assert_int_equal(fate(SYS_bpf, 0, low, 0, 0), NOTIFY);
+			assert_int_equal(fate(0x40000000 + SYS_ioctl, 0, low, 0, 0), KILL);
+		}
+}
+
 /* set-id bits in every mode argument, in every program */
 static void test_set_id_modes(void **state)
 {
@@ -387,6 +411,7 @@ int main(void)
 		cmocka_unit_test(test_gpu_requests),
 		cmocka_unit_test(test_interface_requests),
 		cmocka_unit_test(test_kvm_requests),
+		cmocka_unit_test(test_kvm_sentry_requests),
 		cmocka_unit_test(test_set_id_modes),
 		cmocka_unit_test(test_device_nodes),
 		cmocka_unit_test(test_namespaces),

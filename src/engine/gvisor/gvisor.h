@@ -22,4 +22,9 @@ bool gvisor_has_systrap(const struct gvisor_runtime *r);
 /* Whether that is, word for word, what a version prints whose inside ward-gvisor knows. A pure function. */
 bool gvisor_is_known(const char *text, size_t n);
 
+/* Writes what was found out into a file of the state directory, whole or not at all. */
+void gvisor_keep(int dir_fd, const char *name, const char *line);
+/* Whether gVisor's kernel can run programs by KVM here, with this runsc; else why not, and perhaps a remedy. Measured once for each boot and /dev/kvm, and kept in the state directory. */
+must_check int gvisor_probe_kvm(const struct gvisor_runtime *r, struct ward_err *e);
+
 #endif

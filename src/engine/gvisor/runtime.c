@@ -105,15 +105,15 @@ static void ask(struct gvisor_runtime *r)
 	r->known = gvisor_is_known(answer, n) && is_elf(r->path);
 }
 
-static void keep(int dir_fd, const char *line)
+void gvisor_keep(int dir_fd, const char *name, const char *line)
 {
-	char name[64];
+	char fresh[64];
 	auto_fd file = -1;
 
-	snprintf(name, sizeof(name), CACHE ".%d", (int)getpid());
-	file = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (file >= 0 && (io_write_all(file, line, strlen(line)) < 0 || renameat(dir_fd, name, dir_fd, CACHE) < 0))
-		unlinkat(dir_fd, name, 0);
+	snprintf(fresh, sizeof(fresh), "%s.%d", name, (int)getpid());
+	file = openat(dir_fd, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (file >= 0 && (io_write_all(file, line, strlen(line)) < 0 || renameat(dir_fd, fresh, dir_fd, name) < 0))
+		unlinkat(dir_fd, fresh, 0);
 }
 
 /* "20240729 direct", or "whole": what was kept. False: it has to be asked for. */
@@ -139,7 +139,7 @@ static void look_at(struct gvisor_runtime *r, const struct stat *st)
 	ask(r);
 	snprintf(line, sizeof(line), "%s%u %s\n", identity, r->date, r->known ? "direct" : "whole");
 	if (dir >= 0 && r->date)
-		keep(dir, line);
+		gvisor_keep(dir, CACHE, line);
 }
 
 static bool is_program(const char *path, struct stat *ret_st)

@@ -31,13 +31,30 @@ static int probe(struct ward_err *e)
 	return gvisor_find(&r, e);
 }
 
+/* Rows of platforms[]. */
+enum platform { SYSTRAP, PTRACE, KVM };
+
+/* The best that there is here. *why: what speaks against KVM. */
+static enum platform choose(const struct gvisor_runtime *r, struct ward_err *why)
+{
+	if (gvisor_probe_kvm(r, why) == 0)
+		return KVM;
+	return gvisor_has_systrap(r) ? SYSTRAP : PTRACE;
+}
+
 static void about(struct buf *out)
 {
-	struct ward_err ignored = { 0 };
+	static const char *const texts[] = { [SYSTRAP] = "systrap", [PTRACE] = "ptrace (ls and stat of Debian 12 fail in it: bookworm-backports has a better one)", [KVM] = "kvm" };
+	struct ward_err ignored = { 0 }, why = { 0 };
 	struct gvisor_runtime r;
+	enum platform p;
 
-	if (gvisor_find(&r, &ignored) == 0)
-		buf_printf(out, "%s of %u, platform %s", r.path, r.date, gvisor_has_systrap(&r) ? "systrap" : "ptrace (ls and stat of Debian 12 fail in it: bookworm-backports has a better one)");
+	if (gvisor_find(&r, &ignored) < 0)
+		return;
+	p = choose(&r, &why);
+	buf_printf(out, "%s of %u, platform %s", r.path, r.date, texts[p]);
+	if (p != KVM)
+		buf_printf(out, "; not kvm: %s", why.why);
 }
 
 static int want(struct spec *s, struct ward_err *e);
@@ -51,34 +68,48 @@ static const char *const stages[] = {
 	NULL,
 };
 
-enum platform { SYSTRAP, PTRACE };
-
 static const char *const idle[] = { "/.ward/ward-gvisor", "idle", NULL };
 
 static const struct wall platforms[] = {
 	[SYSTRAP] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform systrap", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .memory_files = true, .traces = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
 	[PTRACE] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform ptrace", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .memory_files = true, .traces = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
+	[KVM] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform kvm", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .memory_files = true, .kvm = WALL_KVM_SENTRY, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
 };
 
 const struct wall wall_gvisor = { .name = "gvisor", .help = "gVisor's kernel (runsc)", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .memory_files = true, .traces = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true };
 
+/* The platform that the policy asks for, or why it cannot be had. */
+static int pick(unsigned asked, const struct gvisor_runtime *r, enum platform *ret, struct ward_err *e)
+{
+	struct ward_err why = { 0 };
+
+	if (asked == GVISOR_SYSTRAP && !gvisor_has_systrap(r)) {
+		ward_fail(e, ENOTSUP, "gvisor.platform: %s of %u does not know systrap", r->path, r->date);
+		return ward_remedy(e, "gvisor.platform: auto, or a runsc of 2023 or later");
+	}
+	if (asked == GVISOR_KVM && gvisor_probe_kvm(r, &why) < 0) {
+		ward_fail(e, why.code, "gvisor.platform: kvm: %s", why.why);
+		return ward_remedy(e, "%s%sgvisor.platform: auto, which takes what works here", why.remedy, why.remedy[0] ? "; or " : "");
+	}
+	*ret = asked == GVISOR_KVM ? KVM : asked == GVISOR_SYSTRAP ? SYSTRAP : asked == GVISOR_PTRACE ? PTRACE : choose(r, &why);
+	return 0;
+}
+
 static int want(struct spec *s, struct ward_err *e)
 {
 	struct gvisor_runtime r;
-	unsigned asked = s->policy.gvisor_platform;
+	enum platform p;
 	int err = gvisor_find(&r, e);
 
+	if (err == 0)
+		err = pick(s->policy.gvisor_platform, &r, &p, e);
 	if (err < 0)
 		return err;
-	if (asked == GVISOR_SYSTRAP && !gvisor_has_systrap(&r)) {
-		ward_fail(e, ENOTSUP, "gvisor.platform: %s of %u does not know systrap", r.path, r.date);
-		return ward_remedy(e, "gvisor.platform: auto, or a runsc of 2023 or later");
-	}
 	if (s->policy.res_gpus.len) {
 		ward_fail(e, ENOTSUP, "resources.gpus: graphics processors are not passed through gVisor");
 		return ward_remedy(e, "isolation: native passes them");
 	}
-	s->wall = &platforms[asked == GVISOR_SYSTRAP || (asked == GVISOR_AUTO && gvisor_has_systrap(&r)) ? SYSTRAP : PTRACE];
+	s->wall = &platforms[p];
 	if (s->policy.proc_syscalls == SYSCALLS_STRICT)
 		strv_add(&s->notes, "process.syscalls: strict is not in force: gVisor's kernel is the command's filter, and runsc needs the set build in the sandbox around it");
 	s->policy.proc_nesting = true;
@@ -201,6 +232,7 @@ static int check_least(const struct plan *p, struct ward_err *e)
 
 static int words(struct plan *p, struct ward_err *e)
 {
+	static const char *const names[] = { [SYSTRAP] = "systrap", [PTRACE] = "ptrace", [KVM] = "kvm" };
 	struct gvisor_runtime runtime = { 0 };
 	auto_strv dirs = { 0 };
 	int r = check_least(p, e);
@@ -213,7 +245,7 @@ static int words(struct plan *p, struct ward_err *e)
 		return r;
 	strv_add(&p->wall_run, "/.ward/ward-gvisor");
 	strv_add(&p->wall_run, "run");
-	strv_add(&p->wall_run, p->spec->wall == &platforms[SYSTRAP] ? "systrap" : "ptrace");
+	strv_add(&p->wall_run, names[p->spec->wall - platforms]);
 	/* what is hidden or protected is a mount point, and the kernel keeps that from being removed only in a mount namespace that has it: the gofer's, not the sentry's, which later versions would let do it directly */
 	strv_add(&p->wall_run, gvisor_has_systrap(&runtime) ? "--directfs=false" : "--network=host");
 	strv_add(&p->wall_run, runtime.known ? "direct" : "whole");

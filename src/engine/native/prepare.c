@@ -80,12 +80,13 @@ static int prepare_landlock(struct native_child *c, const struct plan *p, struct
 
 static int prepare_filter(struct native_child *c, const struct plan *p, struct ward_err *e)
 {
+	static const unsigned kvm_flags[] = { [WALL_KVM_MACHINE] = SECCOMP_KVM, [WALL_KVM_SENTRY] = SECCOMP_KVM_SENTRY };
 	bool memory_files = p->spec->wall && p->spec->wall->memory_files;
 	unsigned flags = (p->spec->policy.proc_nesting ? SECCOMP_NESTING : 0) |
 			 (p->limits[LIMIT_MEMORY].held_by == HELD_WATCH && !memory_files ? SECCOMP_CLOSE_MEMORY : 0) | (p->gpus ? SECCOMP_GPUS : 0);
 	int r;
 
-	flags |= SECCOMP_WATCH(observe_wanted(p)) | (p->spec->wall && p->spec->wall->interfaces ? SECCOMP_INTERFACES : 0) | (p->spec->wall && p->spec->wall->kvm ? SECCOMP_KVM : 0);
+	flags |= SECCOMP_WATCH(observe_wanted(p)) | (p->spec->wall && p->spec->wall->interfaces ? SECCOMP_INTERFACES : 0) | kvm_flags[p->spec->wall ? p->spec->wall->kvm : WALL_KVM_NONE];
 	r = seccomp_program(p->spec->policy.proc_syscalls, flags, c->filter, ARRAY_LEN(c->filter),
 				&c->filter_len);
 

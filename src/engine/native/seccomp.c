@@ -147,9 +147,23 @@ static const struct request {
 	{ SECCOMP_KVM, 0xaed3, 0xaed3, 0, 0xffff },
 	{ SECCOMP_KVM, 0xaed5, 0xaedf, 0, 0xffff },
 	{ SECCOMP_KVM, 0xaee2, 0xaeff, 0, 0xffff },
+	/* What gVisor's kernel asks it (platform kvm of runsc 20240729): make a machine (01), what it can do (03 to 05), its processors (41) and memory (46, 47), run one (80), its registers (81 to 84, 89), interrupts (86, 8b, 9a), features (90),
+	 * clock (a2, a3, e1: an attribute of a processor; without e0 there is no device that could have others). */
+	{ SECCOMP_KVM_SENTRY, 0xae01, 0xae01, 0, 0xffff },
+	{ SECCOMP_KVM_SENTRY, 0xae03, 0xae05, 0, 0xffff },
+	{ SECCOMP_KVM_SENTRY, 0xae41, 0xae41, 0, 0xffff },
+	{ SECCOMP_KVM_SENTRY, 0xae46, 0xae47, 0, 0xffff },
+	{ SECCOMP_KVM_SENTRY, 0xae80, 0xae84, 0, 0xffff },
+	{ SECCOMP_KVM_SENTRY, 0xae86, 0xae86, 0, 0xffff },
+	{ SECCOMP_KVM_SENTRY, 0xae89, 0xae89, 0, 0xffff },
+	{ SECCOMP_KVM_SENTRY, 0xae8b, 0xae8b, 0, 0xffff },
+	{ SECCOMP_KVM_SENTRY, 0xae90, 0xae90, 0, 0xffff },
+	{ SECCOMP_KVM_SENTRY, 0xae9a, 0xae9a, 0, 0xffff },
+	{ SECCOMP_KVM_SENTRY, 0xaea2, 0xaea3, 0, 0xffff },
+	{ SECCOMP_KVM_SENTRY, 0xaee1, 0xaee1, 0, 0xffff },
 };
 
-#define REQUEST_FLAGS (SECCOMP_GPUS | SECCOMP_INTERFACES | SECCOMP_KVM)
+#define REQUEST_FLAGS (SECCOMP_GPUS | SECCOMP_INTERFACES | SECCOMP_KVM | SECCOMP_KVM_SENTRY)
 #define REQUESTS_MAX (ARRAY_LEN(requests) * 7 + 4)
 
 static void put_request(struct writer *w, const struct request *q)

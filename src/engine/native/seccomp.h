@@ -20,8 +20,9 @@ enum {
 	SECCOMP_GPUS = 1 << 4, /* requests to the drivers of graphics processors pass */
 	SECCOMP_INTERFACES = 1 << 5, /* a wall's runner may ask what its interfaces can do (SIOCETHTOOL) */
 	SECCOMP_KVM = 1 << 6, /* a wall's runner may ask /dev/kvm for a virtual machine */
+	SECCOMP_KVM_SENTRY = 1 << 7, /* a wall's runner may ask /dev/kvm for what gVisor's kernel needs, which is far less */
 	/* What every set allows anyhow is shown to the listener first: OBSERVE_* of lib/observe.h, shifted. On the Landlock rung only programs are. */
-	SECCOMP_WATCH_SHIFT = 7,
+	SECCOMP_WATCH_SHIFT = 8,
 	SECCOMP_WATCH_EXEC = 1 << SECCOMP_WATCH_SHIFT,
 };
 

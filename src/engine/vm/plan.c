@@ -254,15 +254,6 @@ static int check_memory(const struct plan *p, struct ward_err *e)
 	return ward_remedy(e, "give the machine less (--set vm.memory=256Mi), or the sandbox more (--memory)");
 }
 
-/* Only a cgroup counts what the kernel itself keeps for a machine. */
-static void note_kernel_memory(struct plan *p)
-{
-	const struct plan_limit *memory = &p->limits[LIMIT_MEMORY];
-
-	if (p->spec->wall->kvm && memory->value != POLICY_NONE && memory->held_by != HELD_CGROUP1 && memory->held_by != HELD_CGROUP2)
-		strv_addf(&p->notes, "resources.memory_limit: no cgroup holds it here, so memory of the kernel's own for the machine (KVM) is not counted");
-}
-
 int vm_fill_words(struct plan *p, struct ward_err *e)
 {
 	auto_free char *qemu = NULL;
@@ -272,7 +263,6 @@ int vm_fill_words(struct plan *p, struct ward_err *e)
 		r = vm_find_qemu(&qemu, e);
 	if (r < 0)
 		return r;
-	note_kernel_memory(p);
 	add_two(&p->wall_run, VM_IN_RUNNER, "run");
 	add_machine(p, qemu, &p->wall_run);
 	r = add_trees(p, &p->wall_run, e);

@@ -127,10 +127,10 @@ static const char *const stages[] = {
 	"command", "the machine's init starts the command as uid 1000", "copy out", "changed files of the writable trees are copied back into the sandbox", NULL,
 };
 
-#define WALL(text, hardware) { .name = "vm", .help = text, .kvm = hardware, .own_root = true, .probe = probe, .which = which, .about = about, .want = want, .mounts = vm_add_mounts, .words = vm_fill_words, .needs_command = true, .stages = stages }
+#define WALL(text, hardware) { .name = "vm", .help = text, .kvm = (hardware) ? WALL_KVM_MACHINE : WALL_KVM_NONE, .own_root = true, .probe = probe, .which = which, .about = about, .want = want, .mounts = vm_add_mounts, .words = vm_fill_words, .needs_command = true, .stages = stages }
 
 const struct wall wall_vm = WALL("a virtual machine (QEMU, KVM) inside the native sandbox: hardware isolation", true);
 static const struct wall emulated = WALL("an emulated machine (QEMU, tcg) inside the native sandbox: no hardware isolation", false);
 
 /* The sandbox in which ward-vm makes a template: the command is ward-vm itself. Only ward-vm-tool calls ward by that name; it is no "vm" to anybody. */
-static const struct wall template = { .name = "vm-template", .help = "a virtual machine that becomes a template", .probe = probe, .want = want, .words = no_words, .kvm = true, .needs_command = true };
+static const struct wall template = { .name = "vm-template", .help = "a virtual machine that becomes a template", .probe = probe, .want = want, .words = no_words, .kvm = WALL_KVM_MACHINE, .needs_command = true };
