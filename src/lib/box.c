@@ -18,7 +18,6 @@
 
 #include "base/io.h"
 #include "lib/detach.h"
-#include "lib/idmap.h"
 #include "lib/provenance.h"
 #include "lib/serve.h"
 #include "lib/wall.h"
@@ -266,7 +265,7 @@ void box_run(const struct engine *engine, const struct plan *p, struct box_early
 		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 		if (b.detached && is_running(&b)) {
 			detach_ready(b.detached);
-			idmap_collect();
+			plan_built(p);
 			b.slim_at_ms = io_now_ms() + 100;
 		}
 		b.keeps_etc = p->system != NULL;	/* while the command runs */

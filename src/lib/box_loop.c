@@ -389,6 +389,7 @@ static void wait_for_any(struct box *b, struct pollfd *polled, size_t count, uin
 		memset(polled, 0, count * sizeof(*polled));	/* EINTR: nothing is known */
 	if (n == 0 && b->keeps_etc) {	/* nobody waits for us */
 		b->keeps_etc = false;
+		plan_built(b->plan);
 		plan_system_keep(b->plan->system);
 	}
 }

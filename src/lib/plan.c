@@ -287,15 +287,21 @@ void plan_release(struct plan *p)
 	p->image.lock_fd = -1;
 }
 
+void plan_built(const struct plan *p)
+{
+	if (p->facts.uid == 0)
+		idmap_collect();
+	for (size_t i = 0; i < p->mount_count; i++) {
+		own_close_fd(&p->mounts[i].tree_fd);
+		p->mounts[i].tree_fd = -1;
+	}
+}
+
 void plan_free(struct plan *p)
 {
 	if (!p)
 		return;
-	if (p->facts.uid == 0)
-		idmap_collect();
-	for (size_t i = 0; i < p->mount_count; i++)
-		if (p->mounts[i].tree_fd >= 0)
-			close(p->mounts[i].tree_fd);
+	plan_built(p);
 	for (size_t i = 0; i < p->root_count; i++)
 		guard_clear(&p->roots[i]);
 	plan_release(p);

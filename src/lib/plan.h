@@ -183,6 +183,8 @@ void plan_expected_ids(const struct facts *f, struct plan_ids *ret_ids);
  * Nothing on the host is changed but for the volumes of a spec that starts, which are made. */
 must_check int plan_compile(const struct spec *s, const struct plan_system *system, struct plan **ret_plan,
 			    struct ward_err *e);
+/* The sandbox is built: what only that needed goes. */
+void plan_built(const struct plan *p);
 /* The run is over: its volumes and its image are in use no longer. */
 void plan_release(struct plan *p);
 void plan_free(struct plan *p);

@@ -93,6 +93,7 @@ long native_begin_command(struct native_child *c)
 		pid = clone_call(SYS_clone, CLONE_VM | SIGCHLD, RAW_ARG(c->command_stack + sizeof(c->command_stack)), 0, 0, become_command, c);
 	if (pid < 0)
 		return pid;
+	native_move_away(c, pid);
 	write_number(pid, c->begun_pid);
 	c->begun_argv[0] = NATIVE_BEGUN;
 	c->begun_argv[1] = c->begun_pid;

@@ -6,13 +6,13 @@
  * Two pieces of work are as long as everything else and need nothing of each other: the network namespace, which is the
  * kernel's slowest part of a start, and the stages that tables/native_stages.def calls EITHER's: the plan's mounts.
  * Whoever is free takes the next one. With three processors the helper begins at once, with the network.
- * With two it waits until the supervisor has done its part and sleeps: then the child is in the midst of the network
+ * With two it waits until the supervisor has given the word and steps back: then the child is in the midst of the network
  * namespace, and the helper mounts. If the supervisor takes long (a large workspace is being looked through) the child
  * comes to both first. Without a helper the child does them in turn.
  *
  * The helper takes the old root away, too, when the child has left it: the kernel lets whoever does that wait for every
- * processor, and the child puts on its last layers meanwhile. So it is with loopback in the child's network
- * namespace.
+ * processor, and the child puts on its last layers meanwhile. Loopback in the child's network namespace is brought up by
+ * whoever comes to it first.
  *
  * A helper that is killed says nothing: a network namespace that it owed is made by the child, mounts that it had begun
  * end the start.
@@ -117,6 +117,23 @@ void native_look_around(struct native_child *c)
 		c->apart = native_now() - c->launched_ns < AT_ONCE_NS;
 }
 
+void native_move(const struct native_child *c, long pid, const cpu_set_t *where)
+{
+	if (c->apart && raw_call(SYS_sched_setaffinity, pid, sizeof(*where), where) >= 0)
+		raw_call(SYS_sched_setaffinity, pid, sizeof(c->cpus), &c->cpus);
+}
+
+void native_move_away(const struct native_child *c, long pid)
+{
+	cpu_set_t others = c->cpus;
+	unsigned cpu;
+
+	if (raw_call(SYS_getcpu, &cpu, 0, 0) < 0)
+		return;
+	CPU_CLR(cpu, &others);
+	native_move(c, pid, &others);
+}
+
 long native_helper_begin(struct native_child *c)
 {
 	struct clone_child helper = { .flags = CLONE_VM | CLONE_FILES, .stack = c->helper_stack,
@@ -128,8 +145,7 @@ long native_helper_begin(struct native_child *c)
 	c->helper_pid = clone_start(&helper);
 	if (c->helper_pid < 0)
 		return c->helper_pid;
-	if (raw_call(SYS_sched_setaffinity, c->helper_pid, sizeof(c->here), &c->here) >= 0)
-		raw_call(SYS_sched_setaffinity, c->helper_pid, sizeof(c->cpus), &c->cpus);
+	native_move(c, c->helper_pid, &c->here);
 	return 0;
 }
 
@@ -192,8 +208,7 @@ long native_net_enter(struct native_child *c)
 {
 	long r = 0;
 
-	if (c->helper_pid <= 0)
-		native_loopback(c);
+	native_loopback(c);
 	if (c->layers[LAYER_NET] == LAYER_IN_FORCE)
 		return 0;
 	if (!c->net_own && wait_for_helper(c, &c->net_done) && c->net_fd >= 0)

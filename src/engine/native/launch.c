@@ -151,13 +151,6 @@ static void fill_child(struct native_child *c, const struct plan_ids *ids, const
 	snprintf(c->gid_map, sizeof(c->gid_map), "%u %u 1\n", ids->inside_gid, ids->host_gid);
 }
 
-/* The kernel may put a new process on its parent's processor, where it waits until the parent sleeps. */
-static void send_away(const struct native_child *c, pid_t pid)
-{
-	if (c->apart && sched_setaffinity(pid, sizeof(c->others), &c->others) == 0)
-		(void)!sched_setaffinity(pid, sizeof(c->cpus), &c->cpus);
-}
-
 static int clone_child(struct native_child *c, struct running *run, int into, struct ward_err *e)
 {
 	struct clone_child child = {
@@ -176,7 +169,7 @@ static int clone_child(struct native_child *c, struct running *run, int into, st
 		return explain_clone((int)-pid, e);
 	run->init_pid = (pid_t)pid;
 	run->pid_fd = child.pid_fd;
-	send_away(c, run->init_pid);
+	native_move(c, pid, &c->others);
 	return c->uid_map[0] ? 0 : write_maps(&c->ids, run, e);
 }
 

@@ -66,6 +66,8 @@ void native_exited(struct running *run)
 		return;
 	m->holder = (struct native_holder){ run->pid_fd, run->mounts_fd };
 	pid = clone_start(&child);
+	if (pid > 0)
+		native_move_away(&m->child, pid);
 	own_close_fd(&run->mounts_fd);
 	run->mounts_fd = -1;
 	run->mounts_pid = pid < 0 ? 0 : (pid_t)pid;

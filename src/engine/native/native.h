@@ -101,7 +101,8 @@ struct native_child {
 	bool net_taken, either_taken;	/* somebody makes it */
 	bool net_own;			/* the child itself, in its own place */
 	int net_fd;			/* the network namespace, if another made it; -errno: nobody could */
-	int loopback_fd;		/* a socket in the child's namespace, through which the helper brings loopback up; -1: it is up */
+	int loopback_fd;		/* a socket in the child's namespace, through which loopback is brought up; -1: it is up */
+	bool loopback_taken;		/* by the child or its helper */
 	long loopback;			/* how that went; -ECHILD: not yet */
 	uint32_t net_done, either_done;	/* futexes */
 	bool helped;			/* the helper did what either does */
@@ -220,6 +221,9 @@ long native_net_open(struct native_child *c);
 uint64_t native_now(void);
 /* In the child, first of all: whether there is a processor for it. */
 void native_look_around(struct native_child *c);
+/* A new process may be put on its parent's processor, where it waits until the parent sleeps: it begins on one of `where` instead, if some are idle. */
+void native_move(const struct native_child *c, long pid, const cpu_set_t *where);
+void native_move_away(const struct native_child *c, long pid);	/* to another one than ours */
 long native_helper_begin(struct native_child *c);
 long native_share(struct native_child *c);
 long native_net_take(struct native_child *c);
@@ -235,7 +239,7 @@ long native_leave_old_root(struct native_child *c);
 void native_helper_go(struct native_child *c);
 /* Makes a network namespace around the caller; net_fd says how that went. */
 void native_net_make(struct native_child *c);
-/* Brings loopback up, if the child has left that to the helper. */
+/* Brings loopback up, unless somebody has begun with it. */
 void native_loopback(struct native_child *c);
 
 long native_rlimits(struct native_child *c);

@@ -282,7 +282,6 @@ long native_net_open(struct native_child *c)
 
 	if (!c->net.on)
 		return 0;
-	native_loopback(c);
 	r = native_net_enter(c);	/* not later, as without a network: the host's /proc is still in view */
 	if (r == 0)
 		r = say(NETLINK_ROUTE, &c->net.routes4);

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <linux/magic.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/vfs.h>
@@ -140,7 +141,13 @@ int native_begin(const struct plan *p, const int stdio_fds[3], struct running *r
 	m->child.layer_copy = run->layer_copy;
 	m->child.has_layer = run->layer_fd >= 0;
 	r = native_prepare(m, p, e);
-	return r < 0 ? r : give_word(p, &m->child, run, stdio_fds, e);
+	if (r == 0)
+		r = give_word(p, &m->child, run, stdio_fds, e);
+	if (r == 0 && m->child.apart && !m->child.go) {
+		native_helper_go(&m->child);
+		sched_yield();	/* it uses this processor; what we do next has time while it waits for the kernel */
+	}
+	return r;
 }
 
 /* After the word: exec failed, or what comes just before it. */
