@@ -3,16 +3,16 @@
 _ward_options() {
 	case $1 in
 	run)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --hints --verbose --json --report --help -p -w -C -d -t -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --hints --verbose --json --report --help -p -w -C -d -t -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
-		other="--profile --continue --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --name"
+		other="--profile --continue --restore --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --name"
 		;;
 	shell)
-		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --hints --verbose --json --report --help -p -w -C -d -t -v -h"
+		options="--policy --profile --workspace --chdir --ro --rw --review --apply-on-exit --continue --restore --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --detach --name --widen --tty --hints --verbose --json --report --help -p -w -C -d -t -v -h"
 		file="--policy -p --ro --rw --report"
 		directory="--workspace -w --chdir -C"
-		other="--profile --continue --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --name"
+		other="--profile --continue --restore --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --name"
 		;;
 	plan)
 		options="--policy --profile --workspace --chdir --ro --rw --review --allow --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --widen --hints --json --help -p -w -C -h"
@@ -140,6 +140,12 @@ _ward_options() {
 		directory=""
 		other=""
 		;;
+	checkpoint)
+		options="--stop --json --help -h"
+		file=""
+		directory=""
+		other=""
+		;;
 	stop)
 		options="--all --timeout --json --help -h"
 		file=""
@@ -251,7 +257,7 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check learn init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume stop kill rm diff apply discard image audit explain policy vm wasm help version --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check learn init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume checkpoint stop kill rm diff apply discard image audit explain policy vm wasm help version --help --version" -- "$word")
 		return
 	fi
 	_ward_options "$verb"
@@ -283,14 +289,14 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run shell plan check learn init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume stop kill rm diff apply discard image audit explain policy vm wasm help version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run shell plan check learn init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume checkpoint stop kill rm diff apply discard image audit explain policy vm wasm help version" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls restore" -- "$word")
 	elif [[ $verb == net ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "show allow deny" -- "$word")
 	elif [[ $verb == net ]] && ((COMP_CWORD == 3)); then
 		mapfile -t COMPREPLY < <(compgen -W "$(ward ps -q 2>/dev/null)" -- "$word")
-	elif [[ $verb == @(attach|logs|stats|wait|pause|resume|stop|kill|rm) ]]; then
+	elif [[ $verb == @(attach|logs|stats|wait|pause|resume|checkpoint|stop|kill|rm) ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(ward ps -aq 2>/dev/null)" -- "$word")
 	elif [[ $verb == @(run|shell|plan|learn|exec) ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -- "$word")

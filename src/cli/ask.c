@@ -10,6 +10,7 @@
 #include "cli/image.h"
 #include "base/progress.h"
 #include "engine/engines.h"
+#include "lib/checkpoint.h"
 
 void ask_print_errors(const struct policy_errors *errors)
 {
@@ -35,6 +36,14 @@ static int fail_policy(const struct policy_errors *errors, bool json, struct war
 	return ward_remedy(e, "mend the file; ward check FILE shows all of it");
 }
 
+/* Whether it can be carried out, and is what its checkpoint, where there is one, was made under. */
+static int check_plan(const struct plan *p, struct ward_err *e)
+{
+	int r = engine_choose(p)->check ? engine_choose(p)->check(p, e) : 0;
+
+	return r == 0 && p->spec->restore ? checkpoint_match(p, e) : r;
+}
+
 int ask_plan(const struct options *o, const struct plan_system *system, struct spec *ret_spec, struct plan **ret_plan,
 	     struct progress *progress, struct ward_err *e)
 {
@@ -52,6 +61,7 @@ int ask_plan(const struct options *o, const struct plan_system *system, struct s
 		.tty = o->tty,
 		.observe = o->observe,
 		.image_command = o->image_command,
+		.restore = o->restored,
 		.argv = o->word_count || o->verb != VERB_PLAN ? o->words : NULL,
 	};
 	struct policy_errors errors = { 0 };
@@ -67,8 +77,8 @@ int ask_plan(const struct options *o, const struct plan_system *system, struct s
 		r = engine_pick(ret_spec, e);
 	if (r == 0)
 		r = plan_compile(ret_spec, system, ret_plan, e);
-	if (r == 0 && engine_choose(*ret_plan)->check) {
-		r = engine_choose(*ret_plan)->check(*ret_plan, e);
+	if (r == 0) {
+		r = check_plan(*ret_plan, e);
 		if (r < 0)
 			plan_free(*ret_plan);
 	}

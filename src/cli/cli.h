@@ -32,7 +32,9 @@ struct options {
 	const char *profile, *policy_file, *workspace, *cwd, *report_file, *to, *name, *signal, *grace, *tail, *max_size, *max_files, *temporary, *vm_from, *vm_image, *vm_memory, *vm_cpus, *vm_accel;
 	bool image_command;	/* a run without CMD: the image's own */
 	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, quiet, exclusive, read_only, from_stdin, vm_network;
-	const char *continue_run, *from_event;
+	const char *continue_run, *from_event, *restore;
+	const struct checkpoint *restored;	/* run --restore: opened; borrowed, NULL: none */
+	bool stop;		/* checkpoint */
 	const char *kinds, *actions, *host, *since, *until, *key, *older, *keep, *format, *output;	/* audit */
 	const char *merge, *expect;	/* learn */
 	bool allow_public, keep_changes;

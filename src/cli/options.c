@@ -248,9 +248,13 @@ static int count_words(const struct options *o, struct ward_err *e)
 
 	if (o->help)
 		return 0;
-	if (o->word_count < bounds[o->verb].min && !(o->verb == VERB_RUN && (o->detach || options_name_image(o)))) {
+	if (o->word_count < bounds[o->verb].min && !(o->verb == VERB_RUN && (o->detach || o->restore || options_name_image(o)))) {
 		ward_fail(e, EINVAL, "%s", o->verb == VERB_RUN ? "no command was given" : "a word is missing");
 		return ward_remedy(e, "see ward %s --help", verb_name(o->verb));
+	}
+	if (o->restore && o->word_count) {
+		ward_fail(e, EINVAL, "--restore goes on with the command of the checkpoint, %.100s is one word too many", o->words[0]);
+		return ward_remedy(e, "ward run --restore %.60s", o->restore);
 	}
 	if (o->verb == VERB_RUN && o->words[0] && !*o->words[0])
 		return ward_fail(e, EINVAL, "the name of the command is empty");

@@ -13,6 +13,7 @@
 #include "cli/run.h"
 #include "cli/run_detached.h"
 #include "cli/run_mask.h"
+#include "cli/run_restore.h"
 #include "cli/run_sinks.h"
 #include "engine/engines.h"
 #include "engine/native/native.h"
@@ -122,11 +123,13 @@ static int resolve_continue(struct options *o, struct review *r, struct ward_err
 }
 
 /* Brings what was asked for to a plan; a continued run has the id of the one that it continues. */
-static int make_plan(struct options *o, const struct box_early *early, struct review *continued, struct spec *spec,
+static int make_plan(struct options *o, const struct box_early *early, struct review *continued, struct checkpoint *restored, struct spec *spec,
 		     struct plan **ret_plan, struct progress *progress, struct ward_err *e)
 {
 	int status = o->continue_run ? resolve_continue(o, continued, e) : 0;
 
+	if (status == 0 && o->restore)
+		status = restore_resolve(o, restored, e);
 	if (status == 0)
 		status = ask_plan(o, early->system, spec, ret_plan, progress, e);
 	if (status < 0)
@@ -366,6 +369,7 @@ int run_sandbox(struct options *o, struct detached *d)
 	struct plan *plan = NULL;
 	struct progress shown, *progress = progress_for_terminal(&shown, !o->json);
 	struct review continued = { .dir_fd = -1, .upper_fd = -1, .workspace_fd = -1 };
+	struct checkpoint restored = { 0 };
 	struct spec spec;
 	uint64_t began;
 	int code;
@@ -379,7 +383,7 @@ int run_sandbox(struct options *o, struct detached *d)
 	early.progress = progress;
 	began = timing_now(&timing);
 	finish_killed_runs();
-	if (make_plan(o, &early, &continued, &spec, &plan, progress, &e) < 0) {
+	if (make_plan(o, &early, &continued, &restored, &spec, &plan, progress, &e) < 0) {
 		report_refusal(o, &e);
 		code = refuse(o, &report, d, &e, EXIT_REFUSED);
 	} else if (open_record(plan, &record, &e) < 0) {
@@ -396,6 +400,7 @@ int run_sandbox(struct options *o, struct detached *d)
 		spec_clear(&spec);
 	}
 	review_close(&continued);
+	checkpoint_clear(&restored);
 	box_abandon(&early);
 	report_close(&report);
 	return code;

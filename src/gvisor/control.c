@@ -1,5 +1,5 @@
 /*
- * Words with gVisor's kernel over its control socket: JSON objects, one for each call, descriptors beside them. In: a command for `exec`, a signal, or that the first command shall begin. Out: its answer (answer.c). Runs in the runner. The socket lies where the command
+ * Words with gVisor's kernel over its control socket: JSON objects, one for each call, descriptors beside them. In: a command for `exec`, a signal, that the first command shall begin, or a checkpoint. Out: its answer (answer.c). Runs in the runner. The socket lies where the command
  * behind the wall has no file.
  */
 #include <errno.h>
@@ -105,6 +105,102 @@ int control_signal(pid_t pid, int sig)
 	json_end_object(&j);
 	json_end_object(&j);
 	return call(fd, &request, NULL, 0, &a);
+}
+
+/* One call without an argument, or with those that the caller has written behind begin_call(). */
+static int finish_call(struct json *j, const int *fds, size_t count, struct answer *ret_answer)
+{
+	auto_fd fd = control_connect();
+
+	json_end_object(j);
+	return fd < 0 ? fd : call(fd, j->out, fds, count, ret_answer);
+}
+
+static void loopback_part(struct json *j, const char *ip, int prefix)
+{
+	json_begin_object(j, NULL);
+	json_string(j, "Address", ip);
+	json_int(j, "PrefixLen", prefix);
+	json_end_object(j);
+}
+
+static void loopback_route(struct json *j, const char *network, const char *mask)
+{
+	json_begin_object(j, NULL);
+	json_begin_object(j, "Destination");
+	json_string(j, "IP", network);
+	json_string(j, "Mask", mask);	/* in base 64, as Go writes bytes */
+	json_end_object(j);
+	json_string(j, "Gateway", "");
+	json_end_object(j);
+}
+
+int control_loopback(struct answer *ret_answer)
+{
+	auto_buf request = { 0 };
+	struct json j = { .out = &request };
+
+	begin_call(&j, "Network.CreateLinksAndRoutes");
+	json_begin_object(&j, "arg");
+	json_begin_array(&j, "LoopbackLinks");
+	json_begin_object(&j, NULL);
+	json_string(&j, "Name", "lo");
+	json_begin_array(&j, "Addresses");
+	loopback_part(&j, "127.0.0.1", 8);
+	loopback_part(&j, "::1", 128);
+	json_end_array(&j);
+	json_begin_array(&j, "Routes");
+	loopback_route(&j, "127.0.0.0", "/wAAAA==");
+	loopback_route(&j, "::1", "/////////////////////w==");
+	json_end_array(&j);
+	json_end_object(&j);
+	json_end_array(&j);
+	json_end_object(&j);
+	return finish_call(&j, NULL, 0, ret_answer);
+}
+
+int control_pause(bool pause)
+{
+	auto_buf request = { 0 };
+	struct json j = { .out = &request };
+	struct answer a;
+
+	begin_call(&j, pause ? "containerManager.Pause" : "containerManager.Resume");
+	json_null(&j, "arg");
+	return finish_call(&j, NULL, 0, &a);
+}
+
+int control_checkpoint(int fd, struct answer *ret_answer)
+{
+	auto_buf request = { 0 };
+	struct json j = { .out = &request };
+
+	begin_call(&j, "containerManager.Checkpoint");
+	json_begin_object(&j, "arg");
+	json_null(&j, "key");
+	json_begin_object(&j, "metadata");
+	json_string(&j, "compression", "none");
+	json_end_object(&j);
+	json_begin_object(&j, "MemoryFileSaveOpts");
+	json_bool(&j, "ExcludeCommittedZeroPages", true);
+	json_end_object(&j);
+	json_bool(&j, "have_pages_file", false);
+	json_bool(&j, "Resume", true);
+	json_end_object(&j);
+	return finish_call(&j, &fd, 1, ret_answer);
+}
+
+int control_restore(int fd, struct answer *ret_answer)
+{
+	auto_buf request = { 0 };
+	struct json j = { .out = &request };
+
+	begin_call(&j, "containerManager.Restore");
+	json_begin_object(&j, "arg");
+	json_bool(&j, "HavePagesFile", false);
+	json_bool(&j, "HaveDeviceFile", false);
+	json_end_object(&j);
+	return finish_call(&j, &fd, 1, ret_answer);
 }
 
 /* Our own program behind the wall, as its uid 0 without a capability. */

@@ -72,11 +72,12 @@ static void add_served(struct words *w, const int *fds, size_t count)
 
 static void add_globals(struct words *w, const char *name, const struct gvisor_way *way)
 {
-	static const char *const same[] = { ("--root=" GVISOR_STATE), "--network=host", "--ignore-cgroups=true", "--overlay2=none", "--file-access=exclusive", "--file-access-mounts=shared" };
+	static const char *const same[] = { ("--root=" GVISOR_STATE), "--ignore-cgroups=true", "--overlay2=none", "--file-access=exclusive", "--file-access-mounts=shared" };
 
 	add(w, "%s", name);
 	for (size_t i = 0; i < ARRAY_LEN(same); i++)
 		add(w, "%s", same[i]);
+	add(w, "--network=%s", way->alone ? "none" : "host");
 	add(w, "--platform=%s", way->platform);
 	add(w, "%s", way->option);
 }
@@ -269,8 +270,21 @@ static int keep_pid(pid_t pid)
 	return io_write_all(file, text, strlen(text));
 }
 
+/* The first command begins, or what the checkpoint has goes on. */
+static int begin(const struct gvisor_way *way, struct answer *a)
+{
+	int r = way->alone ? control_loopback(a) : 0;
+
+	if (r < 0)
+		return r;
+	if (way->image_fd < 0)
+		return control_start(a);
+	r = control_restore(way->image_fd, a);
+	return r < 0 ? r : io_write_all(way->told_fd, "b", 1);
+}
+
 /* The kernel says that it is up; then the first command begins. What has ended instead says so by itself. */
-static void begin_command(int began_fd, pid_t kernel)
+static int begin_command(const struct gvisor_way *way, int began_fd, pid_t kernel)
 {
 	struct answer a;
 	ssize_t n;
@@ -281,14 +295,17 @@ static void begin_command(int began_fd, pid_t kernel)
 		n = read(began_fd, &byte, 1);
 	while (n < 0 && errno == EINTR);
 	if (n != 1)
-		return;
-	r = control_start(&a);
-	if (r == -EREMOTEIO)
+		return -EPIPE;
+	r = begin(way, &a);
+	if (r == -EREMOTEIO && way->image_fd >= 0)
+		gvisor_say("gVisor cannot go on from the checkpoint, which is damaged, or files that programs had open are gone: %.150s", a.error);
+	else if (r == -EREMOTEIO)
 		gvisor_say("gVisor does not start the command: %s", a.error);
 	else if (r < 0 && r != -EPIPE && r != -ECONNRESET && r != -ECONNREFUSED)
 		gvisor_say("gVisor's kernel does not answer: %s", strerror(-r));
 	if (r < 0)
 		kill(kernel, SIGKILL);
+	return r;
 }
 
 int direct_start(const struct gvisor_way *way, size_t binds, pid_t *ret_pid)
@@ -308,8 +325,10 @@ int direct_start(const struct gvisor_way *way, size_t binds, pid_t *ret_pid)
 		gvisor_say("cannot start gVisor: %s", strerror(gofer < 0 ? -gofer : -r));
 		return gofer < 0 ? gofer : r;
 	}
-	begin_command(d.began[0], kernel);
+	r = begin_command(way, d.began[0], kernel);
 	close(d.began[0]);
+	if (r < 0 && way->image_fd >= 0)
+		return r;	/* its kernel dies with us */
 	*ret_pid = kernel;
 	return 0;
 }

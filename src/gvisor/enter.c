@@ -196,7 +196,8 @@ int gvisor_enter(int argc, char **argv)
 		return 125;
 	snprintf(path, sizeof(path), GVISOR_IO "/%s", argv[0]);
 	told = open(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);	/* another command may have put anything there */
-	unlink(path);
+	if (strcmp(argv[0], "run") != 0)
+		unlink(path);	/* a checkpoint has this one open by its name; there are none while another command runs */
 	snprintf(path, sizeof(path), GVISOR_START_INSIDE "/%s", argv[0]);
 	r = io_read_file(AT_FDCWD, path, START_MAX, &bytes);
 	if (r == 0)

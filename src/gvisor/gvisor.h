@@ -20,6 +20,7 @@
 #define GVISOR_MASK GVISOR_DIR "/mask"		/* an empty directory */
 #define GVISOR_UP GVISOR_DIR "/up"		/* is there once the first command has begun */
 #define GVISOR_START GVISOR_DIR "/start"
+#define GVISOR_IMAGE "/.ward/image"		/* the checkpoint that a sandbox goes on from */
 /* On both sides of the wall. */
 #define GVISOR_START_INSIDE "/.ward/start"	/* read-only */
 #define GVISOR_IO "/.ward/io"			/* a small tmpfs that the command may fill */
@@ -44,17 +45,28 @@ enum told { TOLD_NOTHING, TOLD_BEGUN, TOLD_EXIT, TOLD_SIGNAL };
 /* A pure function. *ret_value: the status or the signal. */
 enum told told_parse(const char *bytes, size_t n, int *ret_value);
 
+#define CHECKPOINT_DONE "warddone"	/* the end of a checkpoint that is whole; lib/checkpoint.h */
+
 /* Roles; each returns the exit status of the process. */
 int gvisor_run(int argc, char **argv);
 int gvisor_exec(int argc, char **argv);
 int gvisor_enter(int argc, char **argv);
 /* Behind the wall: waits until it is ended, for a sandbox without a command of its own. */
 int gvisor_idle(int argc, char **argv);
+int gvisor_checkpoint(int argc, char **argv);
+int gvisor_restore(int argc, char **argv);
+/* The role `run` with a checkpoint, -1: none, which it takes. */
+int gvisor_run_from(int image_fd, int argc, char **argv);
+/* Until the first command has begun. -ETIMEDOUT, said on standard error. */
+must_check int gvisor_wait_for_kernel(void);
 
 /* Which runsc it is and what it shall do. */
 struct gvisor_way {
 	const char *platform, *option;	/* its name; one more option of this version */
 	bool whole;			/* by `runsc run`: nobody knows the inside of this version */
+	bool alone;			/* without a network: gVisor's own, which has its loopback and nothing else, so that checkpoints are possible */
+	int image_fd;			/* alone: goes on from this checkpoint instead of starting a command; -1: none */
+	int told_fd;			/* with a checkpoint: where its command told long ago, under the same name, that it had begun */
 	uint64_t file_bytes;		/* the longest file that may be written; 0: any */
 };
 
@@ -64,6 +76,8 @@ must_check int gvisor_make_dirs(void);
 must_check int gvisor_place(const struct gvisor_way *way, char *const *binds, size_t count, bool terminal);
 /* The tree that the gofer serves, at GVISOR_ROOT, which exists. The same. */
 must_check int gvisor_make_tree(void);
+/* Makes the process root of a user namespace, and so able to read every file of the agent's. The same. */
+must_check int gvisor_own_files(void);
 /* The calling process is in the jail and may become the program: the descriptor by which that says that it needs no /proc any more, or -errno. */
 must_check int jail_kernel(bool traces);
 must_check int jail_gofer(void);
@@ -72,7 +86,7 @@ must_check int jail_gofer(void);
 must_check int direct_start(const struct gvisor_way *way, size_t binds, pid_t *ret_pid);
 
 /* What the kernel answers. */
-#define ANSWER_MAX 65536
+#define ANSWER_MAX (1 << 20)	/* a refusal of a checkpoint shows half of the kernel */
 struct answer {
 	bool success;
 	char error[256];
@@ -89,6 +103,17 @@ must_check int control_exec(const char *name, struct answer *ret_answer);
 /* Until that process has ended: its status as of wait(2). Signals that come meanwhile, all of which are blocked, are passed to it. */
 must_check int control_wait(pid_t pid, int *ret_status);
 must_check int control_signal(pid_t pid, int sig);
+/* A loopback in a kernel that has its own network. */
+must_check int control_loopback(struct answer *ret_answer);
+/* Every process stands still, or goes on. */
+must_check int control_pause(bool pause);
+/* The kernel writes all of itself into fd, and goes on (unless it stands still); or it becomes what fd, a file, begins with, and that goes on. */
+must_check int control_checkpoint(int fd, struct answer *ret_answer);
+must_check int control_restore(int fd, struct answer *ret_answer);
+
+/* Directories into a checkpoint and back (trees.c). -errno, said on standard error by the first alone. */
+must_check int trees_send(int out_fd, char *const *paths, size_t count, uint64_t *ret_bytes);
+must_check int trees_take(int in_fd, char *const *paths, size_t count);
 
 /* Puts the command into GVISOR_START under a name that nobody else has; name gets it. *ret_told_fd: the file in which it will be told how it ended, -1: there is none. -errno, said on standard error. */
 must_check int gvisor_tell(char **argv, char *name, size_t n, int *ret_told_fd);

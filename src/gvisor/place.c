@@ -46,6 +46,14 @@ static int map_ids(uid_t uid, gid_t gid)
 	return 0;
 }
 
+int gvisor_own_files(void)
+{
+	uid_t uid = getuid();
+	gid_t gid = getgid();
+
+	return unshare(CLONE_NEWUSER) < 0 ? fail("cannot make a user namespace in the sandbox") : map_ids(uid, gid);
+}
+
 int gvisor_make_dirs(void)
 {
 	static const char *const dirs[] = { GVISOR_STATE, GVISOR_BUNDLE, GVISOR_JAIL, GVISOR_START, GVISOR_MASK };

@@ -1,7 +1,7 @@
 /*
  * The runner of a sandbox's command behind gVisor, and of one more command (`ward exec`). Started by ward-init inside the native sandbox with the command's environment, directory and 0-2; ends as the command ends. In:
  *
- *	ward-gvisor run PLATFORM OPTION WAY BYTES COUNT DIR... CMD...	makes the place (place.c); WAY: `direct` starts gVisor in it (direct.c), `whole` leaves that to `runsc run`; BYTES: the longest file that may be written, 0: any
+ *	ward-gvisor run PLATFORM OPTION WAY BYTES COUNT DIR... CMD...	makes the place (place.c); WAY: `direct` starts gVisor in it (direct.c), `alone` does so without a network, `whole` leaves that to `runsc run`; BYTES: the longest file that may be written, 0: any
  *	ward-gvisor exec CMD...						asks gVisor's kernel (control.c), or starts `runsc exec`
  *
  * Both start this program behind the wall in its role `enter`, which becomes the agent and executes CMD. Signals to the runner are the command's: runsc-sandbox hands those that it gets to the container's first process, and for a
@@ -134,7 +134,7 @@ static bool has_begun(int told_fd)
 
 	if (gvisor_told(told_fd, &value) == TOLD_NOTHING)
 		return false;
-	gvisor_forget("run");
+	unlink(GVISOR_START "/run");
 	fd = open(GVISOR_UP, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	own_close_fd(&fd);
 	return true;
@@ -250,6 +250,11 @@ static pid_t start_gvisor(const struct gvisor_way *way, size_t binds)
 
 int gvisor_run(int argc, char **argv)
 {
+	return gvisor_run_from(-1, argc, argv);
+}
+
+int gvisor_run_from(int image_fd, int argc, char **argv)
+{
 	long count = argc > 5 ? strtol(argv[4], NULL, 10) : -1;
 	char name[16] = "run";
 	auto_fd told = -1;
@@ -263,11 +268,12 @@ int gvisor_run(int argc, char **argv)
 		gvisor_say("usage: ward-gvisor run PLATFORM OPTION WAY BYTES COUNT DIR... CMD...");
 		return 125;
 	}
-	way = (struct gvisor_way){ .platform = argv[0], .option = argv[1], .whole = strcmp(argv[2], "direct") != 0, .file_bytes = strtoull(argv[3], NULL, 10) };
+	way = (struct gvisor_way){ .platform = argv[0], .option = argv[1], .whole = strcmp(argv[2], "whole") == 0, .alone = strcmp(argv[2], "alone") == 0, .image_fd = image_fd, .file_bytes = strtoull(argv[3], NULL, 10) };
 	take_signals();
 	if (gvisor_make_dirs() < 0 || gvisor_tell(argv + 5 + count, name, sizeof(name), &told) < 0 || gvisor_place(&way, argv + 5, (size_t)count, isatty(0) == 1) < 0 ||
 	    chdir("/") < 0 || pumps_start(&pumps) < 0)
 		return 125;
+	way.told_fd = told;
 	runsc = start_gvisor(&way, (size_t)count);
 	if (runsc < 0)
 		return 125;
@@ -313,7 +319,7 @@ static int watch_runner(const char *name, const char *pid_file)
 }
 
 /* The sandbox may be asked for a command before gVisor is up: until its first command has begun, there is nothing to ask. What has ended meanwhile ends us, too. */
-static int wait_for_kernel(void)
+int gvisor_wait_for_kernel(void)
 {
 	const struct timespec moment = { 0, MOMENT_NS };
 	struct timespec begin, now;
@@ -379,7 +385,7 @@ int gvisor_exec(int argc, char **argv)
 		return 125;
 	}
 	take_signals();
-	if (wait_for_kernel() < 0 || gvisor_tell(argv, name, sizeof(name), &told) < 0)
+	if (gvisor_wait_for_kernel() < 0 || gvisor_tell(argv, name, sizeof(name), &told) < 0)
 		return 125;
 	snprintf(pid_file, sizeof(pid_file), GVISOR_DIR "/exec.%d", (int)getpid());
 	unlink(pid_file);	/* of a runner that was killed with its watcher */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/checkpoint.h"
 #include "lib/detach.h"
 
 /* The words of a command, each ended by a NUL; cut where an event would be. */
@@ -50,6 +51,17 @@ void box_report_sample(struct box *b, uint64_t now)
 	event_emit(b->result->events, &v);
 }
 
+static void report_restore(const struct box *b, const struct checkpoint *c)
+{
+	struct ward_event v = event_make(EVENT_STATE, ACTION_ALLOW, c->name);
+
+	event_text(&v, FIELD_CHANGE, "restore");
+	event_text(&v, FIELD_NAME, c->box);
+	event_number(&v, FIELD_BYTES, c->bytes);
+	event_text(&v, FIELD_DIGEST, c->sha256);
+	event_emit(b->result->events, &v);
+}
+
 void box_report_start(struct box *b)
 {
 	const struct plan *p = b->plan;
@@ -83,6 +95,8 @@ void box_report_start(struct box *b)
 	event_text(&v, FIELD_NETWORK, modes[policy->net_mode]);
 	event_number(&v, FIELD_UID, (uint64_t)getuid());
 	event_emit(b->result->events, &v);
+	if (p->spec->restore)
+		report_restore(b, p->spec->restore);
 	b->sample_at_ms = b->started_ms + SAMPLE_MS;
 }
 

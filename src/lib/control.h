@@ -51,6 +51,8 @@ enum control_net_what { CONTROL_NET_SUMMARY, CONTROL_NET_RULES, CONTROL_NET_FLOW
 enum control_flag {
 	CONTROL_INPUT = 1,	/* EXEC: the command's standard input is wanted */
 	CONTROL_TERMINAL = 2,	/* EXEC: on a terminal of its own */
+	CONTROL_CHECKPOINT = 32,	/* EXEC: no command, a checkpoint is made, as lib/wall.h has it; one word. STARTED has a fourth descriptor: its record as far as it is known
+				 * (lib/checkpoint.h), and a: the most MiB that can come, 0: not known */
 	CONTROL_COPY = 16,	/* EXEC: no command, files are copied: words "get" PATH, or "put" PATH NAME */
 	CONTROL_READ_ONLY = 4,	/* ATTACH: look only */
 	CONTROL_EXCLUSIVE = 8	/* ATTACH: nobody else's input counts until this one leaves */

@@ -73,6 +73,7 @@ struct engine {
 	void (*finish)(struct running *run);
 	/* "name", "help" pairs, NULL-terminated, in the order in which they happen. */
 	const char *const *(*stages)(void);
+	const char *no_snapshot;	/* why it makes no checkpoints where no wall stands in it (lib/wall.h), and "\n" and the remedy */
 };
 
 /* ward-init, as our own /proc names it. */

@@ -321,6 +321,8 @@ void plan_free(struct plan *p)
 	strv_free(&p->wall_run);
 	strv_free(&p->wall_exec);
 	strv_free(&p->wall_copy);
+	strv_free(&p->wall_same);
+	strv_free(&p->wall_copy);
 	free(p->started);
 	strv_free(&p->env);
 	strv_free(&p->strings);

@@ -159,6 +159,7 @@ struct plan {
 	struct strv wall_run;		/* with a wall: its words in front of the command's */
 	struct strv wall_exec;		/* ... in front of those of one more command */
 	struct strv wall_copy;		/* ... in front of those of a copy; empty: ward-init copies by itself */
+	struct strv wall_same;		/* ... "key: value" of what its checkpoints depend on; empty: it makes none */
 	char **started;			/* with a wall: all that ward-init starts, NULL-terminated; NULL: argv. The words are not its own */
 	struct plan_tape *tape;		/* a recording; owned; NULL: none */
 	struct certs *certs;		/* with inspect rules: filled by their gateway before the sandbox is built; NULL: none */

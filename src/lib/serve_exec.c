@@ -15,16 +15,16 @@
 #include "lib/wall.h"
 
 struct exec_fds {
-	int inside[3], outside[3];
+	int inside[3], outside[4];
 	size_t outside_count;
 };
 
 static void close_fds(struct exec_fds *f)
 {
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++)
 		own_close_fd(&f->inside[i]);
+	for (int i = 0; i < 4; i++)
 		own_close_fd(&f->outside[i]);
-	}
 }
 
 /* Pipes for 0-2; without `input` the command's standard input is at its end. */
@@ -85,12 +85,12 @@ static int tell_init(struct serve *s, void *bytes, size_t n, const int fds[3])
 }
 
 /* Behind a wall it is the wall's client that ward-init starts. */
-static int hand_over(struct serve *s, char *bytes, size_t n, const int fds[3])
+static int hand_over(struct serve *s, const struct strv *words, char *bytes, size_t n, const int fds[3])
 {
 	const struct plan *p = s->box->plan;
 	struct guest_message word;
 	auto_buf packet = { 0 };
-	int r = wall_packet(&p->wall_exec, &p->wall_copy, bytes, n, &packet);
+	int r = wall_packet(words->len ? words : &p->wall_exec, &p->wall_copy, bytes, n, &packet);
 
 	if (r > 0) {
 		bytes = packet.data;
@@ -106,7 +106,7 @@ static int hand_over(struct serve *s, char *bytes, size_t n, const int fds[3])
 	return 0;
 }
 
-static size_t running(const struct serve *s)
+size_t serve_running(const struct serve *s)
 {
 	size_t count = 0;
 
@@ -123,9 +123,11 @@ static bool can_start(const struct serve *s, const struct serve_client *c, struc
 		ward_remedy(e, "ward resume %s", s->entry->id);
 	} else if (s->box->ending) {
 		ward_fail(e, EBUSY, "the sandbox is being ended");
+	} else if (s->checkpoint_tag) {
+		ward_fail(e, EBUSY, "a checkpoint of the sandbox is being made");
 	} else if (c->tag) {
 		ward_fail(e, EBUSY, "this connection has a command already");
-	} else if (running(s) >= GUEST_EXECS_MAX) {
+	} else if (serve_running(s) >= GUEST_EXECS_MAX) {
 		ward_fail(e, EAGAIN, "%d commands run in the sandbox already, and no more are possible at one time",
 			  GUEST_EXECS_MAX);
 	} else {
@@ -134,7 +136,8 @@ static bool can_start(const struct serve *s, const struct serve_client *c, struc
 	return false;
 }
 
-static int start(struct serve *s, struct serve_client *c, char *bytes, size_t n, struct exec_fds *f, struct ward_err *e)
+/* words: those of a checkpoint, empty: it is a command or a copy. */
+static int start(struct serve *s, struct serve_client *c, const struct strv *words, char *bytes, size_t n, struct exec_fds *f, struct ward_err *e)
 {
 	struct guest_message word = { .op = GUEST_EXEC, .tag = ++s->last_tag ? s->last_tag : ++s->last_tag };
 	struct control_message m;
@@ -155,7 +158,7 @@ static int start(struct serve *s, struct serve_client *c, char *bytes, size_t n,
 	}
 	if (r < 0)
 		return r;
-	r = hand_over(s, bytes, n, f->inside);
+	r = hand_over(s, words, bytes, n, f->inside);
 	if (r < 0)
 		return ward_fail(e, -r, "cannot hand the command to the sandbox: %s", strerror(-r));
 	c->tag = word.tag;
@@ -164,28 +167,42 @@ static int start(struct serve *s, struct serve_client *c, char *bytes, size_t n,
 
 void serve_exec(struct serve *s, struct serve_client *c, char *bytes, size_t n)
 {
-	struct exec_fds f = { .inside = { -1, -1, -1 }, .outside = { -1, -1, -1 } };
-	struct control_message answer = { .magic = CONTROL_MAGIC, .op = CONTROL_STARTED };
+	struct exec_fds f = { .inside = { -1, -1, -1 }, .outside = { -1, -1, -1, -1 } };
+	struct control_message answer = { .magic = CONTROL_MAGIC, .op = CONTROL_STARTED }, m;
 	struct ward_err e = { 0 };
-	int r;
+	auto_strv words = { 0 };
+	int r = 0, record = -1;
 
+	memcpy(&m, bytes, sizeof(m));
 	if (!can_start(s, c, &e)) {
 		serve_refuse(c, &e);
 		return;
 	}
-	r = start(s, c, bytes, n, &f, &e);
+	if (m.flags & CONTROL_CHECKPOINT)
+		r = answer.a = serve_checkpoint(s, &words, &record, &e);
+	if (r >= 0)
+		r = start(s, c, &words, bytes, n, &f, &e);
 	if (r < 0) {
 		serve_refuse(c, &e);
 	} else {
+		if (m.flags & CONTROL_CHECKPOINT)
+			s->checkpoint_tag = c->tag;
+		if (record >= 0)
+			f.outside[f.outside_count++] = take_fd(&record);
 		box_look_again(s->box);
 		serve_send(c, &answer, sizeof(answer), f.outside, f.outside_count);
 	}
+	own_close_fd(&record);
 	close_fds(&f);
 }
 
 void serve_guest(struct serve *s, const struct guest_message *m)
 {
 	notify_guest(s->box->notify, m);
+	if (m->tag && m->tag == s->checkpoint_tag && (m->op == GUEST_EXITED || m->op == GUEST_FAILED)) {
+		s->checkpoint_tag = 0;
+		serve_checkpoint_told(s, m->op == GUEST_EXITED && m->a == 0);
+	}
 	for (size_t i = 0; i < s->client_count; i++) {
 		struct serve_client *c = &s->clients[i];
 

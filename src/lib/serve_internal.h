@@ -41,6 +41,7 @@ struct serve {
 	struct serve_client clients[SERVE_CLIENTS_MAX];
 	size_t client_count;
 	uint32_t last_tag;
+	uint32_t checkpoint_tag;	/* of what makes a checkpoint now; 0: nobody does */
 };
 
 /* Sends an answer with descriptors, which stay the caller's. A client that does not take it is marked as gone. */
@@ -61,6 +62,14 @@ void serve_net(struct serve *s, struct serve_client *c, const struct control_mes
 void serve_report(struct serve *s, const struct serve_client *c, const struct control_message *m, const char *text, size_t n);
 /* Starts a command of a request that was checked; the request's bytes are written over. */
 void serve_exec(struct serve *s, struct serve_client *c, char *bytes, size_t n);
+
+/* Whether a checkpoint can be made now (serve_checkpoint.c): the words for ward-init, or why not; and its record, as a descriptor. */
+must_check int serve_checkpoint(struct serve *s, struct strv *words, int *ret_record_fd, struct ward_err *e);
+/* It was asked for, or has ended so. */
+void serve_checkpoint_told(struct serve *s, bool good);
+
+/* How many commands of clients run. */
+size_t serve_running(const struct serve *s);
 
 /* Secrets (serve_secret.c): a request with the descriptor that came along (borrowed, -1: none), and what ward-secrets answers. */
 struct secrets_message;

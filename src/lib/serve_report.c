@@ -11,7 +11,7 @@
 static const char *name_of(const struct control_message *m)
 {
 	if (m->op == CONTROL_EXEC)
-		return m->flags & CONTROL_COPY ? "cp" : "exec";
+		return m->flags & CONTROL_CHECKPOINT ? "checkpoint" : m->flags & CONTROL_COPY ? "cp" : "exec";
 	return m->op == CONTROL_SIGNAL	? "signal" :
 	       m->op == CONTROL_KILL	? "kill" :
 	       m->op == CONTROL_STOP	? "stop" :

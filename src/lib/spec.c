@@ -487,7 +487,7 @@ static int build(const struct spec_request *r, struct spec *s, struct policy_err
 
 int spec_build(const struct spec_request *r, struct spec *ret_spec, struct policy_errors *errors, struct ward_err *e)
 {
-	struct spec s = { .argv = r->argv, .progress = r->progress, .starts = r->starts, .own_env = r->own_env,
+	struct spec s = { .argv = r->argv, .restore = r->restore, .progress = r->progress, .starts = r->starts, .own_env = r->own_env,
 			  .tty = r->tty, .observe = r->observe, .image_command = r->image_command, .cwd_given = r->cwd != NULL };
 	int result = build(r, &s, errors, e);
 

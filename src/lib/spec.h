@@ -6,6 +6,7 @@
 #include "policy/policy.h"
 
 struct wall;
+struct checkpoint;
 
 /* One "field, value" that an option of the command line sets. */
 struct spec_option {
@@ -29,6 +30,7 @@ struct spec_request {
 	bool tty;			/* -t: a terminal inside, whatever 0-2 are */
 	unsigned observe;		/* more of what the sandbox does that is looked at, OBSERVE_*; 0: what audit.level says */
 	bool image_command;		/* there is no CMD: the image's own is meant */
+	const struct checkpoint *restore;	/* that it goes on from; borrowed, NULL: none */
 	char *const *argv;		/* CMD..., NULL for plan and check */
 };
 
@@ -50,6 +52,7 @@ struct spec {
 	const char *engine;	/* chosen by the policy's isolation, static; NULL: native */
 	const struct wall *wall;	/* that stands inside the native sandbox: lib/wall.h; NULL: none */
 	bool cwd_given;		/* -C */
+	const struct checkpoint *restore;	/* the request's */
 };
 
 /* Brings defaults, file and options together. Errors of the policy file are gathered in *errors (all at once); any

@@ -31,6 +31,9 @@ struct wall {
 	const char *const *idle;
 	bool own_view;			/* it has a mount namespace of its own: what is mounted later (a hidden file that the host replaced) must come there, too */
 	bool needs_command;		/* idle is NULL, and it must stand before others can be started behind it */
+	/* Checkpoints: appends the words that ward-init starts to make one of a sandbox with this plan (what they write to standard output is it, CHECKPOINT_DONE at its end; nothing inside goes on until standard input has a byte or ends), or says why there can be none, with the remedy. NULL: no_snapshot says it. */
+	int (*snapshot)(const struct plan *p, struct strv *words, struct ward_err *e);
+	const char *no_snapshot;	/* why it makes none, and "\n" and the remedy */
 	const char *const *stages;	/* "name", "help" pairs, NULL-terminated: what happens behind the native ones; NULL: nothing to say */
 };
 
@@ -42,5 +45,8 @@ must_check int wall_fill_words(struct plan *p, struct ward_err *e);
 /* A packet of GUEST_EXEC or GUEST_COPY (struct guest_message, directory, words, variables) as ward-init shall have it: with the wall's words in front of the others, in *out. 1: *out has it; 0: it stays as it is, there is no wall,
  * or ward-init copies by itself. -E2BIG: it would be longer than a packet can be; -EINVAL: it is no such packet. A pure function. */
 must_check int wall_packet(const struct strv *exec, const struct strv *copy, const char *bytes, size_t n, struct buf *out);
+
+/* As wall->snapshot(), for whatever stands around a sandbox with this plan; no_snapshot is its engine's. */
+must_check int wall_snapshot(const struct plan *p, const char *no_snapshot, struct strv *words, struct ward_err *e);
 
 #endif

@@ -55,6 +55,8 @@ static void about(struct buf *out)
 	buf_printf(out, "%s of %u, platform %s", r.path, r.date, texts[p]);
 	if (p != KVM)
 		buf_printf(out, "; not kvm: %s", why.why);
+	if (r.known)
+		buf_puts(out, "; checkpoints of sandboxes without a network");
 }
 
 static int want(struct spec *s, struct ward_err *e);
@@ -71,12 +73,12 @@ static const char *const stages[] = {
 static const char *const idle[] = { "/.ward/ward-gvisor", "idle", NULL };
 
 static const struct wall platforms[] = {
-	[SYSTRAP] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform systrap", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .memory_files = true, .traces = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
-	[PTRACE] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform ptrace", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .memory_files = true, .traces = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
-	[KVM] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform kvm", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .memory_files = true, .kvm = WALL_KVM_SENTRY, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
+	[SYSTRAP] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform systrap", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .traces = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
+	[PTRACE] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform ptrace", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .traces = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
+	[KVM] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform kvm", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .kvm = WALL_KVM_SENTRY, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
 };
 
-const struct wall wall_gvisor = { .name = "gvisor", .help = "gVisor's kernel (runsc)", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .memory_files = true, .traces = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true };
+const struct wall wall_gvisor = { .name = "gvisor", .help = "gVisor's kernel (runsc)", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .traces = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true };
 
 /* The platform that the policy asks for, or why it cannot be had. */
 static int pick(unsigned asked, const struct gvisor_runtime *r, enum platform *ret, struct ward_err *e)
@@ -171,6 +173,8 @@ static int mounts(struct plan *p, struct ward_err *e)
 		err = add_tmpfs(p, "/.ward/gvisor", OWN_BYTES, OWN_INODES, e);
 	if (err == 0)
 		err = add_tmpfs(p, "/.ward/io", IO_BYTES, IO_INODES, e);
+	if (err == 0 && p->spec->restore)
+		err = gvisor_add_image(p, e);
 	if (err < 0)
 		return err;
 	strv_add(&p->notes, "masked proc: runsc has one more /proc without masks, in /.ward/proc, which the command does not see");
@@ -244,11 +248,14 @@ static int words(struct plan *p, struct ward_err *e)
 	if (r < 0)
 		return r;
 	strv_add(&p->wall_run, "/.ward/ward-gvisor");
-	strv_add(&p->wall_run, "run");
+	gvisor_add_same(&runtime, names[p->spec->wall - platforms], &p->wall_same);
+	strv_add(&p->wall_run, p->spec->restore ? "restore" : "run");
+	if (p->spec->restore)
+		gvisor_add_restore(p, &p->wall_run);
 	strv_add(&p->wall_run, names[p->spec->wall - platforms]);
 	/* what is hidden or protected is a mount point, and the kernel keeps that from being removed only in a mount namespace that has it: the gofer's, not the sentry's, which later versions would let do it directly */
 	strv_add(&p->wall_run, gvisor_has_systrap(&runtime) ? "--directfs=false" : "--network=host");
-	strv_add(&p->wall_run, runtime.known ? "direct" : "whole");
+	strv_add(&p->wall_run, !runtime.known ? "whole" : p->net.on ? "direct" : "alone");
 	strv_addf(&p->wall_run, "%" PRIu64, limits_file_bytes(p));
 	strv_addf(&p->wall_run, "%zu", dirs.len);
 	for (size_t i = 0; i < dirs.len; i++)

@@ -475,4 +475,5 @@ const struct engine engine_landlock = {
 	.kill = rung_kill,
 	.finish = rung_finish,
 	.stages = rung_stage_names,
+	.no_snapshot = "what runs in it is the host kernel's own, which gives nobody the state of its processes\nisolation: gvisor makes them",
 };

@@ -225,4 +225,5 @@ const struct engine engine_native = {
 	.last_words = native_last_words,
 	.finish = native_finish,
 	.stages = native_stage_names,
+	.no_snapshot = "what runs in it is the host kernel's own, which gives nobody the state of its processes\nisolation: gvisor makes them",
 };

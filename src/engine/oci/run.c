@@ -367,4 +367,5 @@ const struct engine engine_oci = {
 	.exited = oci_exited,
 	.finish = oci_finish,
 	.stages = oci_stage_names,
+	.no_snapshot = "another runtime has the container, and what runs in it is the host kernel's\nisolation: gvisor makes them",
 };

@@ -34,7 +34,8 @@ static int probe(struct ward_err *e)
 	return r < 0 ? r : wasm_find_runtime(0, NULL, &found, e);
 }
 
-#define WALL(text) { .name = "wasm", .help = text, .probe = probe, .in_image = true, .which = which, .want = want, .mounts = mounts, .words = words, .stages = stages }
+#define WALL(text) { .name = "wasm", .help = text, .probe = probe, .in_image = true, .which = which, .want = want, .mounts = mounts, .words = words, .stages = stages, \
+		     .no_snapshot = "its runtimes cannot give the state of a module away\nisolation: gvisor makes them" }
 
 const struct wall wall_wasm = WALL("a WASI module inside a native sandbox");
 

@@ -1,0 +1,87 @@
+/*
+ * A checkpoint of the sandbox, as the supervisor sees it. In: a client's wish. Out: the words that make one inside, and the part of its record that only the supervisor knows: what sandbox it is and what another one must be to go on from it. The bytes themselves go from the sandbox to the client, who keeps them; this
+ * process never has them. Refused is what cannot come back: a sandbox with a network (gVisor has the host's sockets then), with a terminal, under review, or in which a command of ward exec runs.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/box_internal.h"
+#include "lib/checkpoint.h"
+#include "lib/detach.h"
+#include "lib/serve_internal.h"
+#include "lib/wall.h"
+
+#define SLACK_MIB 128	/* of gVisor's kernel itself */
+
+static int refuse_state(const struct serve *s, struct ward_err *e)
+{
+	const struct plan *p = s->box->plan;
+
+	if (p->net.on) {
+		ward_fail(e, ENOTSUP, "a sandbox with a network cannot be checkpointed: its connections are sockets of the host's, which nobody can keep");
+		return ward_remedy(e, "network.mode: none");
+	}
+	if (p->spec->tty) {
+		ward_fail(e, ENOTSUP, "a sandbox with a terminal cannot be checkpointed");
+		return ward_remedy(e, "ward run -d without -t");
+	}
+	if (p->review) {
+		ward_fail(e, ENOTSUP, "a sandbox under review cannot be checkpointed: its changes belong to this run");
+		return ward_remedy(e, "filesystem.mode: read-write");
+	}
+	if (serve_running(s)) {
+		ward_fail(e, EBUSY, "a command of ward exec runs in the sandbox, whose streams could not come back");
+		return ward_remedy(e, "wait for its end");
+	}
+	return 0;
+}
+
+/* The image and all that is about it is the client's to fill in. */
+static int write_record(const struct serve *s, int *ret_fd, struct ward_err *e)
+{
+	const struct plan *p = s->box->plan;
+	struct checkpoint c = { .image = "-", .workspace = p->workspace };
+	auto_buf same = { 0 }, text = { 0 };
+
+	checkpoint_same(p, &same);
+	for (char *const *word = p->spec->argv; word && *word; word++)
+		strv_add(&c.command, *word);
+	snprintf(c.image, sizeof(c.image), "none");
+	memset(c.sha256, '0', sizeof(c.sha256) - 1);
+	snprintf(c.box, sizeof(c.box), "%s", s->entry->id);
+	c.same = same.data;
+	if (c.same && !c.command.failed)
+		checkpoint_write(&c, &text);
+	text.failed |= same.failed || c.command.failed || !c.same;
+	strv_free(&c.command);
+	if (text.failed)
+		return ward_fail(e, ENOMEM, "out of memory");
+	*ret_fd = detach_text_fd(&text, e);
+	return *ret_fd < 0 ? *ret_fd : 0;
+}
+
+int serve_checkpoint(struct serve *s, struct strv *words, int *ret_record_fd, struct ward_err *e)
+{
+	uint64_t memory = s->box->plan->limits[LIMIT_MEMORY].value;
+	int r = wall_snapshot(s->box->plan, s->box->engine->no_snapshot, words, e);
+
+	if (r == 0)
+		r = refuse_state(s, e);
+	if (r == 0 && words->failed)
+		r = ward_fail(e, ENOMEM, "out of memory");
+	if (r == 0)
+		r = write_record(s, ret_record_fd, e);
+	if (r < 0)
+		return r;
+	memory = memory == POLICY_NONE ? 0 : memory >> 20;
+	return memory > 1 << 29 ? 0 : memory ? (int)(memory + memory / 8 + SLACK_MIB) : 0;
+}
+
+void serve_checkpoint_told(struct serve *s, bool good)
+{
+	struct ward_event v = event_make(EVENT_STATE, good ? ACTION_ALLOW : ACTION_DENY, s->entry->id);
+
+	event_text(&v, FIELD_CHANGE, "checkpoint");
+	event_text(&v, FIELD_VIA, "control");
+	event_emit(s->box->result->events, &v);
+}
