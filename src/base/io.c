@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -144,6 +145,23 @@ ssize_t io_recv_fds(int sock_fd, void *bytes, size_t n, int *fds, size_t max_fds
 	return got;
 }
 
+ssize_t io_sendmsg(int sock_fd, const struct msghdr *m, int flags)
+{
+	struct rlimit files;
+	ssize_t sent;
+
+	do
+		sent = sendmsg(sock_fd, m, flags);
+	while (sent < 0 && errno == EINTR);
+	if (sent >= 0 || errno != ETOOMANYREFS)
+		return sent;
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+		files.rlim_cur = files.rlim_max;
+		(void)!setrlimit(RLIMIT_NOFILE, &files);
+	}
+	return sendmsg(sock_fd, m, flags);
+}
+
 int io_send_fds(int sock_fd, const void *bytes, size_t n, const int *fds, size_t count)
 {
 	union {
@@ -163,9 +181,7 @@ int io_send_fds(int sock_fd, const void *bytes, size_t n, const int *fds, size_t
 						  .cmsg_len = CMSG_LEN(count * sizeof(int)) };
 		memcpy(CMSG_DATA(&control.align), fds, count * sizeof(int));
 	}
-	do
-		sent = sendmsg(sock_fd, &m, MSG_NOSIGNAL);
-	while (sent < 0 && errno == EINTR);
+	sent = io_sendmsg(sock_fd, &m, MSG_NOSIGNAL);
 	return sent < 0 ? -errno : 0;
 }
 

@@ -22,6 +22,10 @@ must_check int io_write_file(int dir_fd, const char *path, const char *text);
  * *ret_fds is their count. Returns the message's length, 0 at the end, or -errno. */
 must_check ssize_t io_recv_fds(int sock_fd, void *bytes, size_t n, int *fds, size_t max_fds,
 			       size_t *ret_fds);
+/* sendmsg(2) with descriptors, again after EINTR. The kernel counts descriptors under way for all processes of a user, those of sandboxes too, and refuses whose own soft limit of open files is below
+ * that: it is raised to the hard one then. Returns what was sent or -1 with errno. */
+struct msghdr;
+ssize_t io_sendmsg(int sock_fd, const struct msghdr *m, int flags);
 /* Sends one message with count descriptors (at most 8), which stay the caller's. No SIGPIPE. Returns 0 or -errno. */
 must_check int io_send_fds(int sock_fd, const void *bytes, size_t n, const int *fds, size_t count);
 /* Milliseconds of the monotonic clock. */

@@ -21,7 +21,7 @@
 #include "engine/engines.h"
 #include "lib/engine.h"
 
-#define FILES_WANTED 1024
+#define FILES_WANTED 8192	/* more than a sandbox can have under way in sockets: see io_sendmsg() */
 
 static int receive(int asker_fd, struct buf *bytes, struct ward_err *e)
 {

@@ -63,7 +63,7 @@ static int give_sockets(struct egress *g, struct ward_err *e)
 		fds[i] = g->sockets[i].fd;
 		order.kinds[i] = (uint8_t)g->sockets[i].kind;
 	}
-	return sendmsg(g->fd, &m, MSG_NOSIGNAL) < 0 ? explain_end(g, e) : 0;
+	return io_sendmsg(g->fd, &m, MSG_NOSIGNAL) < 0 ? explain_end(g, e) : 0;
 }
 
 static void close_talk(struct egress *g)

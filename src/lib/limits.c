@@ -198,7 +198,8 @@ int limits_decide(struct plan *p, const struct limits_host *h, struct ward_err *
 		if (out->held_by == HELD_NONE)
 			strv_addf(&p->notes, "the %s limit is not held: nothing on this host can",
 				  rules[l].name);
-		if (out->held_by == HELD_WATCH && rules[l].ticks)
+		/* a cgroup does not count all that the kernel holds: see watch_beyond.c */
+		if ((out->held_by == HELD_WATCH && rules[l].ticks) || (l == LIMIT_MEMORY && (out->held_by == HELD_CGROUP1 || out->held_by == HELD_CGROUP2)))
 			p->watch = true;
 	}
 	return p->notes.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;

@@ -57,7 +57,7 @@ bool serve_send(struct serve_client *c, const void *bytes, size_t n, const int *
 		control.align.cmsg_len = CMSG_LEN(fd_count * sizeof(int));
 		memcpy(CMSG_DATA(&control.align), fds, fd_count * sizeof(int));
 	}
-	c->gone |= sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)n;
+	c->gone |= io_sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)n;
 	return !c->gone;
 }
 

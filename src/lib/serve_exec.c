@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "base/io.h"
 #include "lib/box_internal.h"
 #include "lib/serve_internal.h"
 #include "lib/wall.h"
@@ -81,7 +82,7 @@ static int tell_init(struct serve *s, void *bytes, size_t n, const int fds[3])
 	control.align.cmsg_type = SCM_RIGHTS;
 	control.align.cmsg_len = CMSG_LEN(3 * sizeof(int));
 	memcpy(CMSG_DATA(&control.align), fds, 3 * sizeof(int));
-	return sendmsg(s->box->run.control_fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n ? 0 : -errno;
+	return io_sendmsg(s->box->run.control_fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n ? 0 : -errno;
 }
 
 /* Behind a wall it is the wall's client that ward-init starts. */

@@ -45,6 +45,8 @@
 #define LOOK_PAUSE_MS 1000	/* most that an acquittal delays the next close look */
 #define CPU_BURST_MS 100
 #define PAGE 4096
+#define TMPFS_INODE 1024	/* names, inodes and attributes of a tmpfs: memory that is in none of its blocks */
+#define BEYOND_MS 200
 #define MAX_SLOTS 65536		/* of descriptors, where the plan has no limit */
 #define SETTLE_TRIES 250	/* of 2 ms */
 #define HIDDEN_LOOKS 3		/* in a row: while processes move, one may be closed for a moment */
@@ -79,6 +81,10 @@ struct watch {
 	bool own_network;		/* so that its sockets can be told from others' */
 	unsigned memory_strikes;
 	bool memory_suspect, disk_suspect;
+	struct beyond_growth kernel;	/* of the machine's */
+	uint64_t beyond_ms;		/* when to look at the machine again */
+	uint64_t netlink_bytes;		/* where a cgroup holds the memory limit: what waits beside it */
+	bool beyond_suspect;
 	uint64_t gross_bytes, gross_files;	/* all that the file systems rose by */
 	uint64_t next_bytes, next_files;	/* at which the trees are looked at */
 	bool at_pids_limit;		/* at the last scan */
@@ -222,7 +228,7 @@ static uint64_t tmpfs_bytes(struct watch *w)
 
 	for (size_t i = 0; i < w->tmpfs_count; i++)
 		if (fstatfs(w->tmpfs_fds[i], &s) == 0)
-			sum += (s.f_blocks - s.f_bfree) * (uint64_t)s.f_bsize;
+			sum += (s.f_blocks - s.f_bfree) * (uint64_t)s.f_bsize + (s.f_files - s.f_ffree) * TMPFS_INODE;
 	return sum;
 }
 
@@ -359,6 +365,32 @@ static uint64_t next_scan(const struct watch *w, uint64_t cost_ms)
 	return wait > cost_ms * 4 ? wait : cost_ms * 4;
 }
 
+static bool in_cgroup(const struct watch *w)
+{
+	return w->plan->limits[LIMIT_MEMORY].held_by == HELD_CGROUP1 || w->plan->limits[LIMIT_MEMORY].held_by == HELD_CGROUP2;
+}
+
+/* What is on no cgroup's account. */
+static void tick_beyond(struct watch *w, struct usage *u, uint64_t now)
+{
+	uint64_t limit = limit_of(w, LIMIT_MEMORY);
+	struct beyond_machine machine;
+	enum beyond_alarm alarm;
+
+	if (limit == POLICY_NONE || (!in_cgroup(w) && !watched(w, LIMIT_MEMORY)))
+		return;
+	if (in_cgroup(w) && w->own_network) {
+		w->netlink_bytes = beyond_netlink(&w->view, &w->table, w->plan->spec->policy.proc_nesting);
+		u->hit[LIMIT_MEMORY] |= w->netlink_bytes > limit;
+	}
+	if (now < w->beyond_ms || !beyond_machine(&machine))
+		return;
+	w->beyond_ms = now + BEYOND_MS;
+	alarm = beyond_judge(&w->kernel, &machine, limit);
+	u->hit[LIMIT_MEMORY] |= alarm == BEYOND_MACHINE;
+	w->beyond_suspect = alarm == BEYOND_LOOK;
+}
+
 static void scan(struct watch *w, struct usage *u, uint64_t now)
 {
 	uint64_t elapsed = now - w->last_ms;
@@ -367,8 +399,7 @@ static void scan(struct watch *w, struct usage *u, uint64_t now)
 		return;
 	w->last_ms = now;
 	/* what a cgroup counts, it counts better */
-	if (w->plan->limits[LIMIT_MEMORY].held_by != HELD_CGROUP1 &&
-	    w->plan->limits[LIMIT_MEMORY].held_by != HELD_CGROUP2)
+	if (!in_cgroup(w))
 		scan_memory(w, u);
 	scan_pids(w, u);
 	w->at_pids_limit = u->pids >= limit_of(w, LIMIT_PIDS);
@@ -384,7 +415,8 @@ bool watch_tick(struct watch *w, struct usage *u)
 	if (now >= w->scan_ms ||
 	    (watched(w, LIMIT_MEMORY) && tmpfs_bytes(w) > limit_of(w, LIMIT_MEMORY)))
 		scan(w, u, now);
-	return w->disk_suspect || (w->memory_suspect && now >= w->look_ms) ||
+	tick_beyond(w, u, now);
+	return w->disk_suspect || w->beyond_suspect || (w->memory_suspect && now >= w->look_ms) ||
 	       (watched(w, LIMIT_PIDS) && u->pids > limit_of(w, LIMIT_PIDS));
 }
 
@@ -428,6 +460,22 @@ static void confirm_memory(struct watch *w, struct usage *u)
 	if (++w->memory_strikes >= 2 || exact / 2 > limit || machine_is_short())
 		u->hit[LIMIT_MEMORY] = true;
 	w->scan_ms = 0;	/* again at the next tick */
+}
+
+/* Locks and the like. After an acquittal only what rises from then on counts: the rest was others'. */
+static void confirm_beyond(struct watch *w, struct usage *u)
+{
+	uint64_t began = io_now_ms(), limit = limit_of(w, LIMIT_MEMORY), bytes = 0, pause;
+	bool done = beyond_exact(&w->view, &w->table, !in_cgroup(w), w->kernel.rise_bytes, limit, &bytes);
+
+	bytes += in_cgroup(w) ? w->netlink_bytes : u->memory_bytes;
+	w->beyond_suspect = false;
+	if (bytes > limit || (!done && w->kernel.rise_bytes > limit))	/* too much, or more than can be looked through */
+		u->hit[LIMIT_MEMORY] = true;
+	pause = (io_now_ms() - began) * 10;
+	w->beyond_ms = io_now_ms() + (pause > BEYOND_MS ? pause : BEYOND_MS);
+	if (done && bytes < limit / 4)
+		w->kernel.rise_bytes = 0;
 }
 
 /* How much the file systems may rise until the next look: half of what is left, for others may
@@ -517,6 +565,8 @@ void watch_confirm(struct watch *w, struct usage *u, enum watch_still still)
 
 	if (w->memory_suspect)
 		confirm_memory(w, u);
+	if (w->beyond_suspect)
+		confirm_beyond(w, u);
 	if (w->disk_suspect)
 		confirm_disk(w, u, still == WATCH_MOVING && !settled, settled);
 }

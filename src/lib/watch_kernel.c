@@ -27,7 +27,7 @@
 #include "base/io.h"
 #include "lib/watch_parts.h"
 
-#define FULL_BYTES (416u << 10) /* twice net.core.wmem_max, the most that SO_SNDBUF gives */
+#define FULL_BYTES (544u << 10) /* twice net.core.wmem_max, the most that SO_SNDBUF gives, and net.core.optmem_max for filters and keys */
 #define FULL_TCP_BYTES (10u << 20)	/* tcp_rmem and tcp_wmem at their largest */
 #define FULL_PIPE_BYTES (64u << 10)
 #define PIPES_BYTES (64u << 20)		/* fs.pipe-user-pages-soft */
@@ -151,7 +151,7 @@ static void ask_socket(struct kernel_look *k, int pid_fd, int number)
 	out = info[SK_MEMINFO_WMEM_ALLOC] > info[SK_MEMINFO_WMEM_QUEUED]
 		      ? info[SK_MEMINFO_WMEM_ALLOC]
 		      : info[SK_MEMINFO_WMEM_QUEUED];
-	k->bytes += out + info[SK_MEMINFO_RMEM_ALLOC] + info[SK_MEMINFO_BACKLOG];
+	k->bytes += out + info[SK_MEMINFO_RMEM_ALLOC] + info[SK_MEMINFO_BACKLOG] + info[SK_MEMINFO_OPTMEM];
 	k->sockets++;
 }
 

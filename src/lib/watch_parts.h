@@ -74,6 +74,31 @@ uint64_t fd_memory_upper(uint64_t slots);
  * when it took too long: then there is more. */
 must_check bool kernel_memory_exact(pid_t init_pid, uint64_t sockets, uint64_t *ret_bytes);
 
+/* ---- what the kernel holds and no cgroup counts: watch_beyond.c ---- */
+
+struct beyond_machine {
+	uint64_t total_bytes, available_bytes;
+	uint64_t kernel_bytes;	/* that cannot be reclaimed */
+};
+enum beyond_alarm { BEYOND_QUIET, BEYOND_LOOK, BEYOND_MACHINE };
+
+/* A line of /proc/PID/net/netlink: what waits in that socket. A pure function. */
+uint64_t beyond_parse_netlink(const char *line);
+/* /proc/meminfo. A pure function. */
+bool beyond_parse_meminfo(const char *text, struct beyond_machine *ret_machine);
+struct beyond_growth {
+	uint64_t start_bytes, last_bytes;	/* 0: not begun */
+	uint64_t rise_bytes;		/* every rise since the last acquittal, which sets it to 0 */
+};
+/* What to make of the kernel's memory now: nothing, a close look, or the end (the machine itself is at stake). A pure function. */
+enum beyond_alarm beyond_judge(struct beyond_growth *g, const struct beyond_machine *now, uint64_t limit);
+bool beyond_machine(struct beyond_machine *ret_machine);
+/* What waits in the sandbox's netlink sockets. nesting: it may have several network namespaces. */
+uint64_t beyond_netlink(const struct proc_view *v, const struct proc_table *t, bool nesting);
+/* Locks of files; all: also entries of epoll sets, mappings and Landlock's rules, which a cgroup counts (of rise_bytes, where they can only be guessed). Ends when there is more than the
+ * limit; false when it took too long. */
+must_check bool beyond_exact(const struct proc_view *v, const struct proc_table *t, bool all, uint64_t rise_bytes, uint64_t limit, uint64_t *ret_bytes);
+
 /* ---- memory files, where a wall has some: watch_memfd.c ---- */
 
 #define MEMFDS_MAX 64

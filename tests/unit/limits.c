@@ -97,11 +97,17 @@ static void test_watch_runs_only_when_needed(void **state)
 	start(CGROUP_V1, IDS_MAPPED);
 	set("filesystem.mode", "read_only");
 	set("resources.timeout_seconds", "3");
+	set("resources.memory_limit", "none");
 	decide();
 	assert_int_equal(plan.limits[LIMIT_DISK].held_by, HELD_TMPFS);
 	assert_int_equal(plan.limits[LIMIT_TIMEOUT].held_by, HELD_WATCH);
 	assert_int_equal(plan.limits[LIMIT_TIMEOUT].value, 3000);
 	assert_false(plan.watch);
+	set("resources.memory_limit", "1Gi");	/* of which a cgroup does not count everything */
+	decide();
+	assert_int_equal(plan.limits[LIMIT_MEMORY].held_by, HELD_CGROUP1);
+	assert_true(plan.watch);
+	set("resources.memory_limit", "none");
 	set("filesystem.host_mounts", "[{path: /srv, mode: read_write}]");
 	decide();
 	assert_int_equal(plan.limits[LIMIT_DISK].held_by, HELD_WATCH);

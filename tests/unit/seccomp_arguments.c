@@ -287,6 +287,7 @@ static void test_prctl_and_personality(void **state)
 					  PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_VMA, PR_SET_SECCOMP, PR_CAP_AMBIENT };
 	static const uint32_t unknown[] = { 0, 57, PR_SET_IO_FLUSHER, PR_SET_SYSCALL_USER_DISPATCH, PR_SCHED_CORE,
 					    67 /* memory merge */, 77, 0x7fffffff, 0xffffffff };
+	static const uint32_t filters[] = { 26 /* SO_ATTACH_FILTER */, 50, 51, 52 };
 	static const uint32_t personalities[] = { 0x0400000 /* READ_IMPLIES_EXEC */, 0x0440000, 0x0100000 /* MMAP_PAGE_ZERO */,
 						  0x0200000, 1, 0xfffffffe };
 
@@ -303,6 +304,11 @@ static void test_prctl_and_personality(void **state)
 		assert_int_equal(by_int(SYS_fcntl, 1, 1040 /* F_SETDELEG */, NULL), deny);
 		assert_int_equal(by_int(SYS_fcntl, 1, F_GETLEASE, NULL), ALLOW);
 		assert_int_equal(by_int(SYS_fcntl, 1, F_DUPFD_CLOEXEC, NULL), ALLOW);
+		for (size_t i = 0; i < ARRAY_LEN(filters); i++) {
+			assert_int_equal(by_int(SYS_setsockopt, 2, filters[i], (const uint64_t[6]){ 0, 1 }), deny);
+			assert_int_equal(by_int(SYS_setsockopt, 2, filters[i], (const uint64_t[6]){ 0, 6 }), ALLOW);
+		}
+		assert_int_equal(by_int(SYS_setsockopt, 2, 15 /* SO_REUSEPORT */, (const uint64_t[6]){ 0, 1 }), ALLOW);
 		for (size_t i = 0; i < ARRAY_LEN(personalities); i++)
 			assert_int_equal(by_int(SYS_personality, 0, personalities[i], NULL), deny);
 		assert_int_equal(by_int(SYS_personality, 0, 0, NULL), set ? ALLOW : deny);

@@ -62,11 +62,45 @@ static void test_sockstat(void **state)
 	uint64_t count;
 
 	(void)state;
-	assert_int_equal(sock_parse_full(text, &count), 10 * (416 << 10) + 2 * (10 << 20));
+	assert_int_equal(sock_parse_full(text, &count), 10 * (544 << 10) + 2 * (10 << 20));
 	assert_int_equal(count, 12);
 	assert_int_equal(sock_parse_full("", &count), 0);
 	assert_int_equal(count, 0);
 	assert_int_equal(sock_parse_full("sockets: used 1\nTCP: inuse 5\n", &count), 10 << 20);
+}
+
+static void test_netlink(void **state)
+{
+	(void)state;
+	assert_int_equal(beyond_parse_netlink("00000000d1ae5b1f 0   -1234567    00000111 61440    2304     0     2        0        31337"), 63744);
+	assert_int_equal(beyond_parse_netlink("sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode"), 0);
+	assert_int_equal(beyond_parse_netlink(""), 0);
+	assert_int_equal(beyond_parse_netlink("x 0 1 0 -"), 0);
+}
+
+static void test_machine(void **state)
+{
+	static const char text[] = "MemTotal:  1000 kB\nMemFree: 5 kB\nMemAvailable:  600 kB\nSlab: 90 kB\nSUnreclaim:  40 kB\n";
+	struct beyond_growth g = { 0 };
+	struct beyond_machine m;
+
+	(void)state;
+	assert_false(beyond_parse_meminfo("MemTotal: 5 kB\n", &m));
+	assert_true(beyond_parse_meminfo(text, &m));
+	assert_int_equal(m.available_bytes, 600 << 10);
+	assert_int_equal(beyond_judge(&g, &m, 100 << 10), BEYOND_QUIET);
+	m.kernel_bytes += 30 << 10;
+	assert_int_equal(beyond_judge(&g, &m, 100 << 10), BEYOND_QUIET);
+	m.kernel_bytes -= 20 << 10;	/* what others free hides no rise */
+	assert_int_equal(beyond_judge(&g, &m, 100 << 10), BEYOND_QUIET);
+	m.kernel_bytes += 30 << 10;
+	assert_int_equal(beyond_judge(&g, &m, 100 << 10), BEYOND_LOOK);
+	m.kernel_bytes = 700 << 10;
+	assert_int_equal(beyond_judge(&g, &m, 100 << 10), BEYOND_LOOK);	/* there is room yet */
+	m.available_bytes = 100 << 10;
+	assert_int_equal(beyond_judge(&g, &m, 100 << 10), BEYOND_MACHINE);
+	g.rise_bytes = 0;
+	assert_int_equal(beyond_judge(&g, &m, 800 << 10), BEYOND_QUIET);
 }
 
 int main(void)
@@ -76,6 +110,8 @@ int main(void)
 		cmocka_unit_test(test_broken_stat),
 		cmocka_unit_test(test_key),
 		cmocka_unit_test(test_sockstat),
+		cmocka_unit_test(test_netlink),
+		cmocka_unit_test(test_machine),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

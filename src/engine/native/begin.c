@@ -53,11 +53,19 @@ static int become_command(void *argument)
 	struct native_child *c = argument;
 	struct guest_message failed = { .op = GUEST_FAILED };
 	size_t argc = 0;
+	long r;
 
 	raw_call(SYS_setsid);
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &c->signal_mask, 0, 8);
-	if (native_hello(c) < 0)
-		return 125;	/* there is no supervisor any more */
+	r = native_hello(c);
+	if (r == 0)
+		r = native_limit_files(c);
+	if (r < 0) {	/* there is no supervisor any more, or it waits for a word and reads this */
+		c->failed_stage = "hello";
+		c->failed_path = NULL;
+		c->failed_error = r;
+		return 125;
+	}
 	while (c->argv[argc + 1])
 		argc++;
 	wait_until_left(&c->here_still);
@@ -84,8 +92,10 @@ long native_begin_command(struct native_child *c)
 {
 	long pid;
 
-	if (!c->begins || has_terminal())
-		return native_hello(c);
+	if (!c->begins || has_terminal()) {
+		pid = native_hello(c);
+		return pid < 0 ? pid : native_limit_files(c);
+	}
 	raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
 	c->here_still = 1;
 	pid = raw_call(SYS_set_tid_address, &c->here_still);
@@ -98,5 +108,5 @@ long native_begin_command(struct native_child *c)
 	c->begun_argv[0] = NATIVE_BEGUN;
 	c->begun_argv[1] = c->begun_pid;
 	c->begun = true;
-	return 0;
+	return native_limit_files(c);
 }

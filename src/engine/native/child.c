@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -171,6 +172,17 @@ long native_close(struct native_child *c)
 	return raw_call(SYS_close_range, GUEST_CONTROL_FD + 1, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
 }
 
+/* The kernel counts descriptors that are under way for all processes of a user and refuses whose own limit is below that: another sandbox
+ * could keep this one from starting. So the limit of open files comes after the hello, and until then it is as high as it may be. */
+static long raise_files(void)
+{
+	uint64_t value[2];
+	long r = raw_call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, value);
+
+	value[0] = value[1];
+	return r < 0 ? r : raw_call(SYS_prlimit64, 0, RLIMIT_NOFILE, value, 0);
+}
+
 /* All is done: descriptors go to the supervisor. */
 long native_hello(struct native_child *c)
 {
@@ -178,12 +190,13 @@ long native_hello(struct native_child *c)
 		struct cmsghdr align;
 		char space[CMSG_SPACE((10 + NET_FDS_MAX) * sizeof(int))];
 	} control = { 0 };
-	char word = 'h';
+	char word = NATIVE_HELLO;
 	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space };
 	struct cmsghdr *header = &control.align;
 	int *fds = (int *)(void *)CMSG_DATA(header);
 	size_t count = 0;
+	long r;
 
 	if (c->proc_fd >= 0)
 		fds[count++] = c->proc_fd;
@@ -201,7 +214,10 @@ long native_hello(struct native_child *c)
 	header->cmsg_level = SOL_SOCKET;
 	header->cmsg_type = SCM_RIGHTS;
 	header->cmsg_len = CMSG_LEN(count * sizeof(int));
-	return raw_call(SYS_sendmsg, c->control_fd, &m, MSG_NOSIGNAL) == 1 ? 0 : -ECONNRESET;
+	r = raw_call(SYS_sendmsg, c->control_fd, &m, MSG_NOSIGNAL);
+	if (r == -ETOOMANYREFS && raise_files() == 0)
+		r = raw_call(SYS_sendmsg, c->control_fd, &m, MSG_NOSIGNAL);
+	return r < 0 ? r : 0;
 }
 
 /* /dev/null was passed as it is (a terminal is the sandbox's own). To the host's uid 0 that is a file of its own, whose mode it could change: the one inside,

@@ -7,23 +7,37 @@
 #include <linux/securebits.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "base/raw.h"
 #include "engine/native/native.h"
 #include "engine/native/seccomp.h"
 #include "lib/observe.h"
 
+static long set_limit(const struct limits_rlimit *l)
+{
+	uint64_t value[2] = { l->soft, l->hard };
+
+	return raw_call(SYS_prlimit64, 0, l->resource, value, 0);
+}
+
 long native_rlimits(struct native_child *c)
 {
 	long r = 0;
 
-	for (size_t i = 0; i < c->rlimit_count && r == 0; i++) {
-		uint64_t value[2] = { c->rlimits[i].soft, c->rlimits[i].hard };
-
-		r = raw_call(SYS_prlimit64, 0, c->rlimits[i].resource, value, 0);
-	}
+	for (size_t i = 0; i < c->rlimit_count && r == 0; i++)
+		if (c->rlimits[i].resource != RLIMIT_NOFILE)	/* after the hello */
+			r = set_limit(&c->rlimits[i]);
 	c->layers[LAYER_RLIMITS] = LAYER_IN_FORCE;
 	return r;
+}
+
+long native_limit_files(const struct native_child *c)
+{
+	for (size_t i = 0; i < c->rlimit_count; i++)
+		if (c->rlimits[i].resource == RLIMIT_NOFILE)
+			return set_limit(&c->rlimits[i]);
+	return 0;
 }
 
 /* What no program of the sandbox can get any more, whatever it is. */

@@ -47,6 +47,7 @@ int native_explain_child(const struct native_child *c, struct ward_err *e)
 	int code = c->failed_error < 0 ? (int)-c->failed_error : EIO;
 
 	const char *why = c->failed_error == -ECHILD ? "a process that helps to build it was killed"
+			  : code == ETOOMANYREFS     ? "your processes have more descriptors under way in sockets than your limit of open files (ulimit -n)"
 			  : c->failed_error < 0	     ? strerror(code)
 						     : "the sandbox's first process was killed";
 

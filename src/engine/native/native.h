@@ -174,6 +174,7 @@ must_check int native_begin(const struct plan *p, const int stdio_fds[3], struct
 /* Takes the descriptors that the child's hello brings. */
 must_check int native_take_hello(struct running *run, struct ward_err *e);
 /* The child's side of that. */
+#define NATIVE_HELLO 'h'
 long native_hello(struct native_child *c);
 /* Gives 0-2 and the control socket their places, the caller's signal mask and ids of the command's own /dev/null. */
 long native_place_stdio(struct native_child *c);
@@ -243,6 +244,8 @@ void native_net_make(struct native_child *c);
 void native_loopback(struct native_child *c);
 
 long native_rlimits(struct native_child *c);
+/* The limit of open files, which hello must be without; for the calling process. */
+long native_limit_files(const struct native_child *c);
 long native_bounding_set(struct native_child *c);
 long native_capabilities(struct native_child *c);
 long native_no_new_privs(struct native_child *c);

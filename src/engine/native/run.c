@@ -98,8 +98,12 @@ static int give_word(const struct plan *p, const struct native_child *c, const s
 	header->cmsg_type = SCM_RIGHTS;
 	header->cmsg_len = CMSG_LEN(count * sizeof(int));
 	memcpy(CMSG_DATA(header), fds, count * sizeof(int));
-	if (sendmsg(run->control_fd, &m, MSG_NOSIGNAL) == 1)
+	if (io_sendmsg(run->control_fd, &m, MSG_NOSIGNAL) == 1)
 		return 0;
+	if (errno == ETOOMANYREFS) {
+		ward_fail(e, ETOOMANYREFS, "cannot hand descriptors to the sandbox: your processes have more of them under way in sockets than your limit of open files");
+		return ward_remedy(e, "find out which program or sandbox fills sockets with descriptors (ward ps), or raise the limit: ulimit -n");
+	}
 	if (errno != EPIPE && errno != ECONNRESET)
 		return ward_fail_errno(e, "cannot hand descriptors to the sandbox");
 	return 0;	/* the child has ended: native_release() says why */
@@ -167,7 +171,7 @@ int native_take_hello(struct running *run, struct ward_err *e)
 
 	(void)!send(run->control_fd, "g", 1, MSG_NOSIGNAL);	/* a dead child is seen below */
 	native_helper_go(c);
-	if (io_recv_fds(run->control_fd, &word, 1, fds, ARRAY_LEN(fds), &count) != 1) {
+	if (io_recv_fds(run->control_fd, &word, 1, fds, ARRAY_LEN(fds), &count) != 1 || word != NATIVE_HELLO) {
 		siginfo_t info;
 
 		while (waitid(P_PIDFD, (id_t)run->pid_fd, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
