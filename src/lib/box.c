@@ -36,8 +36,9 @@ static void block_signals(struct box_early *early)
 	early->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* On record before anything is made for it: whatever happens to us, the run can be finished. */
-static int put_on_record(struct box *b, struct ward_err *e)
+/* On record before anything is made for it that outlives us: whatever happens, the run can be finished. Where all of it ends with us
+ * (no cgroup, no layer of a review), it is enough that the record is there before the command runs, and the sandbox is built meanwhile. */
+static int put_on_record(struct box *b, bool built, struct ward_err *e)
 {
 	const struct plan *p = b->plan;
 	auto_strv dirs = { 0 }, files = { 0 };
@@ -50,6 +51,8 @@ static int put_on_record(struct box *b, struct ward_err *e)
 			strv_add(&files, p->mounts[i].source);
 	if (files.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
+	if (b->record || (!built && dirs.len == 0 && !p->review && !p->net.on))
+		return 0;
 	if (dirs.len == 0 && files.len == 0 && p->root_count == 0)
 		return 0;
 	return store_begin(p->run_id, p->workspace, p->roots, p->root_count, &files, &dirs, &b->record, e);
@@ -155,7 +158,7 @@ static int start(struct box *b, struct ward_err *e)
 	if (r == 0)
 		r = b->plan->review ? begin_review(b, e) : 0;
 	if (r == 0)
-		r = put_on_record(b, e);
+		r = put_on_record(b, false, e);
 	timing_end(b->run.timing, "on record", began);
 	began = timing_now(b->run.timing);
 	if (r == 0 && b->plan->net.on)
@@ -165,6 +168,8 @@ static int start(struct box *b, struct ward_err *e)
 	streams_started(&b->streams);
 	timing_end(b->run.timing, "prepare and give the word", began);
 	began = timing_now(b->run.timing);
+	if (r == 0)
+		r = put_on_record(b, true, e);
 	if (r == 0)
 		r = event_begin(b->result->events, b->plan->run_id, e);
 	if (r == 0 && b->record)

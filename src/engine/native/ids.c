@@ -67,11 +67,8 @@ static long map_self(struct native_child *c)
 static long become(struct native_child *c)
 {
 	const struct plan_ids *ids = &c->ids;
-	long r = native_wait_byte(c);	/* the maps are written */
+	long r = raw_call(SYS_setgroups, 0, 0);
 
-	if (r < 0)
-		return r;
-	r = raw_call(SYS_setgroups, 0, 0);
 	if (r == 0)
 		r = raw_call(SYS_setresgid, ids->inside_gid, ids->inside_gid, ids->inside_gid);
 	if (r == 0)
@@ -111,8 +108,10 @@ static void bound_watches(void)
 
 long native_maps(struct native_child *c)
 {
-	long r = c->uid_map[0] ? map_self(c) : become(c);
+	long r = c->told_ids ? native_wait_byte(c) : 0;
 
+	if (r == 0)
+		r = c->uid_map[0] ? map_self(c) : become(c);
 	bound_watches();
 	c->layers[LAYER_USER] = LAYER_IN_FORCE;
 	return r;

@@ -96,7 +96,7 @@ static int write_maps(const struct plan_ids *ids, const struct running *run, str
 					      "--cap-add SETGID)");
 		}
 	}
-	return io_write_all(run->control_fd, "m", 1) < 0 ? ward_fail(e, EPIPE, "the sandbox went away") : 0;
+	return 0;
 }
 
 /* Whether most processors have nothing to do, now and for the last minute. In "0.71 0.2 0.3 2/80 4711" 0.71 is how many
@@ -135,12 +135,16 @@ static void choose_cpus(struct native_child *c)
 	c->launched_ns = native_now();
 }
 
-static void fill_child(struct native_child *c, const struct plan_ids *ids, const char *base)
+static void fill_child(struct native_child *c, const char *base)
 {
 	c->base = base;
-	c->ids = *ids;
 	choose_cpus(c);
 	c->base_fd = c->net_fd = c->loopback_fd = c->proc_fd = c->listener_fd = c->master_fd = c->slave_fd = c->layer_fd = -1;
+}
+
+static void fill_ids(struct native_child *c, const struct plan_ids *ids)
+{
+	c->ids = *ids;
 	snprintf(c->root_options, sizeof(c->root_options), "mode=0755,size=4m,nr_inodes=4096,uid=%u,gid=%u",
 		 ids->inside_uid, ids->inside_gid);
 	snprintf(c->pts_options, sizeof(c->pts_options),
@@ -171,7 +175,7 @@ static int clone_child(struct native_child *c, struct running *run, int into, st
 	run->init_pid = (pid_t)pid;
 	run->pid_fd = child.pid_fd;
 	native_move(c, pid, &c->others);
-	return c->uid_map[0] ? 0 : write_maps(&c->ids, run, e);
+	return 0;
 }
 
 void native_give_system(struct running *run, const struct plan_system *system)
@@ -194,12 +198,24 @@ void native_give_system(struct running *run, const struct plan_system *system)
 	}
 }
 
+int native_tell_ids(struct running *run, const struct plan_ids *ids, struct ward_err *e)
+{
+	struct native_child *c = &((struct native_memory *)run->child)->child;
+	int r;
+
+	fill_ids(c, ids);
+	r = c->uid_map[0] ? 0 : write_maps(ids, run, e);
+	if (r == 0 && io_write_all(run->control_fd, "m", 1) < 0)
+		r = ward_fail(e, EPIPE, "the sandbox went away");
+	return r;
+}
+
 int native_launch(struct running *run, const struct plan_ids *ids, const char *base, int into, const struct native_bundle *bundle,
 		  struct ward_err *e)
 {
 	struct native_memory *m;
 	auto_fd child_fd = -1;
-	int pair[2];
+	int pair[2], r;
 
 	if (!base)
 		return ward_fail(e, ENOENT, "found no directory to build the sandbox's root over");
@@ -213,12 +229,16 @@ int native_launch(struct running *run, const struct plan_ids *ids, const char *b
 	if (child_fd < 0 || m == MAP_FAILED)
 		return ward_fail_errno(e, "cannot prepare the sandbox");
 	run->child = m;
-	fill_child(&m->child, ids, base);
+	fill_child(&m->child, base);
+	if (ids)
+		fill_ids(&m->child, ids);
+	m->child.told_ids = !m->child.uid_map[0];
 	m->child.bundle = bundle;
 	m->child.timed = run->timing && run->timing->on;
 	m->child.control_fd = child_fd;
 	m->child.supervisor_fd = run->control_fd;
-	return clone_child(&m->child, run, into, e);
+	r = clone_child(&m->child, run, into, e);
+	return r == 0 && ids && m->child.told_ids ? native_tell_ids(run, ids, e) : r;
 }
 
 void native_discard(struct running *run)

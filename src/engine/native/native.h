@@ -59,6 +59,7 @@ struct native_child {
 	const char *base;		/* the new root is built over it; no source may lie beneath */
 	struct plan_ids ids;		/* mode and ids that the maps are made from */
 	char uid_map[32], gid_map[32];	/* what the child writes itself; "": the supervisor does */
+	bool told_ids;			/* a byte says that ids and maps are there */
 	char root_options[96], pts_options[96];
 	const struct native_bundle *bundle;	/* NULL: the native engine's own; in the supervisor's memory until the child has ended */
 	bool timed;			/* the child says when each stage ended */
@@ -165,10 +166,12 @@ void native_hold_mounts(struct running *run);
 /* The command has ended: somebody who waits for ward-init's end takes the mounts apart. */
 void native_exited(struct running *run);
 
-/* Launches the child: it builds what no policy changes and waits for the word. into is a cgroup's directory, -1: none; bundle NULL: it
- * becomes ward-init. */
+/* Launches the child: it builds what no policy changes and waits for the word. ids NULL: native_tell_ids() follows; into is a cgroup's
+ * directory, -1: none; bundle NULL: it becomes ward-init. */
 must_check int native_launch(struct running *run, const struct plan_ids *ids, const char *base, int into, const struct native_bundle *bundle,
 			     struct ward_err *e);
+/* Writes the maps where only we can, and tells the child that its ids are there. */
+must_check int native_tell_ids(struct running *run, const struct plan_ids *ids, struct ward_err *e);
 /* Prepares the rest and gives the word to a child that was launched. */
 must_check int native_begin(const struct plan *p, const int stdio_fds[3], struct running *run, struct ward_err *e);
 /* Takes the descriptors that the child's hello brings. */

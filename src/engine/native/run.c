@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "base/path.h"
@@ -30,17 +31,23 @@ static void native_prelaunch(struct running *run, struct plan_system **ret_syste
 {
 	struct ward_err later = { 0 };	/* whatever is wrong is found and said again by native_start() */
 	struct plan_ids ids;
-	struct facts facts;
+	struct facts facts = { .uid = geteuid(), .gid = getegid() };
+	int r;
 
 	if (!run->unlimited && is_born_in_cgroup())
 		return;
-	facts_read(&facts);
 	plan_expected_ids(&facts, &ids);
-	if (native_launch(run, &ids, native_choose_base(NULL), -1, NULL, &later) < 0 ||
-	    plan_system_read(&facts, ret_system, &later) < 0)
-		native_discard(run);
-	else
+	r = native_launch(run, facts.uid == 0 ? NULL : &ids, native_choose_base(NULL), -1, NULL, &later);
+	facts_read(&facts);	/* root's ids are among them; the child has other things to do first */
+	plan_expected_ids(&facts, &ids);
+	if (r == 0 && facts.uid == 0)
+		r = native_tell_ids(run, &ids, &later);
+	if (r == 0)
+		r = plan_system_read(&facts, ret_system, &later);
+	if (r == 0)
 		native_give_system(run, *ret_system);
+	else
+		native_discard(run);
 }
 
 /* Whether the child that builds already builds what the plan wants. */
