@@ -30,7 +30,7 @@ class Verb:
     def __init__(self, arguments):
         (self.id, self.name, _, self.max, self.words, self.args, self.help, self.about, self.example,
          self.example_help) = arguments
-        self.options = []
+        self.options, self.apart = [], []
 
     def takes_boxes(self):
         """Whether every word is the name of a detached sandbox."""
@@ -41,6 +41,11 @@ def read_tables():
     """The verbs that this build has, each with its options. What comes later is in neither."""
     verbs = [Verb(a) for macro, a, _ in def_reader.read(ROOT / 'tables/verbs.def') if macro == 'VERB']
     for macro, a, _ in def_reader.read(ROOT / 'tables/options.def'):
+        if macro == 'ONE_OF':
+            for verb in verbs:
+                if 'V_' + verb.id in a[0].split(' | '):
+                    verb.apart.append(a[1].split())
+            continue
         if macro == 'FLAG':
             option = Option(a[0], a[1], a[2], '', a[4], '')
         elif macro == 'TEXT':
@@ -127,6 +132,8 @@ def man_verb(verb, verbs):
     lines.append('.SH OPTIONS')
     for option in verb.options:
         lines += man_option(option)
+    for names in verb.apart:
+        lines += ['.PP', 'One at a time: ' + ', '.join(f'\\fB{roff(n)}\\fR' for n in names) + '.']
     lines += man_exit(verb.name)
     lines += ['.SH EXAMPLES', '.TP', f'.B {roff(verb.example)}', roff(verb.example_help[0].upper() + verb.example_help[1:]) + '.']
     others = [f'.BR ward\\-{v.name} (1),' for v in verbs if v is not verb and v.name in ('run', 'plan', 'check', 'doctor')]

@@ -27,6 +27,8 @@ enum verb_set {
 struct run_outcome;	/* run.h */
 
 /* The command line of one verb, read. Strings are argv's own unless `made` holds them. */
+#define OPTIONS_MAX 192
+
 struct options {
 	enum verb verb;
 	const char *profile, *policy_file, *workspace, *cwd, *report_file, *to, *name, *signal, *grace, *tail, *max_size, *max_files, *temporary, *vm_from, *vm_image, *vm_memory, *vm_cpus, *vm_accel;
@@ -41,6 +43,7 @@ struct options {
 	bool who, trailer;	/* diff */
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always, html;
 	bool yes, secrets, hints, replay;
+	uint64_t given[OPTIONS_MAX / 64];	/* a bit for each row of tables/options.def that was used */
 	struct spec_option *fields;	/* owned */
 	size_t field_count, field_cap;
 	struct run_outcome *outcome;	/* run: what it came to; borrowed, NULL: nobody asks */

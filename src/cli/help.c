@@ -105,12 +105,18 @@ static void option_lines(enum verb v, struct buf *out)
 #define FIELD(verbs, s, name, metavar, kind, field, help) ROW(verbs, s, name, metavar, help)
 #define SETS(verbs, s, name, field, value, help) ROW(verbs, s, name, "", help)
 #define LATER(...)
+#define ONE_OF(verbs, names)                             \
+	if ((verbs) & bit) {                             \
+		buf_puts(out, "  ");                     \
+		wrap(out, "one at a time: " names, 2, 2); \
+	}
 #include "options.def"
 #undef FLAG
 #undef TEXT
 #undef FIELD
 #undef SETS
 #undef LATER
+#undef ONE_OF
 #undef ROW
 }
 

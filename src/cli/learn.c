@@ -480,8 +480,6 @@ static int check_usage(struct learn *l, struct ward_err *e)
 	if (l->o->expect && (units_parse_uint(l->o->expect, &expect) < 0 || expect > 255))
 		return ward_fail(e, EINVAL, "--expect %.40s: an exit code is 0 to 255", l->o->expect);
 	l->expect = (int)expect;
-	if (l->o->merge && l->o->output)
-		return ward_fail(e, EINVAL, "--merge writes into that policy, -o into a new one: say one of them");
 	r = policy_defaults(&tried, e);
 	for (size_t i = 0; r == 0 && i < l->o->field_count; i++) {
 		const struct spec_option *f = &l->o->fields[i];

@@ -33,13 +33,54 @@ static const struct option_row rows[] = {
 #define FIELD(v, s, n, m, kind, f, h) { v, KIND_##kind, 0, s, "--" n, m, f },
 #define SETS(v, s, n, f, value, h) { v, KIND_SETS, 0, s, "--" n, "", f "\0" value },
 #define LATER(v, s, n, m, h) { v, KIND_LATER, 0, s, "--" n, m, "" },
+#define ONE_OF(...)
 #include "options.def"
 #undef FLAG
 #undef TEXT
 #undef FIELD
 #undef SETS
 #undef LATER
+#undef ONE_OF
 };
+
+/* Options that exclude each other. */
+static const struct {
+	uint64_t verbs;
+	char names[48];
+} apart[] = {
+#define FLAG(...)
+#define TEXT(...)
+#define FIELD(...)
+#define SETS(...)
+#define LATER(...)
+#define ONE_OF(v, names) { v, names },
+#include "options.def"
+#undef FLAG
+#undef TEXT
+#undef FIELD
+#undef SETS
+#undef LATER
+#undef ONE_OF
+};
+
+/* The verbs that have such options: the others, `ward run` among them, do not touch the table. */
+static const uint64_t verbs_apart = 0
+#define FLAG(...)
+#define TEXT(...)
+#define FIELD(...)
+#define SETS(...)
+#define LATER(...)
+#define ONE_OF(v, names) | (v)
+#include "options.def"
+#undef FLAG
+#undef TEXT
+#undef FIELD
+#undef SETS
+#undef LATER
+#undef ONE_OF
+	;
+
+_Static_assert(ARRAY_LEN(rows) <= OPTIONS_MAX, "struct options has a bit for each row");
 
 uint64_t options_of(enum verb verb)
 {
@@ -147,7 +188,9 @@ static int apply(struct options *o, const struct option_row *row, const char *op
 		 const char *value, struct ward_err *e)
 {
 	char *member = (char *)o + row->offset;
+	size_t number = (size_t)(row - rows);
 
+	o->given[number / 64] |= 1ull << number % 64;
 	switch ((enum kind)row->kind) {
 	case KIND_FLAG:
 		*(bool *)member = true;
@@ -234,6 +277,30 @@ bool options_name_image(const struct options *o)
 	return o->policy_file != NULL;	/* it may */
 }
 
+/* Two options that exclude each other; one of them would be ignored. */
+static int check_apart(const struct options *o, struct ward_err *e)
+{
+	for (size_t i = 0; i < ARRAY_LEN(apart); i++) {
+		const char *first = NULL;
+
+		if (!(apart[i].verbs & options_of(o->verb)))
+			continue;
+		for (const char *at = apart[i].names; *at; at += strcspn(at, " "), at += *at == ' ') {
+			const struct option_row *row = find_long(o->verb, at, strcspn(at, " "));
+			size_t number = row ? (size_t)(row - rows) : 0;
+
+			if (!row || !(o->given[number / 64] & 1ull << number % 64))
+				continue;
+			if (first) {
+				ward_fail(e, EINVAL, "%s and %s exclude each other", first, row->name);
+				return ward_remedy(e, "give one of %s at a time", apart[i].names);
+			}
+			first = row->name;
+		}
+	}
+	return 0;
+}
+
 static int count_words(const struct options *o, struct ward_err *e)
 {
 	static const struct {
@@ -305,6 +372,8 @@ int options_read(enum verb verb, char **argv, struct options *o, struct ward_err
 		*out = NULL;
 		o->word_count = (size_t)(out - argv);
 	}
+	if (!o->help && verbs_apart & options_of(verb) && check_apart(o, e) < 0)
+		return -EINVAL;
 	return count_words(o, e);
 }
 

@@ -85,6 +85,28 @@ def test_diff_names_every_change(t):
     t.contains(r.out, "2 files changed, 2 lines added, 1 removed")
 
 
+def test_modes_of_diff_exclude_each_other(t):
+    """One of two would be ignored: it is refused with both names, and those that do go together still do."""
+    ws = t.workspace(FILES)
+    review(t, ws, CHANGE)
+    modes = ("--patch", "--stat", "--who", "--trailer", "--list")
+    pairs = [(a, b) for i, a in enumerate(modes) for b in modes[i + 1:]] + [(m, "--json") for m in ("--patch", "--stat", "--trailer")] + [("--list", "--exit-code")]
+    for a, b in pairs:
+        for words in ((a, b), (b, a)):
+            r = t.ward("diff", *words, cwd=ws)
+            t.check(r.rc == 2 and not r.out, f"{words}: {r.rc} {r.out}")
+            message = json.loads(r.err)["refused"]["why"] if "--json" in words else r.err
+            t.check(a in message and b in message and "exclude each other" in message, r.err)
+    t.contains(t.ward("diff", "-pl", cwd=ws).err, "--patch and --list exclude each other")
+    t.contains(t.ward("diff", "--help").out, "one at a time: --patch --stat --who --trailer --list")
+    for words in (("--list", "--json"), ("--patch", "--patch"), ("--stat", "a")):
+        t.equal(t.ward("diff", *words, cwd=ws).rc, 0, words)
+    t.equal(t.ward("diff", "--patch", "--exit-code", cwd=ws).rc, 1)
+    for words in (("ps", "-q", "--json"), ("attach", "--exclusive", "--read-only", "box"), ("learn", "--merge", "x", "-o", "y", "--", "true")):
+        r = t.ward(*words, cwd=ws)
+        t.check(r.rc == 2 and "exclude each other" in r.err, f"{words}: {r.rc} {r.err}")
+
+
 def test_apply_makes_the_workspace_what_the_run_saw(t):
     ws = t.workspace(FILES)
     r = review(t, ws, CHANGE)
