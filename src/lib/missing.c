@@ -2,8 +2,9 @@
  * What the sandbox lacks. In: observations (observe.h) of calls that name a file. Out: an event for each path that does not exist inside while the host has something of that name,
  * or, beneath the private home, the user's own home has. Runs in the supervisor while the caller waits.
  *
- * The sandbox chooses the names, and every one of them is looked up on the host: it learns nothing from that (the answer goes into the journal alone), automounts are not
- * started, links at the end are not followed, and what is the kernel's own (/proc, /sys, /dev) is not looked at. Each path counts once; beyond PATHS_MAX they are only counted.
+ * The sandbox chooses the names, and every one of them that it does not have is looked up on the host, as walk_names.c does it: no automount is started and nothing of the kernel's own (/proc, /sys, /dev) is looked at. Links are followed by the sandbox's own view alone: what is looked up and told
+ * is a name that the sandbox could have spelled itself, never where a link of the host leads. The answer goes into the journal after the call went on, and the inside is looked at first, so that the time it takes says little; a sandbox that measures it, or that can read the hints, may still learn that a name exists.
+ * Each path counts once; beyond PATHS_MAX they are only counted.
  */
 #include "lib/missing.h"
 
@@ -11,10 +12,10 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/path.h"
+#include "lib/walk_names.h"
 #include "policy/quote.h"
 
 #define PATHS_MAX 40000
@@ -94,61 +95,59 @@ static bool is_new(struct missing *m, const char *path)
 	return true;
 }
 
-/* Whether the path exists for that process: links are followed as it would, within its root. link: the last one is not. */
-static bool exists_inside(pid_t pid, const char *path, bool link)
+/* Whether the path exists for that process: links are followed as it would, within its root. */
+static bool exists_inside(int root_fd, const char *path)
 {
-	const struct open_how how = { .flags = O_PATH | O_CLOEXEC | (link ? O_NOFOLLOW : 0), .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	char root[32];
-	auto_fd root_fd = -1, fd = -1;
+	const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	auto_fd fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
 
-	snprintf(root, sizeof(root), "/proc/%d/root", pid);
-	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root_fd < 0)
-		return true;
-	fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
 	return fd >= 0 || errno != ENOENT;
 }
 
-static bool exists_outside(const char *path)
+/* m->path: the name that is missing inside, which is another one than was asked for where links that exist inside lead to it. */
+static bool is_absent_inside(struct missing *m, pid_t pid, const char *path)
 {
-	struct stat st;
+	char root[32];
+	auto_fd root_fd = -1;
 
-	return fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0;
+	snprintf(root, sizeof(root), "/proc/%d/root", pid);
+	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0 || exists_inside(root_fd, path) || walk_names(root_fd, path, true, m->path) != WALK_ABSENT)
+		return false;
+	return strcmp(m->path, path) == 0 || is_new(m, m->path);
 }
 
-/* From a link to where it leads on the host; false: nowhere, or somebody has asked for that already. */
-static bool follow(struct missing *m)
+static bool exists_outside(const struct missing *m)
 {
-	auto_free char *real = realpath(m->host, NULL);
+	auto_fd root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char ignored[PATH_MAX];
 
-	if (!real || !is_new(m, real))
-		return false;
-	snprintf(m->host, sizeof(m->host), "%s", real);
-	snprintf(m->path, sizeof(m->path), "%s", real);
-	return true;
+	return root_fd >= 0 && walk_names(root_fd, m->host, false, ignored) == WALK_THERE;
+}
+
+static bool is_kernels(const char *path)
+{
+	static const char *const kernel[] = { "/proc", "/sys", "/dev" };
+
+	for (size_t i = 0; i < ARRAY_LEN(kernel); i++)
+		if (path_is_beneath(path, kernel[i]))
+			return true;
+	return false;
 }
 
 void missing_look(struct missing *m, const struct observation *o)
 {
-	static const char *const kernel[] = { "/proc", "/sys", "/dev" };
-
 	m->found = false;
 	if (o->act != ACT_LOOK && o->act != ACT_OPEN && o->act != ACT_EXEC)
 		return;
 	if (!o->path[1] || o->creates)	/* "/", and what is to be made */
 		return;
-	for (size_t i = 0; i < ARRAY_LEN(kernel); i++)
-		if (path_is_beneath(o->path, kernel[i]))
-			return;
-	if (!is_new(m, o->path))
+	if (is_kernels(o->path) || !is_new(m, o->path))
 		return;
-	observe_host_path(o->path, m->home, m->host);
-	if (!exists_outside(m->host) || exists_inside(o->pid, o->path, false))
+	if (!is_absent_inside(m, o->pid, o->path) || is_kernels(m->path))
 		return;
-	snprintf(m->path, sizeof(m->path), "%s", o->path);
-	if (exists_inside(o->pid, o->path, true) && !follow(m))	/* a link that leads out of the view: what it leads to is missing */
-		return;
-	m->found = true;
+	observe_host_path(m->path, m->home, m->host);
+	m->found = exists_outside(m);
 	m->pid = o->pid;
 }
 

@@ -46,6 +46,23 @@ def test_files_outside_the_view(t):
     t.equal(hints(r.err), [])	# the host has them neither
 
 
+def test_links_say_nothing_about_the_host(t):
+    """A link that the sandbox makes is followed as it sees it itself: what is told is a name it could have spelled, never where the host's own links lead, and nothing of /proc."""
+    ws, other = t.workspace(), t.fresh_dir("other")
+    os.mkdir(os.path.join(other, "UNSPOKEN-CUSTOMER-NAME"))
+    t.write(other, {"UNSPOKEN-CUSTOMER-NAME/wanted": "CONTENT\n"})
+    os.symlink("UNSPOKEN-CUSTOMER-NAME", os.path.join(other, "project"))
+    os.symlink("/proc/self", os.path.join(other, "kernel"))
+    script = f"ln -s {other} way; ln -s {other}/project/wanted file; ln -s {other}/kernel k; cat way/project file k/status way/kernel/status {other}/kernel/status way/nothing"
+    r = t.ward("run", "--hints", "--", "/bin/sh", "-c", script, cwd=ws)
+    t.equal(r.rc, 1, r.err)
+    told = {d["what"] for d in json.loads(t.ward("explain", "--json", cwd=ws).out)["denials"] if d["kind"] == "file.missing"}
+    t.check({f"file {other}/project", f"file {other}/project/wanted"} <= told, told)
+    t.check(not [w for w in told if "kernel" in w or "nothing" in w or "/way" in w], told)
+    t.check("UNSPOKEN" not in r.err + r.out, r.err)
+    t.check("UNSPOKEN" not in t.ward("audit", "show", cwd=ws).out, "in the journal")
+
+
 def test_no_half_of_a_command(t):
     ws = t.workspace()
     deep = os.path.join(t.fresh_dir("deep"), *["d" * 200] * 3)
