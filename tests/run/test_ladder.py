@@ -58,6 +58,13 @@ def test_refused_unless_accepted(t):
 
 
 @needs("landlock")
+def test_the_least_of_open_files(t):
+    """Limits come last: Landlock's rules and seccomp's listener are descriptors, too."""
+    r = shell(t, t.workspace(), "ulimit -n; ls . > /dev/null && echo FINE", "--set", "resources.open_files=16")
+    t.equal((r.rc, r.out), (0, "16\nFINE\n"), r.err)
+
+
+@needs("landlock")
 def test_work_goes_on(t):
     ws = t.workspace({"a": "x\n"})
     r = shell(t, ws, "cat a; mkdir -p d/e && mv a d/e/b && ln -s d/e/b l && cat l; chmod 750 d; touch -d @1000 d/e/b;"

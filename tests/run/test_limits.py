@@ -360,6 +360,28 @@ def test_open_files(t):
     t.equal((r.rc, r.out), (0, "True\n"), "what the program saw")
 
 
+def test_the_least_of_open_files(t):
+    """As few as the policy can say, with many mounts, a network and more descriptors inherited than the sandbox may have: building it takes none of its own."""
+    ws = t.workspace()
+    for i in range(50):
+        os.mkdir(os.path.join(ws, f"m{i}"))
+    few = ("--set", "resources.open_files=16")
+    mounts = [word for i in range(50) for word in ("--ro", f"{ws}/m{i}:/srv/m{i}")]
+    limits = ("--", "/bin/sh", "-c", "ulimit -n; ulimit -Hn; ls / > /dev/null && echo FINE")
+    r = t.ward("run", *few, *limits, cwd=ws, wrap=["/bin/bash", "-c", 'for i in {1..80}; do exec {fd}< /dev/null; done; exec "$@"', "sh"])
+    t.equal((r.rc, r.out), (0, "16\n16\nFINE\n"), r.err)
+    r = t.ward("run", *few, *mounts, "--allow", "web.test", "--hints", *limits, cwd=ws)
+    t.equal((r.rc, r.out), (0, "16\n16\nFINE\n"), r.err)
+    r = t.ward("run", "--review", "-t", *few, *limits, cwd=ws)
+    t.equal((r.rc, r.out.split()), (0, ["16", "16", "FINE"]), r.err)
+    box = t.ward("run", "-d", *few, cwd=ws).out.strip()
+    t.defer(t.ward, "rm", "-f", box)
+    r = t.ward("exec", box, *limits)
+    t.equal((r.rc, r.out), (0, "16\n16\nFINE\n"), r.err)
+    r = t.ward("run", "--set", "resources.open_files=15", "--", "true", cwd=ws)
+    t.check(r.rc == 125 and "resources.open_files: expected a whole number, from 16 to 1048576" in r.err, r.err)
+
+
 def test_result_names_the_holders(t):
     r = t.ward("run", "--cpus", "1", "--", "/bin/true", cwd=t.workspace(), report=True)
     not_stopped(t, r)

@@ -187,7 +187,6 @@ const struct rung_stage rung_stages[] = {
 	{ "tmp", NULL, "a directory of the run's own for temporary files" },
 	{ "clone", NULL, "a child; no namespaces" },
 	{ "join", join_cgroup, "enter the cgroup" },
-	{ "rlimits", set_rlimits, "limits per process" },
 	{ "caps", drop_rights,
 	  "as root become the workspace's owner; drop every capability for good" },
 	{ "directory", enter_directory, "stand in the working directory" },
@@ -196,6 +195,7 @@ const struct rung_stage rung_stages[] = {
 	  "one rule per path of the plan; no TCP; signals and abstract sockets scoped" },
 	{ "seccomp", filter_calls,
 	  "no sockets, no IPC, no reach to other processes; modes and times by the supervisor" },
+	{ "rlimits", set_rlimits, "limits per process, when nothing is opened any more" },
 	{ "word", wait_for_word, "wait for the supervisor" },
 	{ "exec", become_init, "close every descriptor, start ward-init and the command" },
 };

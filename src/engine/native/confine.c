@@ -1,6 +1,6 @@
 /*
- * What is taken away last: resource limits, every capability, the way to new privileges, then Landlock and seccomp.
- * Runs in the child after pivot_root, in this order; nothing behind seccomp may need a call that the filter refuses.
+ * What is taken away last: every capability, the way to new privileges, then Landlock and seccomp; behind them, by a call that every filter allows, resource limits: Landlock's rules and seccomp's listener are
+ * descriptors, and resources.open_files may be less than this process has. Runs in the child after pivot_root; nothing behind seccomp may need a call that the filter refuses.
  */
 #include <errno.h>
 #include <linux/capability.h>
