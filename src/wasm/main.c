@@ -38,7 +38,7 @@ static int run(struct wasm_job *job)
 	r = module_read(job->words[0], &m);
 	if (r)
 		return r;
-	return strcmp(job->runtime, "library") == 0 ? edge_run(job, &m) : other_run(job);
+	return strcmp(job->runtime, "library") == 0 ? edge_run(job, &m) : other_run(job, &m);
 }
 
 static int compile(struct wasm_job *job)

@@ -1,9 +1,10 @@
 /*
- * The module as a file. In: a path in the sandbox, or standard input. Out: its bytes, or a message and the exit code that a shell would give. The first eight bytes and the names of sections are looked at (kind.c); the rest is the runtime's to read.
- * The file belongs to whoever writes in the workspace: it is opened once, without waiting, and what was read is what is hashed and run.
+ * The module as a file. In: a path in the sandbox, or standard input. Out: its bytes, or a message and the exit code that a shell would give. The first eight bytes are looked at before the rest is read, then its sections (kind.c); what is in them is the runtime's to read.
+ * The file belongs to whoever writes in the workspace: it is opened once, without waiting, and what was read is what is hashed and run; a runtime that is a program of its own gets it as a descriptor of a file that has no name.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,7 +21,9 @@ static int say_kind(enum wasm_kind kind, const char *path)
 	case WASM_NATIVE:
 		return say(EXIT_NOT_RUN, path, "brings native code (a custom section 'wasmedge'), which ward never runs: strip the section (llvm-objcopy --remove-section=wasmedge), or take the module as it was before `wasmedge compile`");
 	case WASM_DAMAGED:
-		return say(EXIT_NOT_RUN, path, "cannot be loaded: its sections do not end where the file does; it may be cut short or damaged");
+		return say(EXIT_NOT_RUN, path, "cannot be loaded: its sections are not those of a module, or do not end where the file does; it may be cut short or damaged");
+	case WASM_LARGE:
+		return say(EXIT_NOT_RUN, path, "holds more of something than WebAssembly engines agree to take (1000000 types or functions, 7654321 bytes of one function, 10000 custom sections): it is junk, or split it");
 	case WASM_COMPONENT:
 		return say(EXIT_NOT_RUN, path, "a WebAssembly component, not a core module: build it for wasm32-wasip1");
 	case WASM_NEWER:
@@ -78,7 +81,16 @@ static int open_module(const char *path, struct stat *st)
 	return fd;
 }
 
-int file_read(const char *path, struct wasm_module *ret)
+/* By the first bytes: a large file that is none is not read at all. */
+static enum wasm_kind look_at_head(int fd)
+{
+	uint8_t head[WASM_HEAD_BYTES];
+	ssize_t n = pread(fd, head, sizeof(head), 0);
+
+	return n < 0 ? WASM_MODULE : wasm_kind_of_head(head, (size_t)n);	/* a pipe: it is looked at when it was read */
+}
+
+static int read_file(const char *path, enum wasm_kind (*looks)(int fd), struct wasm_module *ret)
 {
 	struct stat st = { .st_size = 65536 };
 	int fd = path ? open_module(path, &st) : STDIN_FILENO, r;
@@ -88,15 +100,22 @@ int file_read(const char *path, struct wasm_module *ret)
 		return -fd;
 	if (st.st_size > (off_t)WASM_MODULE_BYTES_MAX)
 		st.st_size = (off_t)WASM_MODULE_BYTES_MAX;
-	r = read_rest(fd, path ? path : "standard input", (size_t)st.st_size, ret);
+	r = looks == NULL ? 0 : say_kind(looks(fd), path ? path : "standard input");
+	if (r == 0)
+		r = read_rest(fd, path ? path : "standard input", (size_t)st.st_size, ret);
 	if (path)
 		close(fd);
 	return r;
 }
 
+int file_read(const char *path, struct wasm_module *ret)
+{
+	return read_file(path, NULL, ret);
+}
+
 int module_read(const char *path, struct wasm_module *ret)
 {
-	int r = file_read(path, ret);
+	int r = read_file(path, look_at_head, ret);
 
 	return r ? r : say_kind(wasm_kind(ret->bytes, ret->n), path ? path : "standard input");
 }
@@ -107,4 +126,23 @@ bool module_is(const struct wasm_module *m, const char *digest)
 
 	sha256_hex(m->bytes, m->n, hex);
 	return strcmp(hex, digest) == 0;
+}
+
+int module_hand_over(const struct wasm_module *m, const char *name, char ret_path[WASM_FD_PATH])
+{
+	int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0400), kept;
+	ssize_t n = 0;
+
+	for (size_t done = 0; fd >= 0 && n >= 0 && done < m->n; done += (size_t)n) {
+		n = write(fd, m->bytes + done, m->n - done);
+		if (n < 0 && errno == EINTR)
+			n = 0;
+	}
+	snprintf(ret_path, WASM_FD_PATH, "/proc/self/fd/%d", fd);
+	kept = fd < 0 || n < 0 ? -1 : open(ret_path, O_RDONLY);	/* stays open in the runtime, and cannot be written */
+	if (kept < 0)
+		return say(EXIT_OWN, name, "cannot be kept for the runtime: %s; /tmp of the sandbox must have room for it (resources.disk_limit, memory_limit)", strerror(errno));
+	close(fd);
+	snprintf(ret_path, WASM_FD_PATH, "/proc/self/fd/%d", kept);
+	return 0;
 }

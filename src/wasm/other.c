@@ -1,6 +1,6 @@
 /*
  * Runtimes that are programs of their own: wasmedge, wasmtime, iwasm, node. In: the job. Out: the runtime in place of this process, with the words that it has for directories, variables and limits, and an environment of its own (the module's variables are among its words: they are nothing that a runtime
- * should obey). What a runtime cannot be told (wasmtime: that a directory is read-only) the sandbox holds anyway. Exit codes of traps are the runtime's own. node adds no wall of its own: its WASI is meant for trusted code, says its manual; here it is one more program in a native sandbox.
+ * should obey). What a runtime cannot be told (wasmtime: that a directory is read-only) the sandbox holds anyway. The module comes as a descriptor of what was looked at, not by its path, where it may have changed: but for node the module sees that in its first argument. Exit codes of traps are the runtime's own. node adds no wall of its own: its WASI is meant for trusted code, says its manual; here it is one more program in a native sandbox.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ static void add_words(struct line *l, char *const *words)
 		add(l, *words);
 }
 
-static void wasmedge_words(const struct wasm_job *job, struct line *l)
+static void wasmedge_words(const struct wasm_job *job, const char *module, struct line *l)
 {
 	add(l, "--force-interpreter");	/* a module may bring native code */
 	for (size_t i = 0; i < job->dir_count; i++) {
@@ -64,10 +64,11 @@ static void wasmedge_words(const struct wasm_job *job, struct line *l)
 		add(l, "--gas-limit");
 		addf(l, "%llu", (unsigned long long)job->fuel);
 	}
-	add_words(l, job->words);
+	add(l, module);
+	add_words(l, job->words + 1);
 }
 
-static void wasmtime_words(const struct wasm_job *job, struct line *l)
+static void wasmtime_words(const struct wasm_job *job, const char *module, struct line *l)
 {
 	add(l, "run");
 	for (size_t i = 0; i < job->dir_count; i++) {
@@ -82,19 +83,21 @@ static void wasmtime_words(const struct wasm_job *job, struct line *l)
 		addf(l, "-Wmax-memory-size=%llu", job->pages * PAGE_BYTES);
 	if (job->fuel)
 		addf(l, "-Wfuel=%llu", (unsigned long long)job->fuel);
-	add_words(l, job->words);
+	add(l, module);
+	add_words(l, job->words + 1);
 }
 
-static void iwasm_words(const struct wasm_job *job, struct line *l)
+static void iwasm_words(const struct wasm_job *job, const char *module, struct line *l)
 {
 	for (size_t i = 0; i < job->dir_count; i++)
 		addf(l, "--map-dir=%s::%s", job->dirs[i].name, job->dirs[i].path);
 	for (char **v = environ; *v; v++)
 		addf(l, "--env=%s", *v);
-	add_words(l, job->words);
+	add(l, module);
+	add_words(l, job->words + 1);
 }
 
-/* The words behind it: each list with its length in front: names of directories, their paths, variables; the module, its arguments. */
+/* The words behind it: each list with its length in front: names of directories, their paths, variables; where the module is, its name, its arguments. */
 static const char node_script[] =
 	"const fs = require('fs'), { WASI } = require('wasi'), w = process.argv.slice(1);\n"
 	"const take = () => w.splice(0, Number(w.shift()));\n"
@@ -102,11 +105,12 @@ static const char node_script[] =
 	"const names = take(), paths = take();\n"
 	"names.forEach((n, i) => { preopens[n] = paths[i]; });\n"
 	"for (const v of take()) env[v.slice(0, v.indexOf('='))] = v.slice(v.indexOf('=') + 1);\n"
+	"const file = w.shift();\n"
 	"const say = (code, text) => { fs.writeSync(2, `ward-wasm: ${w[0]}: ${text}\\n`); process.exit(code); };\n"
 	"const wasi = new WASI({ version: 'preview1', args: w, env, preopens, returnOnExit: true });\n"
 	"const imports = { wasi_snapshot_preview1: wasi.wasiImport };\n"
 	"let module, instance, code;\n"
-	"try { module = new WebAssembly.Module(fs.readFileSync(w[0])); } catch (e) { say(126, `is not valid: ${e.message}`); }\n"
+	"try { module = new WebAssembly.Module(fs.readFileSync(file)); } catch (e) { say(126, `is not valid: ${e.message}`); }\n"
 	"const foreign = WebAssembly.Module.imports(module).find((i) => !(imports[i.module] && imports[i.module][i.name]));\n"
 	"if (foreign) say(126, `imports ${foreign.name} of ${foreign.module}: only WASI preview 1 is there`);\n"
 	"if (!WebAssembly.Module.exports(module).some((x) => x.name === '_start' && x.kind === 'function')) say(126, 'exports no _start: it is a library, not a command');\n"
@@ -114,7 +118,7 @@ static const char node_script[] =
 	"try { code = wasi.start(instance); } catch (e) { say(134, `trap: ${e.message}`); }\n"
 	"process.exit(code & 255);\n";
 
-static void node_words(const struct wasm_job *job, struct line *l)
+static void node_words(const struct wasm_job *job, const char *module, struct line *l)
 {
 	size_t variables = 0;
 
@@ -133,12 +137,13 @@ static void node_words(const struct wasm_job *job, struct line *l)
 		add(l, job->dirs[i].path);
 	addf(l, "%zu", variables);
 	add_words(l, environ);
+	add(l, module);
 	add_words(l, job->words);
 }
 
 static const struct {
 	const char *name;
-	void (*words)(const struct wasm_job *job, struct line *l);
+	void (*words)(const struct wasm_job *job, const char *module, struct line *l);
 } runtimes[] = {
 	{ "wasmedge", wasmedge_words },
 	{ "wasmtime", wasmtime_words },
@@ -146,18 +151,22 @@ static const struct {
 	{ "node", node_words },
 };
 
-int other_run(const struct wasm_job *job)
+int other_run(const struct wasm_job *job, const struct wasm_module *m)
 {
 	static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", home[] = "HOME=/nonexistent";
 	char *const own_environment[] = { path, home, NULL };
+	static char module[WASM_FD_PATH];
 	static struct line l;
 	int r;
 
 	for (size_t i = 0; i < sizeof(runtimes) / sizeof(*runtimes); i++) {
 		if (strcmp(runtimes[i].name, job->runtime) != 0)
 			continue;
+		r = module_hand_over(m, job->words[0], module);
+		if (r)
+			return r;
 		add(&l, runtimes[i].name);
-		runtimes[i].words(job, &l);
+		runtimes[i].words(job, module, &l);
 		if (l.failed)
 			return say(EXIT_OWN, NULL, "too many words");
 		l.words[l.n] = NULL;

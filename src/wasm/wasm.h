@@ -49,9 +49,12 @@ const char *wasm_add_cwd(struct wasm_job *job, const char *path);
 /* Reads the words behind "run" or "compile". Returns NULL, or what is wrong with them. A pure function. */
 const char *wasm_words(int argc, char **argv, struct wasm_job *ret_job);
 
-enum wasm_kind { WASM_MODULE, WASM_NATIVE, WASM_DAMAGED, WASM_COMPONENT, WASM_NEWER, WASM_TEXT, WASM_NONE };
-/* What a file is, by its first eight bytes and the names of its sections. WASM_NATIVE: a module that brings native code. A pure function. */
+enum wasm_kind { WASM_MODULE, WASM_NATIVE, WASM_DAMAGED, WASM_LARGE, WASM_COMPONENT, WASM_NEWER, WASM_TEXT, WASM_NONE };
+#define WASM_HEAD_BYTES 8
+/* What a file is, by its first eight bytes, the names of its sections and how much they hold. WASM_NATIVE: a module that brings native code; WASM_LARGE: more of something than any browser takes. A pure function. */
 enum wasm_kind wasm_kind(const uint8_t *bytes, size_t n);
+/* The same by the first eight bytes alone: WASM_MODULE says that the rest is worth a look. */
+enum wasm_kind wasm_kind_of_head(const uint8_t *bytes, size_t n);
 
 /* The module's bytes. */
 struct wasm_module {
@@ -66,6 +69,9 @@ const char *wasm_trim(uint8_t *bytes, size_t n);
 int file_read(const char *path, struct wasm_module *ret);
 /* Reads the module at a path (NULL: standard input), or says why not and gives the exit code. */
 int module_read(const char *path, struct wasm_module *ret);
+#define WASM_FD_PATH 32
+/* A private copy for another program: a file without a name that nobody can write, at a descriptor that stays open when this process executes; ret_path leads to it. Or says why not and gives the exit code. */
+int module_hand_over(const struct wasm_module *m, const char *name, char ret_path[WASM_FD_PATH]);
 /* Whether its SHA-256 is these 64 digits. */
 bool module_is(const struct wasm_module *m, const char *digest);
 
@@ -78,8 +84,8 @@ int edge_run(const struct wasm_job *job, const struct wasm_module *m);
 int edge_compile(const struct wasm_job *job, const struct wasm_module *m);
 /* Writes the library without its compiler to standard output, if it works. Returns the exit code. */
 int edge_trim(const struct wasm_job *job);
-/* Becomes another runtime. Returns an exit code if that fails. */
-int other_run(const struct wasm_job *job);
+/* Becomes another runtime, which gets the module at a descriptor. Returns an exit code if that fails. */
+int other_run(const struct wasm_job *job, const struct wasm_module *m);
 
 /* Says why, on standard error. Returns code. */
 int say(int code, const char *about, const char *text, ...) __attribute__((format(printf, 3, 4)));

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import threading
@@ -148,6 +149,35 @@ def ends(t, options):
     for word in ("trap", "outside", "deep"):
         r = run(t, ws, options, "wasi.wasm", word, rc=134)
         t.contains(r.err, "wasi.wasm: trap: ", word)
+
+
+def sparse(ws, name, head, mib):
+    """A large file of zeros behind a few bytes."""
+    with open(os.path.join(ws, name), "wb") as f:
+        f.write(head)
+        f.truncate(mib << 20)
+
+
+def large(t, options):
+    """Large files of nothing, of types, of one function and of custom sections are refused before a runtime, which would fill the memory with some of them, sees them."""
+    ws, head = t.workspace(), b"\0asm\1\0\0\0"
+    sparse(ws, "none.wasm", b"\x7fELF", 900)
+    sparse(ws, "types.wasm", head + b"\1\xf2\xff\xff\x95\1\x80\x80\x80\x28", 300)	# 300 MiB less these 14 bytes, 80 Mi of them
+    sparse(ws, "body.wasm", head + b"\x0a\xf3\xff\xff\7\1\xee\xff\xff\7", 16)
+    sparse(ws, "cut.wasm", head + b"\x0a\xff\xff\xff\xff\1", 16)
+    t.write(ws, {"customs.wasm": head + b"\0\1\0" * 1000000})
+    for name, word in (("none.wasm", "not a WebAssembly module"), ("types.wasm", "more of something"), ("body.wasm", "more of something"), ("customs.wasm", "more of something"), ("cut.wasm", "cut short")):
+        r = run(t, ws, (*options, "--timeout", "20"), name, rc=126)
+        t.contains(r.err, word, name)
+
+
+@needs("unsanitized")
+def test_wasmedge_large(t):
+    large(t, (*wasm.edge(t), *INTERPRETED))
+
+
+def test_node_large(t):
+    large(t, wasm.node(t))
 
 
 @needs("unsanitized")
@@ -490,7 +520,7 @@ def test_node_is_named_as_no_wall(t):
     t.contains(t.ward("plan", *options, "--", "conform.wasm", cwd=ws).out, word, "plan")
     engines = {e["name"]: e for e in json.loads(t.ward("doctor", "--json").out)["engines"]}
     t.check(engines["wasm"]["usable"] and ("WasmEdge" in engines["wasm"]["wall"] or word in engines["wasm"]["wall"]), engines["wasm"])
-    for more, why in ((("--set", "wasm.fuel=1000"), "does not count instructions"), (("--allow", "example.com"), "network"), (("--gpus", "all"), "graphics")):
+    for more, why in ((("--set", "wasm.fuel=1000"), "does not count instructions"), (("--set", "resources.open_files=127"), "--set resources.open_files=128 or more"), (("--allow", "example.com"), "network"), (("--gpus", "all"), "graphics")):
         r = run(t, ws, (*options, *more), "conform.wasm", "args", "STARTED", rc=125)
         t.check(why in r.err and "STARTED" not in r.out, r.err)
 
@@ -519,11 +549,37 @@ def test_another_runtime_elsewhere(t):
     os.chmod(os.path.join(place, "wasmtime"), 0o755)
     path = t.environment()["PATH"]
     r = run(t, ws, ("--isolation", "wasm", "--set", "wasm.runtime=wasmtime", "--set", "wasm.fuel=77", "--memory", "64Mi", "--env", "SECRET_NAME=v"), "conform.wasm", "x", env={"PATH": f"{place}:{path}"}, rc=None)
-    for word in ("<run>", "<.::.>", f"<{ws}::{ws}>", "<SECRET_NAME=v>", "<-Wmax-memory-size=67108864>", "<-Wfuel=77>", "<conform.wasm><x>"):
+    for word in ("<run>", "<.::.>", f"<{ws}::{ws}>", "<SECRET_NAME=v>", "<-Wmax-memory-size=67108864>", "<-Wfuel=77>"):
         t.contains(r.out, word, "its words")
+    t.check(re.search(r"</proc/self/fd/\d+><x>", r.out), r.out)
     t.equal(r.out.splitlines()[-1][-1], "0", "the module's variables are not the runtime's")
     r = t.ward("plan", "--isolation", "wasm", "--set", "wasm.runtime=wasmtime", "--", "conform.wasm", cwd=ws, env={"PATH": f"{place}:{path}"})
     t.contains(r.out, "never tested with wasmtime", "what is not known is said")
+
+
+def test_what_was_looked_at_is_what_runs(t):
+    """A program that runs modules gets the bytes that ward-wasm has read: whatever is put at that path, or written into that file, meanwhile, and it cannot write them itself."""
+    ws = wasm.tools(t, {"other": b"\0asm\1\0\0\0SWAPPED-MODULE"})
+    place, module = t.fresh_dir("bin"), os.path.join(ws, "conform.wasm")
+    t.write(place, {"iwasm": "#!/bin/sh\nfor last; do :; done\n: > started\nuntil [ -e go ]; do sleep 0.05; done\ncat \"$last\" | sha256sum\n(echo x >> \"$last\") 2> /dev/null && echo WRITTEN\n"})
+    os.chmod(os.path.join(place, "iwasm"), 0o755)
+    env = {"PATH": f"{place}:{t.environment()['PATH']}"}
+    with open(module, "rb") as f:
+        digest = hashlib.sha256(f.read()).hexdigest()
+    for swap in (lambda: t.write(ws, {"conform.wasm": "SWAPPED-CONTENT"}), lambda: os.rename(os.path.join(ws, "other"), module)):
+        wasm.module(t, ws, "conform.wasm", "conform.c")
+        for name in ("started", "go"):
+            if os.path.exists(os.path.join(ws, name)):
+                os.unlink(os.path.join(ws, name))
+        out = os.path.join(t.fresh_dir("out"), "out")
+        with open(out, "wb") as f:
+            process = t.ward_start("run", "--isolation", "wasm", "--set", "wasm.runtime=iwasm", "--", "conform.wasm", cwd=ws, env=env, stdout=f)
+        t.wait_until(lambda: os.path.exists(os.path.join(ws, "started")), 20, "the runtime starts")
+        swap()
+        t.write(ws, {"go": ""})
+        t.equal(process.wait(20), 2, "the script ends with what its last command gave")
+        with open(out) as f:
+            t.equal(f.read(), f"{digest}  -\n")
 
 
 # -- what ward-wasm gives up by itself

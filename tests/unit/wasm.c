@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -91,31 +92,58 @@ static void test_the_working_directory(void **state)
 
 #define HEAD "\0asm\1\0\0\0"
 
+static const struct {
+	const char *bytes;
+	size_t n;
+	enum wasm_kind kind;
+} kinds[] = {
+	{ "\0asm\1\0\0\0", 8, WASM_MODULE }, { "\0asm\1\0\0", 7, WASM_NONE }, { "\0asm\2\0\0\0", 8, WASM_NEWER }, { "\0asm\x0d\0\1\0", 8, WASM_COMPONENT },
+	{ "(module)", 8, WASM_TEXT }, { "", 0, WASM_NONE }, { "\x7f" "ELF\2\1\1\0", 8, WASM_NONE }, { "#!/bin/sh", 9, WASM_NONE },
+	/* sections */
+	{ HEAD "\0\5\4name\1\1\0", 8 + 10, WASM_MODULE }, { HEAD "\0\x85\x80\x80\x80\0\4name", 8 + 11, WASM_MODULE }, { HEAD "\1\x0a\0\x09\x08wasmedge", 8 + 12, WASM_MODULE },
+	{ HEAD "\0\x0a\x08wasmedgeX", 8 + 12, WASM_NATIVE }, { HEAD "\1\1\0\0\x0d\x88\x80\x80\x80\0wasmedge", 8 + 3 + 15, WASM_NATIVE }, { HEAD "\0\x0a\x09wasmedgeX", 8 + 12, WASM_MODULE },
+	{ HEAD "\1", 9, WASM_DAMAGED }, { HEAD "\1\x99", 10, WASM_DAMAGED }, { HEAD "\1\2\0", 11, WASM_DAMAGED }, { HEAD "\0\0", 10, WASM_DAMAGED }, { HEAD "\0\1\1\0", 12, WASM_DAMAGED },
+	/* each once, in their order; tags and the number of data segments stand out of it */
+	{ HEAD "\1\1\0\1\1\0", 14, WASM_DAMAGED }, { HEAD "\3\1\0\1\1\0", 14, WASM_DAMAGED }, { HEAD "\5\1\0\x0d\1\0\6\1\0", 17, WASM_MODULE }, { HEAD "\x0c\1\0\x0a\1\0\x0b\1\0", 17, WASM_MODULE },
+	{ HEAD "\x0a\1\0\x0c\1\0", 14, WASM_DAMAGED }, { HEAD "\1\0", 10, WASM_DAMAGED }, { HEAD "\x0e\0\x0e\0", 12, WASM_MODULE },
+	/* how much they hold: 1000000 types are taken, one more is not; a function of 7654322 bytes */
+	{ HEAD "\1\3\xc0\x84\x3d", 13, WASM_MODULE }, { HEAD "\1\3\xc1\x84\x3d", 13, WASM_LARGE }, { HEAD "\x0b\3\xc1\x84\x3d", 13, WASM_LARGE },
+	{ HEAD "\x0a\4\1\2\0\x0b", 14, WASM_MODULE }, { HEAD "\x0a\4\1\3\0\x0b", 14, WASM_DAMAGED }, { HEAD "\x0a\4\2\2\0\x0b", 14, WASM_DAMAGED },
+	{ HEAD "\1\x80\x80\x80\x80\x10", 14, WASM_DAMAGED }, { HEAD "\1\x80\x80\x80\x80\x80\0", 15, WASM_DAMAGED },
+};
+
 static void test_kinds(void **state)
 {
-	static const struct {
-		const char *bytes;
-		size_t n;
-		enum wasm_kind kind;
-	} rows[] = {
-		{ "\0asm\1\0\0\0", 8, WASM_MODULE }, { "\0asm\1\0\0", 7, WASM_NONE }, { "\0asm\2\0\0\0", 8, WASM_NEWER }, { "\0asm\x0d\0\1\0", 8, WASM_COMPONENT },
-		{ "(module)", 8, WASM_TEXT }, { "", 0, WASM_NONE }, { "\x7f" "ELF\2\1\1\0", 8, WASM_NONE }, { "#!/bin/sh", 9, WASM_NONE },
-		/* sections */
-		{ HEAD "\0\5\4name\1\1\0", 8 + 10, WASM_MODULE }, { HEAD "\0\x85\x80\x80\x80\0\4name", 8 + 11, WASM_MODULE }, { HEAD "\1\x0a\0\x09\x08wasmedge", 8 + 12, WASM_MODULE },
-		{ HEAD "\0\x0a\x08wasmedgeX", 8 + 12, WASM_NATIVE }, { HEAD "\1\1\0\0\x0d\x88\x80\x80\x80\0wasmedge", 8 + 3 + 15, WASM_NATIVE }, { HEAD "\0\x0a\x09wasmedgeX", 8 + 12, WASM_MODULE },
-		{ HEAD "\1", 9, WASM_DAMAGED }, { HEAD "\1\x99", 10, WASM_DAMAGED }, { HEAD "\1\2\0", 11, WASM_DAMAGED }, { HEAD "\0\0", 10, WASM_DAMAGED }, { HEAD "\0\1\1\0", 12, WASM_DAMAGED },
-		{ HEAD "\1\x80\x80\x80\x80\x10", 14, WASM_DAMAGED }, { HEAD "\1\x80\x80\x80\x80\x80\0", 15, WASM_DAMAGED },
-	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		assert_int_equal(wasm_kind((const uint8_t *)kinds[i].bytes, kinds[i].n), kinds[i].kind);
+}
+
+/* Sizes that only large files have. */
+static void test_large(void **state)
+{
+	static const uint8_t code[] = HEAD "\x0a\xb7\x97\xd3\3\1\xb2\x97\xd3\3";	/* one function of 7654322 bytes */
+	size_t n = sizeof(code) - 1 + 7654322, customs = 10000;
+	uint8_t *bytes = calloc(1, n);
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-		assert_int_equal(wasm_kind((const uint8_t *)rows[i].bytes, rows[i].n), rows[i].kind);
+	assert_non_null(bytes);
+	memcpy(bytes, code, sizeof(code) - 1);
+	assert_int_equal(wasm_kind(bytes, n), WASM_LARGE);
+	bytes[9]--;
+	bytes[14]--;
+	assert_int_equal(wasm_kind(bytes, n - 1), WASM_MODULE);
+	for (size_t i = 0; i <= customs; i++)
+		memcpy(bytes + 8 + 3 * i, "\0\1", 3);
+	assert_int_equal(wasm_kind(bytes, 8 + 3 * customs), WASM_MODULE);
+	assert_int_equal(wasm_kind(bytes, 8 + 3 * (customs + 1)), WASM_LARGE);
+	free(bytes);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_words), cmocka_unit_test(test_words_that_are_wrong), cmocka_unit_test(test_many_directories),
-					    cmocka_unit_test(test_the_working_directory), cmocka_unit_test(test_kinds) };
+					    cmocka_unit_test(test_the_working_directory), cmocka_unit_test(test_kinds), cmocka_unit_test(test_large) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

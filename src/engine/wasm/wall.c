@@ -15,6 +15,7 @@
 #define RUNNER "/.ward/ward-wasm"
 #define TRIMMED "/.ward/library"	/* WasmEdge's, without its compiler */
 #define CODE "/.ward/module-"		/* and the digest of the module that it was made of */
+#define NODE_FILES 128			/* it was seen to take 22, and one for each directory */
 #define PAGE_BYTES 65536
 #define PAGES_MAX 65536
 
@@ -87,6 +88,10 @@ static int check_runtime(const struct spec *s, const struct wasm_runtime *found,
 	if (policy->net_mode != NET_MODE_NONE && found->id != WASM_LIBRARY) {
 		ward_fail(e, ENOTSUP, "network.mode: modules have no network with %s", name);
 		return ward_remedy(e, "network.mode: none, or another isolation");
+	}
+	if (found->id == WASM_NODE && policy->res_open_files < NODE_FILES) {
+		ward_fail(e, EINVAL, "resources.open_files: %llu is too little for node, which needs %d for itself and a sandbox's directories", (unsigned long long)policy->res_open_files, NODE_FILES);
+		return ward_remedy(e, "--set resources.open_files=%d or more, or another runtime (wasm.runtime)", NODE_FILES);
 	}
 	if (policy->res_gpus.len) {
 		ward_fail(e, ENOTSUP, "resources.gpus: WASI modules cannot use graphics processors");
