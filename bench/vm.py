@@ -7,8 +7,9 @@ In: a build (WARD_BUILD, or build/), QEMU, a kernel package that apt can fetch, 
 
 Start: QEMU alone is QEMU with the devices and words of ward-vm, started by this program, outside of every sandbox, from the template's files; its time is from the start of the process to the guest's first answer (an echo frame on the port). Beside it
 `ward run` of the same template, from the start of `ward` to the same moment: ward-vm asks for the same echo and says when it came (WARD_VM_TIMES). The rest of that run is shown in rows of its own: trees in, the command, trees out, the end.
-Exec: in one machine, a command `true` over the port, from its first frame to the frame with its exit, less an echo on the same port right before. The first one translates what it runs through (tcg); the second is what `ward exec` meets in a machine
-whose command has been started.
+Exec: in one machine, a program that does nothing (no libc) over the port, from its first frame to the frame with its exit, less an echo on the same port right before. "At once": in a clone that has just been greeted. What it runs through has to be
+translated first (tcg keeps nothing of that in a template), and how long that takes at least is shown by the bare agent: another template with the same kernel, root and devices, whose pid 1 does vfork, execve and wait and nothing else
+(bench/vm_bare.c). "Left alone": the first exec, after the clone had nothing to do for a moment; ward's agent then rehearses (src/vm/guest/rehearse.c), the bare one does not. busybox is a larger program: a static one with a libc.
 """
 import argparse
 import os
@@ -29,6 +30,8 @@ WARD = BUILD / 'src/cli/ward'
 MEMORY_MIB = 512
 VM = ['--isolation', 'vm', '--set', 'vm.accel=tcg', '--set', f'vm.memory={MEMORY_MIB}Mi', '--image', 'small']
 START_BAR, EXEC_BAR_MS = 1.25, 5
+WARD_AGENT, BARE_AGENT = "ward's agent", 'the bare agent'
+ALONE_S = 0.5
 PHASES = ('answered', 'trees are in', 'command ended', 'trees are out')
 
 
@@ -42,7 +45,8 @@ class Bench:
         for name in ('bin', 'etc', 'tmp', 'usr'):
             (tree / name).mkdir(parents=True)
         shutil.copy(shutil.which('busybox'), tree / 'bin/busybox')
-        for applet in ('sh', 'true', 'chmod'):
+        shutil.copy(BUILD / 'bench/vm-true', tree / 'bin/true')
+        for applet in ('sh', 'chmod'):
             (tree / 'bin' / applet).symlink_to('busybox')
         self.ward('image', 'import', tree, '--name', 'small')
         self.ward('vm', 'template', 'build', '--quiet', '--accel', 'tcg', '--memory', f'{MEMORY_MIB}Mi', '--image', 'small')
@@ -51,6 +55,20 @@ class Bench:
         self.disk = top / 'disk'
         with open(self.disk, 'wb') as f:
             f.truncate(1 << 20)
+
+        self.bare = self.bare_template()
+
+    def bare_template(self):
+        """A template whose pid 1 is vm-bare: the same kernel, modules, root and devices; of two archives the later one's /init counts."""
+        boot, work = next((self.top / 'state/vm').glob('boot-*')), self.top / 'bare'
+        work.mkdir()
+        shutil.copy(BUILD / 'bench/vm-bare', work / 'init')
+        archive = subprocess.run(['cpio', '-o', '-H', 'newc', '--quiet'], cwd=work, input=b'init\n', stdout=subprocess.PIPE, check=True).stdout
+        initrd = (boot / 'initrd').read_bytes()
+        (work / 'initrd').write_bytes(initrd + bytes(-len(initrd) % 4) + archive)
+        subprocess.run(list(map(str, (BUILD / 'src/vm/ward-vm', 'template', '--program', '/usr/bin/qemu-system-x86_64', '--accel', 'tcg', '--memory', MEMORY_MIB << 20, '--cpus', 1, '--kernel', boot / 'vmlinux',
+                                      '--initrd', work / 'initrd', '--root', self.root, '--disk', work / 'disk', '--words', 'ward.root=/dev/vda ward.disk=/dev/vdb', '--ram', work / 'ram', '--out', work / 'state'))), check=True)
+        return work
 
     def ward(self, *argv, cwd=None):
         done = subprocess.run([WARD, *map(str, argv)], cwd=cwd or self.ws, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
@@ -61,25 +79,33 @@ class Bench:
     def add(self, name, ms):
         self.rows.setdefault(name, []).append(ms)
 
-    def machine(self, first):
-        return vm_port.Machine(self.template, self.root, self.disk, MEMORY_MIB, BUILD / 'src/vm/ward-vm-ram.so', first)
+    def machine(self, first, template):
+        return vm_port.Machine(template, self.root, self.disk, MEMORY_MIB, BUILD / 'src/vm/ward-vm-ram.so', first)
+
+    def exec_less_echo(self, m, command):
+        before = m.ask(vm_port.frame('ECHO', payload=b'x'), 'ECHO')
+        return m.ask(command, 'EXIT') - before
+
+    def execs(self, agent, template, greeting, command, larger):
+        """Both kinds of first exec, and those that follow, by one agent."""
+        echo = vm_port.frame('ECHO', payload=b'x')
+        for pause, what in ((0, 'at once'), (ALONE_S, 'left alone'), (ALONE_S, 'busybox, left alone')):
+            m = self.machine(echo, template)
+            first = m.until('ECHO')
+            m.ask(greeting + echo, 'ECHO')
+            time.sleep(pause)
+            self.add(f'{agent}: first exec, {what}', self.exec_less_echo(m, larger if 'busybox' in what else command))
+            if not pause:
+                self.add(f'{agent}: second exec', self.exec_less_echo(m, command))
+                for _ in range(10):
+                    self.add(f'{agent}: later exec', self.exec_less_echo(m, command))
+            m.close()
+            if greeting:
+                self.add('QEMU alone: first answer', first)
 
     def alone(self):
-        echo = vm_port.frame('ECHO', payload=b'x')
-        m = self.machine(echo)
-        self.add('QEMU alone: first answer', m.until('ECHO'))
-        m.ask(vm_port.greeting() + echo, 'ECHO')
-        for name in ('first exec', 'second exec'):
-            before = m.ask(echo, 'ECHO')
-            self.add(f'{name}, less an echo', m.ask(vm_port.command(1, 'true'), 'EXIT') - before)
-        for _ in range(10):
-            before = m.ask(echo, 'ECHO')
-            self.add('echo', before)
-            self.add('later exec, less an echo', m.ask(vm_port.command(1, 'true'), 'EXIT') - before)
-        m.close()
-        m = self.machine(vm_port.greeting() + vm_port.command(1, 'true'))
-        self.add('QEMU alone: true has ended', m.until('EXIT'))
-        m.close()
+        self.execs(WARD_AGENT, self.template, vm_port.greeting(), vm_port.command(1, 'true'), vm_port.command(1, 'busybox', 'true'))
+        self.execs(BARE_AGENT, self.bare, b'', vm_port.bare_command('/bin/true'), vm_port.bare_command('/bin/busybox', 'true'))
 
     def clone(self):
         began = time.perf_counter()
@@ -115,8 +141,8 @@ def verdicts(bench):
     for kind, pick in (('median', statistics.median), ('minimum', min)):
         rows = {name: pick(v) for name, v in bench.rows.items()}
         out.append((f'first answer, ward / QEMU alone, {kind}', rows['ward run: answered'] / rows['QEMU alone: first answer'], START_BAR))
-        for name in ('first exec, less an echo', 'second exec, less an echo', 'later exec, less an echo'):
-            out.append((f'{name}, ms, {kind}', rows[name], EXEC_BAR_MS))
+        for name in ('first exec, left alone', 'second exec', 'later exec', 'first exec, at once'):
+            out.append((f'{name}, less an echo, ms, {kind} (the bare agent: {rows[f"{BARE_AGENT}: {name}"]:.2f})', rows[f'{WARD_AGENT}: {name}'], EXEC_BAR_MS))
     return out
 
 

@@ -17,8 +17,13 @@ def frame(kind, channel=0, payload=b''):
 
 def command(channel, *argv):
     """What starts a command: its words, then START, then the end of its input."""
-    words = b''.join(w.encode() + b'\0' for w in ('/', *argv))
-    return frame('WORDS', channel, words) + frame('START', channel, struct.pack('<IIIHHHH', RUN, len(argv), 0, 0, 0, 0, 0)) + frame('EOF', channel)
+    words = b''.join(w.encode() + b'\0' for w in ('/', *argv, 'PATH=/bin'))
+    return frame('WORDS', channel, words) + frame('START', channel, struct.pack('<IIIHHHH', RUN, len(argv), 1, 0, 0, 0, 0)) + frame('EOF', channel)
+
+
+def bare_command(*argv):
+    """The same for bench/vm_bare.c: one frame, the path and one more word."""
+    return frame('WORDS', 1, b''.join(w.encode() + b'\0' for w in (*argv, '')))
 
 
 def greeting():
@@ -64,7 +69,9 @@ class Machine:
             if len(self.heard) >= 12:
                 _, number, _, _, n = struct.unpack('<HBBII', self.heard[:12])
                 if len(self.heard) >= 12 + n:
-                    self.heard = self.heard[12 + n:]
+                    payload, self.heard = self.heard[12:12 + n], self.heard[12 + n:]
+                    if TYPES[number] == 'EXIT' and payload != bytes(4):
+                        sys.exit(f'the command did not end with 0: {payload!r}')
                     if TYPES[number] == kind:
                         return 1000 * (time.perf_counter() - self.began)
                     continue

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/io.h"
 #include "vm/disk.h"
@@ -19,6 +20,7 @@
 #include "vm/serve.h"
 
 #define READY_MS 300000		/* an emulated machine on a busy host takes long */
+#define SETTLE_MS 500		/* what a kernel still does when it has booted; else each clone does it, before it hears its first word */
 #define SOCKET "/.ward/vm-io/socket"	/* the directory: engine/vm/vm.h */
 
 static int say(const struct ward_err *e, int code)
@@ -100,6 +102,13 @@ static int run(int argc, char **argv, struct ward_err *e)
 	vm_end_like(r);
 }
 
+static void let_settle(void)
+{
+	const struct timespec pause = { .tv_sec = SETTLE_MS / 1000, .tv_nsec = SETTLE_MS % 1000 * 1000000 };
+
+	nanosleep(&pause, NULL);
+}
+
 static int make_template(int argc, char **argv, struct ward_err *e)
 {
 	struct vm_options o;
@@ -123,8 +132,10 @@ static int make_template(int argc, char **argv, struct ward_err *e)
 	if (r < 0)
 		return say(e, 125);
 	r = vm_wait_ready(v.port_fd, READY_MS, e);
-	if (r == 0)
+	if (r == 0) {
+		let_settle();
 		r = vmm_qemu.snapshot(&v, out, e);
+	}
 	if (r < 0) {
 		const struct ward_err inner = *e;
 

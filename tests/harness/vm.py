@@ -49,6 +49,26 @@ def pieces(data):
     return b"".join(struct.pack("<II", INLINE, len(data[at:at + 32768])) + data[at:at + 32768] for at in range(0, len(data), 32768))
 
 
+def frame(kind, channel=0, stream=0, payload=b""):
+    return struct.pack("<HBBII", 0x5657, TYPES.index(kind), stream, channel, len(payload)) + payload
+
+
+def take_frame(sock, heard):
+    """(kind, channel, stream, payload) and what is left of the bytes; None at the end."""
+    while True:
+        if len(heard) >= 12:
+            _, kind, stream, channel, n = struct.unpack("<HBBII", heard[:12])
+            if len(heard) >= 12 + n:
+                return (TYPES[kind], channel, stream, heard[12:12 + n]), heard[12 + n:]
+        try:
+            more = sock.recv(65536)
+        except ConnectionError:
+            more = b""
+        if not more:
+            return None, b""
+        heard += more
+
+
 class FakeGuest:
     """Sits where a hostile guest would sit; vm-drive connects to it."""
 
@@ -68,7 +88,7 @@ class FakeGuest:
         self.send("READY", payload=struct.pack("<I", 2))
 
     def send(self, kind, channel=0, stream=0, payload=b""):
-        self.raw(struct.pack("<HBBII", 0x5657, TYPES.index(kind), stream, channel, len(payload)) + payload)
+        self.raw(frame(kind, channel, stream, payload))
 
     def raw(self, data):
         try:
@@ -81,19 +101,8 @@ class FakeGuest:
 
     def frame(self):
         """(kind, channel, stream, payload), or None at the end."""
-        while True:
-            if len(self.bytes) >= 12:
-                _, kind, stream, channel, n = struct.unpack("<HBBII", self.bytes[:12])
-                if len(self.bytes) >= 12 + n:
-                    payload, self.bytes = self.bytes[12:12 + n], self.bytes[12 + n:]
-                    return TYPES[kind], channel, stream, payload
-            try:
-                more = self.sock.recv(65536)
-            except ConnectionError:
-                more = b""
-            if not more:
-                return None
-            self.bytes += more
+        found, self.bytes = take_frame(self.sock, self.bytes)
+        return found
 
     def until(self, kind):
         """The next frame of that kind."""

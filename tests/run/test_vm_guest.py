@@ -5,12 +5,46 @@ import os
 import pty
 import select
 import signal
+import socket
 import struct
 import subprocess
 import termios
 import time
 
 from harness import vm
+
+
+def greeting():
+    now = time.time_ns()
+    return (vm.frame("TIME", payload=struct.pack("<qII", now // 10**9, now % 10**9, 0) + os.urandom(32))
+            + vm.frame("SETUP", payload=struct.pack("<IIQQQ64s", 1000, 1000, 0, 0, 0, b"")))
+
+
+def hear(t, port, heard, last):
+    """All frames up to the one of that kind."""
+    frames = []
+    while not frames or frames[-1][0] != last:
+        found, heard = vm.take_frame(port, heard)
+        t.check(found is not None, f"the guest ended: {frames}")
+        frames.append(found)
+    return frames, heard
+
+
+def check_rehearsal(t, g):
+    """A guest that is left alone before its first command starts something of its own, which nobody hears of."""
+    words = b"".join(w.encode() + b"\0" for w in ("/", "sh", "-c", "read a b c d e f g h i j faults rest < /proc/1/stat; echo $faults", "PATH=/bin"))
+    with socket.socket(socket.AF_UNIX) as port:
+        port.settimeout(120)
+        port.connect(g.port)
+        frames, heard = hear(t, port, b"", "READY")
+        port.sendall(greeting())
+        time.sleep(3)	# nothing tells when it was; it takes a tenth of a second
+        port.sendall(vm.frame("WORDS", 1, 0, words) + vm.frame("START", 1, 0, struct.pack("<IIIHHHH", vm.RUN, 3, 1, 0, 0, 0, 0)) + vm.frame("EOF", 1))
+        frames, _ = hear(t, port, heard, "EXIT")
+    t.equal({f[1] for f in frames}, {1}, f"channels: {frames}")
+    out = b"".join(f[3] for f in frames if f[0] == "DATA" and f[2] == 1)
+    t.check(frames[-1][3] == bytes(4) and int(out) > 0, f"pid 1 had a child before the first command: {frames}")
+    g.first = False
 
 
 def sh(g, text, *options, **more):
@@ -156,6 +190,7 @@ def vm_copy(content):
 
 def test_guest(t):
     g = vm.RealGuest(t)
+    check_rehearsal(t, g)
     check_streams(t, g)
     check_rights(t, g)
     check_limits(t, g)

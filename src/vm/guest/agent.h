@@ -34,9 +34,11 @@ struct agent {
 	int manifest_fd;	/* memfd: what was put into trees */
 	int disk_fd;		/* over which trees go; -1: there is none */
 	struct vm_setup_frame setup;
-	struct job jobs[VM_CHANNELS];
+	struct job jobs[VM_CHANNELS];	/* [0]: rehearse.c */
 	unsigned next;		/* which channel is served next */
-	bool quiescing, childless;
+	bool quiescing, childless;	/* childless: but for what is rehearsed */
+	bool greeted, used;	/* VM_SETUP has come; a command has been started */
+	unsigned rehearsed;
 	bool echoing;
 	uint8_t echo[VM_ECHO_MAX];	/* to be said again */
 	size_t echo_len;
@@ -86,10 +88,21 @@ void job_start(struct agent *a, unsigned channel, const struct vm_start *s);
 void job_clear(struct job *j);
 /* Tells the host why; a job that never began ends with this code. */
 void job_fail(struct agent *a, unsigned channel, int code);
+/* ---- rehearse.c ---- */
+
+/* Whether a guest that has nothing to do should start something of its own. */
+bool rehearse_is_due(const struct agent *a);
+void rehearse(struct agent *a);
+/* It has ended. */
+void rehearse_end(struct agent *a);
 /* ---- streams.c ---- */
 
 /* Takes a frame of the host's. */
 void streams_take(struct agent *a, const struct vm_frame *f);
+/* The same for a frame of a channel, which may be the rehearsal's. */
+void streams_take_about_job(struct agent *a, const struct vm_frame *f);
+/* Makes the next frame about a channel in a->out, behind those that are there. False when there is nothing to say. */
+bool streams_say_about_job(struct agent *a, unsigned channel);
 /* Makes the next frame in a->out, behind those that are there: room for one with VM_DATA_MAX bytes. False when there is nothing to say. */
 bool streams_next(struct agent *a);
 /* Writes what waits for a job's standard input. */

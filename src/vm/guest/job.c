@@ -50,6 +50,10 @@ void job_fail(struct agent *a, unsigned channel, int code)
 {
 	struct job *j = &a->jobs[channel];
 
+	if (!channel) {
+		rehearse_end(a);
+		return;
+	}
 	a->error_code = code;
 	a->error_channel = channel;
 	j->active = j->exited = true;
@@ -272,7 +276,10 @@ void job_start(struct agent *a, unsigned channel, const struct vm_start *s)
 	if (r == 0) {
 		j->pid = start_child(a, j, s, &ends);
 		r = j->pid < 0 ? -errno : 0;
-		a->childless &= r < 0;
+		if (channel) {
+			a->childless &= r < 0;
+			a->used |= s->kind == VM_RUN;
+		}
 	}
 	for (int i = 0; i < VM_STREAMS; i++) {
 		if (ends.inner[i] >= 0)

@@ -14,6 +14,7 @@
 #include "vm/guest/agent.h"
 
 #define NAP_US 5000
+#define ALONE_MS 2	/* after so long a guest that has done nothing yet is left alone */
 #define FDS_MAX (2 + VM_CHANNELS * (VM_STREAMS + 2))
 
 /* Orphans are reaped with the rest. */
@@ -26,12 +27,14 @@ static void reap(struct agent *a)
 	while (read(a->signal_fd, info, sizeof(info)) > 0)
 		;
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		for (unsigned i = 1; i < VM_CHANNELS; i++)
+		for (unsigned i = 0; i < VM_CHANNELS; i++)
 			if (a->jobs[i].active && a->jobs[i].pid == pid && !a->jobs[i].exited) {
 				a->jobs[i].exited = true;
 				a->jobs[i].status = status;
 			}
 	a->childless = pid < 0 && errno == ECHILD;
+	if (a->jobs[0].exited)
+		rehearse_end(a);
 	if (a->quiescing && !a->childless)
 		kill(-1, SIGKILL);	/* who was born meanwhile */
 }
@@ -126,7 +129,10 @@ static _Noreturn void serve(struct agent *a)
 		bool more = write_port(a);
 		nfds_t n = gather(a, fds, more);
 
-		poll(fds, n, -1);
+		if (poll(fds, n, rehearse_is_due(a) ? ALONE_MS : -1) == 0) {
+			rehearse(a);
+			continue;
+		}
 		if (fds[0].revents & POLLHUP && !(fds[0].revents & POLLIN))
 			usleep(NAP_US);	/* the host has not connected: poll() does not wait for that */
 		if (fds[0].revents & POLLIN)
@@ -145,6 +151,8 @@ int main(void)
 	static struct agent a;
 	struct vm_ready ready = { .version = VM_VERSION };
 
+	if (getpid() != 1)
+		return 0;	/* rehearse.c */
 	for (unsigned i = 0; i < VM_CHANNELS; i++)
 		a.jobs[i] = (struct job){ .in_fd = -1, .told_fd = -1, .out_fds = { -1, -1, -1 } };
 	a.childless = true;

@@ -124,7 +124,7 @@ static void close_out(struct job *j, unsigned stream)
 	j->out_fds[stream] = -1;
 }
 
-static void take_about_job(struct agent *a, const struct vm_frame *f)
+void streams_take_about_job(struct agent *a, const struct vm_frame *f)
 {
 	struct job *j = &a->jobs[f->channel];
 	struct vm_start s;
@@ -158,7 +158,7 @@ void streams_take(struct agent *a, const struct vm_frame *f)
 	struct vm_time t;
 
 	if (f->channel) {
-		take_about_job(a, f);
+		streams_take_about_job(a, f);
 		return;
 	}
 	if (f->type == VM_TIME) {
@@ -168,6 +168,7 @@ void streams_take(struct agent *a, const struct vm_frame *f)
 	if (f->type == VM_SETUP) {
 		memcpy(&a->setup, f->payload, sizeof(a->setup));
 		limits_apply(a);
+		a->greeted = true;
 	}
 	if (f->type == VM_ECHO) {
 		a->echoing = true;
@@ -226,7 +227,7 @@ static bool say_stopped(struct agent *a, unsigned channel)
 	return j->told_fd >= 0 && read(j->told_fd, &m, sizeof(m)) == sizeof(m) && say_number(a, VM_STOPPED, channel, (uint32_t)m.a);
 }
 
-static bool say_about_job(struct agent *a, unsigned channel)
+bool streams_say_about_job(struct agent *a, unsigned channel)
 {
 	struct job *j = &a->jobs[channel];
 	uint32_t owed = j->owed;
@@ -277,13 +278,13 @@ bool streams_next(struct agent *a)
 	for (unsigned i = 1; i < VM_CHANNELS; i++) {
 		unsigned channel = 1 + (a->next + i) % (VM_CHANNELS - 1);
 
-		if (say_about_job(a, channel)) {
+		if (streams_say_about_job(a, channel)) {
 			a->next = channel - 1;
 			return true;
 		}
 		busy |= a->jobs[channel].active;
 	}
-	if (a->quiescing && a->childless && !busy) {
+	if (a->quiescing && a->childless && !busy && !a->jobs[0].active) {
 		a->quiescing = false;
 		return say(a, VM_QUIET, 0, 0, NULL, 0);
 	}
