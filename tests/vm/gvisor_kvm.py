@@ -2,8 +2,9 @@
 """make test-gvisor-kvm: gVisor's platform kvm, on whatever machine: QEMU emulates a processor with AMD's virtualization, so a guest that boots there has a /dev/kvm that runs machines of its own, and ward starts gVisor
 on it.
 
-In: the build directory (WARD_BUILD, or build/), QEMU, runsc, Debian's newest cloud kernel, which is downloaded once and never installed. The processor has no XSAVE: QEMU 7.2 forgets a guest's XCR0 at each exit, and
-gVisor's kernel, which has programs in the middle of its own code, does not outlive that (`runsc --platform=kvm do true` alone ends with a general protection fault at xrstor). Ends with "N passed, N failed".
+In: the build directory (WARD_BUILD, or build/), QEMU, runsc, Debian's newest cloud kernel, which is downloaded once and never installed. The processor has no XSAVE: QEMU 7.2 does not tell
+KVM of a guest's xsetbv, so that XCR0 is another one after the next exit, and gVisor's kernel ends with a general protection fault at xrstor (`runsc --platform=kvm do true` alone, too). The probe refuses such a
+processor. Ends with "N passed, N failed".
 """
 import os
 import pathlib
@@ -18,7 +19,7 @@ import kvm  # noqa: E402
 import run  # noqa: E402
 
 SECONDS = 900
-PROCESSOR = 'max,-xsave'
+PROCESSOR = kvm.PROCESSOR
 
 
 def main():

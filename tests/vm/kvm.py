@@ -18,6 +18,7 @@ import kvm_cases  # noqa: E402
 import run  # noqa: E402
 
 SECONDS = 1500
+PROCESSOR = 'max,-xsave'  # QEMU 7.2 lets a guest set XCR0 behind KVM's back, and has another one after the next exit: the probe refuses that
 MODULES = ('virt/lib/irqbypass', 'arch/x86/kvm/kvm', 'arch/x86/kvm/kvm-amd')
 FIRMWARE = ('bios-microvm.bin', 'pvh.bin', 'linuxboot_dma.bin', 'kvmvapic.bin')
 APPLETS = ('sh', 'cat', 'ls', 'id', 'uname', 'sleep', 'true', 'grep')
@@ -81,7 +82,7 @@ def main():
     add_state(root, work, package)
     todo = [case for case in kvm_cases.CASES if not sys.argv[1:] or any(word in case[0] for word in sys.argv[1:])]
     cpio = run.initramfs(root, work, 'kvm', kvm_cases.PREPARE, todo)
-    log = run.boot(run.kernel('new', work.parent), cpio, cpu='max', memory=3072, seconds=SECONDS)
+    log = run.boot(run.kernel('new', work.parent), cpio, cpu=PROCESSOR, memory=3072, seconds=SECONDS)
     (work / 'kvm.log').write_text(log)
     cpio.unlink()
     bad = run.show('kvm', todo, log)
