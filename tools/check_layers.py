@@ -28,7 +28,7 @@ MAY = {
 
 # header -> directories that may include it against the rule, each with its reason
 SHARED = {
-    'guest/protocol.h': {'lib', 'engine'},  # what supervisor and ward-init say to each other
+    'guest/protocol.h': {'lib', 'engine', 'gvisor'},  # what supervisor, ward-init and a wall's runner say to each other
     'guest/image.h': {'lib', 'engine'},     # the bytes of ward-init, which ward carries
     'guest/command.h': {'engine'},          # how a command is executed, in ward-init and beside it
     'gateway/rules.h': {'lib'},             # pure: the plan compiles the rules that the gateway decides by

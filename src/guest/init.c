@@ -225,6 +225,24 @@ static void start_another(struct guest *g, const struct guest_message *m, size_t
 	guest_say(GUEST_READY, (int32_t)pid, 0, m->tag);
 }
 
+/* Everybody stops or goes on, or a wall's runner is told to see to it. */
+static void hold(const struct guest *g, bool stop, bool by_runner)
+{
+	siginfo_t info;
+
+	if (!by_runner) {
+		raw_call(SYS_kill, -1, stop ? SIGSTOP : SIGCONT);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(info); i++)
+		((volatile char *)&info)[i] = 0;
+	info.si_signo = GUEST_HOLD;
+	info.si_code = SI_QUEUE;
+	info.si_value.sival_int = stop;
+	if (g->command > 0)
+		raw_call(SYS_rt_sigqueueinfo, g->command, GUEST_HOLD, &info);
+}
+
 /* Does what the supervisor says; false when it is gone. */
 static bool obey(struct guest *g)
 {
@@ -238,10 +256,8 @@ static bool obey(struct guest *g)
 	if (m->op == GUEST_SIGNAL && pid > 0) {
 		if (raw_call(SYS_kill, -pid, m->a) < 0)	/* it has not made its group yet */
 			raw_call(SYS_kill, pid, m->a);
-	} else if (m->op == GUEST_STOP)
-		raw_call(SYS_kill, -1, SIGSTOP);
-	else if (m->op == GUEST_CONTINUE)
-		raw_call(SYS_kill, -1, SIGCONT);
+	} else if (m->op == GUEST_STOP || m->op == GUEST_CONTINUE)
+		hold(g, m->op == GUEST_STOP, m->a == 1);
 	else if (m->op == GUEST_ASK)
 		guest_say(GUEST_READY, (int32_t)g->command, 0, 0);
 	else if (m->op == GUEST_EXEC || m->op == GUEST_COPY)

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#define GUEST_HOLD 62		/* a real-time signal: those of one number come in the order in which they were queued */
+
 enum guest_op {
 	GUEST_READY = 1,	/* init -> supervisor: one more command was started; a = its pid inside. Of the first only if GUEST_ASK */
 	GUEST_FAILED,		/* a = errno, b = 126 or 127: exec; 125: the directory to start in */
@@ -11,8 +13,8 @@ enum guest_op {
 	GUEST_STOPPED,		/* the command on a terminal was stopped; a = the signal */
 	GUEST_USED,		/* before GUEST_EXITED, in a container, where nobody outside waits for ward-init: a = milliseconds of processors, b = KiB at most */
 	GUEST_SIGNAL = 64,	/* supervisor -> init: send signal a to the command's process group */
-	GUEST_STOP,		/* stop every process */
-	GUEST_CONTINUE,		/* let them go on */
+	GUEST_STOP,		/* stop every process; a = 1: have the command, a wall's runner, hold what is behind it: GUEST_HOLD with the value 1 is queued for it */
+	GUEST_CONTINUE,		/* let them go on; a = 1: the same with the value 0 */
 	GUEST_END,		/* kill every process and end */
 	GUEST_ASK,		/* whether the sandbox's own command was started: answered when it was, or could not be */
 	GUEST_COPY,		/* as GUEST_EXEC, but ward-init's own code copies files: words "get" PATH, or "put" PATH NAME */

@@ -66,10 +66,13 @@ static _Noreturn void lead(long command, uint32_t tag)
 	unsigned long all = ~0UL;
 
 	for (;;) {
-		long signal = raw_call(SYS_rt_sigtimedwait, &all, 0, 0, SIGNAL_SET_BYTES);
+		siginfo_t info;
+		long signal = raw_call(SYS_rt_sigtimedwait, &all, &info, 0, SIGNAL_SET_BYTES);
 
 		if (signal == SIGCHLD)
 			look_at(command, tag);
+		else if (signal == GUEST_HOLD && info.si_code == SI_QUEUE)
+			raw_call(SYS_rt_sigqueueinfo, command, signal, &info);	/* its value is what matters */
 		else if (signal > 0 && raw_call(SYS_kill, -command, signal) < 0)
 			raw_call(SYS_kill, command, signal);	/* it has not made its group yet */
 	}

@@ -1,5 +1,5 @@
 /*
- * Words with gVisor's kernel over its control socket: JSON objects, one for each call, descriptors beside them. In: a command for `exec`, a signal, that the first command shall begin, or a checkpoint. Out: its answer (answer.c). Runs in the runner. The socket lies where the command
+ * Words with gVisor's kernel over its control socket: JSON objects, one for each call, descriptors beside them. In: a command for `exec`, a signal, that the first command shall begin, that all shall stand still, or a checkpoint. Out: its answer (answer.c). Runs in the runner. The socket lies where the command
  * behind the wall has no file.
  */
 #include <errno.h>

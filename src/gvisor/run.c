@@ -20,6 +20,7 @@
 
 #include "base/io.h"
 #include "base/own.h"
+#include "guest/protocol.h"
 #include "gvisor/gvisor.h"
 
 #define BINDS_MAX 64
@@ -127,6 +128,26 @@ static void pass_signal(const char *pid_file, bool inside, int sig)
 		kill(pid, sig);
 }
 
+/* Has gVisor's kernel hold every program behind the wall, or let it go on. One that says no to it is on its way to its end. */
+static void hold(bool stop)
+{
+	struct words w = { 0 };
+	pid_t pid;
+
+	if (is_direct()) {
+		if (control_pause(stop) < 0)
+			errno = 0;
+		return;
+	}
+	add_word(&w, "runsc");
+	add_word(&w, "--root=" GVISOR_STATE);
+	add_word(&w, stop ? "pause" : "resume");
+	add_word(&w, GVISOR_NAME);
+	pid = start_runsc(&w);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
 /* Whether the first command has begun. Then nobody needs its file any more, and the sandbox may be asked for others. */
 static bool has_begun(int told_fd)
 {
@@ -145,15 +166,25 @@ static int wait_for(pid_t runsc, const char *pid_file, int begun_fd)
 {
 	const struct timespec moment = { 0, MOMENT_NS };
 	bool inside = begun_fd < 0, begun = inside;
+	bool hold_wanted = false, held = false;
 	sigset_t all;
 
 	sigfillset(&all);
 	for (;;) {
-		int sig = begun ? sigwaitinfo(&all, NULL) : sigtimedwait(&all, NULL, &moment), status;
+		siginfo_t info;
+		int sig = begun ? sigwaitinfo(&all, &info) : sigtimedwait(&all, &info, &moment), status;
 		pid_t pid;
 
 		if (!begun)
 			begun = has_begun(begun_fd);
+		if (!inside && sig == GUEST_HOLD && info.si_code == SI_QUEUE)
+			hold_wanted = info.si_value.sival_int == 1;
+		if (begun && hold_wanted != held) {	/* gVisor's kernel counts, and a resume too many is its end */
+			held = hold_wanted;
+			hold(held);
+		}
+		if (sig == GUEST_HOLD)
+			continue;
 		if (sig > 0 && sig != SIGCHLD) {
 			pass_signal(pid_file, inside, sig);
 			continue;

@@ -26,14 +26,14 @@ void box_signal(struct box *b, int signal, uint32_t tag)
 	(void)!send(b->run.control_fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* The freezer of version 1 has to move every process first, which takes milliseconds; signals take none. But who traces may not survive them. */
+/* The freezer of version 1 has to move every process first, which takes milliseconds; signals take none. But they are not for everybody. */
 void box_hold(struct box *b, bool hold, bool quick)
 {
 	if (b->held == hold)
 		return;
-	if (hold && quick && !(box_is_tracer(b) && b->run.cgroup)) {
+	if (hold && quick && !(box_has_holder(b) && b->run.cgroup)) {
 		b->stopped_by_init = true;
-		box_tell_init(b, GUEST_STOP, 0);
+		box_tell_stop(b, true);
 	} else {
 		box_stop_all(b, hold);
 	}

@@ -65,8 +65,10 @@ void box_tell_init(struct box *b, enum guest_op op, int argument);
 void box_kill(struct box *b);
 /* Stops or continues every process. */
 void box_stop_all(struct box *b, bool stop);
-/* Whether its processes are traced from inside, so that a stop by signals may end them. */
-bool box_is_tracer(const struct box *b);
+/* Whether a wall's runner holds what is behind it, so that nobody must be stopped by signals. */
+bool box_has_holder(const struct box *b);
+/* Says so to ward-init, who has them stop or go on. */
+void box_tell_stop(struct box *b, bool stop);
 /* Whether the signal asks for the end of the run. */
 bool box_ends_run(uint32_t signal);
 /* Takes one word of what ward-init said; false: none was there, b->dead when there is nothing more to come. */

@@ -54,18 +54,23 @@ void box_stop_all(struct box *b, bool stop)
 		b->stopped_by_init = !frozen;
 	/* who stopped them lets them go on, whatever the freezer can do by then */
 	if (b->stopped_by_init)
-		box_tell_init(b, stop ? GUEST_STOP : GUEST_CONTINUE, 0);
+		box_tell_stop(b, stop);
 }
 
-bool box_is_tracer(const struct box *b)
+bool box_has_holder(const struct box *b)
 {
-	return b->plan->spec->wall && b->plan->spec->wall->traces;
+	return b->plan->spec->wall && b->plan->spec->wall->holds;
 }
 
-/* For a close look. Who traces is frozen or goes on: the look comes often, and a signal may end it. */
+void box_tell_stop(struct box *b, bool stop)
+{
+	box_tell_init(b, stop ? GUEST_STOP : GUEST_CONTINUE, box_has_holder(b));
+}
+
+/* For a close look. What a wall's runner holds is frozen or goes on: the look comes often, and nobody says when that holds. */
 static enum watch_still stop_to_look(struct box *b)
 {
-	if (!box_is_tracer(b)) {
+	if (!box_has_holder(b)) {
 		box_stop_all(b, true);
 		return b->stopped_by_init ? WATCH_SIGNALLED : WATCH_FROZEN;
 	}
@@ -79,14 +84,14 @@ static enum watch_still stop_to_look(struct box *b)
 	return WATCH_MOVING;
 }
 
-/* So that the cpu limit holds. Signals are quick, but not for who traces. */
+/* So that the cpu limit holds. Signals are quick, where they can be used. */
 static void pause_cpu(struct box *b, bool stop)
 {
-	if (box_is_tracer(b) && b->run.cgroup) {
+	if (box_has_holder(b) && b->run.cgroup) {
 		box_stop_all(b, stop);
 		b->frozen = stop && !b->stopped_by_init;
 	} else {
-		box_tell_init(b, stop ? GUEST_STOP : GUEST_CONTINUE, 0);
+		box_tell_stop(b, stop);
 	}
 }
 

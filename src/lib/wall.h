@@ -23,7 +23,7 @@ struct wall {
 	/* What there is of it here, for `ward doctor`: version, kind. NULL: nothing to say. */
 	void (*about)(struct buf *out);
 	bool memory_files;	/* its runner needs memfd_create(), which the filter refuses where the watch holds the memory limit: the watch counts what is in such files, and the command cannot make any */
-	bool traces;		/* its runner traces processes: SIGSTOP and SIGCONT from outside would come to the tracer, who does not expect them */
+	bool holds;		/* its runner holds what is behind it when ward-init says so (GUEST_STOP): SIGSTOP and SIGCONT from outside would come to those who trace, who do not expect them */
 	bool interfaces;	/* its runner asks what network interfaces can do */
 	unsigned kvm;		/* WALL_KVM_*: its runner has /dev/kvm, and may ask it for what that is for; 0: it has none */
 	bool own_root;		/* an image is behind the wall: the native sandbox around it has the host's root */

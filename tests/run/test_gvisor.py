@@ -7,6 +7,7 @@ import time
 
 from harness import needs, timeout
 from harness.boxes import box, clean, supervisor
+from harness.gvisor import other_version, usable
 from harness.world import World, policy
 
 GVISOR = ("--isolation", "gvisor")
@@ -32,14 +33,6 @@ import socket
 s = socket.socket(socket.AF_UNIX); s.bind("/tmp/s"); s.listen()
 c = socket.socket(socket.AF_UNIX); c.connect("/tmp/s"); c.sendall(b"unix"); print(s.accept()[0].recv(9).decode())
 """
-
-
-def usable(t):
-    """Skips where the machine has no runsc."""
-    engine = next(e for e in json.loads(t.ward("doctor", "--json").out)["engines"] if e["name"] == "gvisor")
-    if not engine["usable"]:
-        t.skip(engine["why"])
-    return engine["about"]
 
 
 def test_another_kernel_with_the_same_files(t):
@@ -342,19 +335,6 @@ def kill(t, pid, name):
             except ProcessLookupError:
                 pass
     return False
-
-
-def other_version(t, date="20240728"):
-    """The environment in which runsc says that it is a version whose inside ward does not know."""
-    path = os.path.join(t.cache, f"runsc-of-{date}")
-    with t.root():
-        if not os.path.exists(path):
-            part = f"{path}.{os.getpid()}"
-            with open(part, "w") as f:
-                f.write(f"#!/bin/sh\n[ \"$1\" != --version ] || {{ echo runsc version 0.0~{date}.0; exit; }}\nexec /usr/bin/runsc \"$@\"\n")
-            os.chmod(part, 0o755)
-            os.rename(part, path)
-    return {"WARD_RUNSC": path}
 
 
 @needs("unsanitized")

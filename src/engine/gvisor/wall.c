@@ -73,12 +73,12 @@ static const char *const stages[] = {
 static const char *const idle[] = { "/.ward/ward-gvisor", "idle", NULL };
 
 static const struct wall platforms[] = {
-	[SYSTRAP] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform systrap", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .traces = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
-	[PTRACE] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform ptrace", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .traces = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
-	[KVM] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform kvm", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .kvm = WALL_KVM_SENTRY, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
+	[SYSTRAP] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform systrap", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .holds = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
+	[PTRACE] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform ptrace", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .holds = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
+	[KVM] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform kvm", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .holds = true, .kvm = WALL_KVM_SENTRY, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
 };
 
-const struct wall wall_gvisor = { .name = "gvisor", .help = "gVisor's kernel (runsc)", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .traces = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true };
+const struct wall wall_gvisor = { .name = "gvisor", .help = "gVisor's kernel (runsc)", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .holds = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true };
 
 /* The platform that the policy asks for, or why it cannot be had. */
 static int pick(unsigned asked, const struct gvisor_runtime *r, enum platform *ret, struct ward_err *e)
@@ -234,6 +234,17 @@ static int check_least(const struct plan *p, struct ward_err *e)
 	return 0;
 }
 
+/* Without a cgroup gVisor's kernel holds its programs whenever they have used too much: one call of it, or a start of runsc. */
+static int check_cpu(const struct plan *p, const struct gvisor_runtime *r, struct ward_err *e)
+{
+	const struct plan_limit *cpu = &p->limits[LIMIT_CPU];
+
+	if (r->known || cpu->value == POLICY_NONE || cpu->held_by != HELD_WATCH)
+		return 0;
+	ward_fail(e, ENOTSUP, "resources.cpu_limit: there is no cgroup to hold it, and %s of %u is no runsc whose programs ward can hold many times a second", r->path, r->date);
+	return ward_remedy(e, "the runsc of bookworm-backports, itself and no script around it; or a cgroup (ward doctor says how); or resources.cpu_limit: none");
+}
+
 static int words(struct plan *p, struct ward_err *e)
 {
 	static const char *const names[] = { [SYSTRAP] = "systrap", [PTRACE] = "ptrace", [KVM] = "kvm" };
@@ -245,6 +256,8 @@ static int words(struct plan *p, struct ward_err *e)
 		r = list_shared(p, &dirs, e);
 	if (r == 0)
 		r = gvisor_find(&runtime, e);
+	if (r == 0)
+		r = check_cpu(p, &runtime, e);
 	if (r < 0)
 		return r;
 	strv_add(&p->wall_run, "/.ward/ward-gvisor");
