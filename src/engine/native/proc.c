@@ -12,7 +12,7 @@
 #include "base/raw.h"
 #include "engine/native/native.h"
 
-enum proc_action { READONLY, MASK };
+enum proc_action { READONLY, MASK, MASK_DIR };
 enum proc_when { ALWAYS, ROOT };
 
 static const struct proc_row {
@@ -50,16 +50,16 @@ static long close_mount(const char *path)
 }
 
 /* A bind has the flags of the mount that its source lies in, so only the first mask of a sort has to be closed: it is the
- * source of the others. masks[0] is a file, masks[1] a directory. */
-static long mask(const char *path, const char *masks[2], bool closed[2])
+ * source of the others. masks[0] is a file, masks[1] a directory. A mount that the kernel refuses costs more than ten that it makes,
+ * so the table says which of the two it is; where a kernel differs, the other one is taken. */
+static long mask(const char *path, int sort, const char *masks[2], bool closed[2])
 {
 	bool done = false;
-	int sort = 0;
-	long r = cover(masks[0], path, &done);
+	long r = cover(masks[sort], path, &done);
 
 	if (r == -ENOTDIR) {
-		sort = 1;
-		r = cover(masks[1], path, &done);
+		sort = !sort;
+		r = cover(masks[sort], path, &done);
 	}
 	if (r < 0 || !done || closed[sort])
 		return r;
@@ -80,8 +80,8 @@ static long take_away(struct native_child *c)
 		if (row->when == ROOT && c->ids.mode != IDS_ROOT)
 			continue;
 		c->failed_path = row->path;
-		if (row->action == MASK) {
-			r = mask(row->path, masks, closed);
+		if (row->action != READONLY) {
+			r = mask(row->path, row->action == MASK_DIR, masks, closed);
 			continue;
 		}
 		r = cover(row->path, row->path, &done);

@@ -100,7 +100,7 @@ static void put_ids(struct json *j, const char *key)
 	json_end_array(j);
 }
 
-enum { READONLY, MASK, ALWAYS = 0, ROOT };
+enum { READONLY, MASK, MASK_DIR = MASK, ALWAYS = 0, ROOT };
 
 static void put_proc(struct json *j, const char *key, const struct plan *p, int action)
 {
