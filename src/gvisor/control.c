@@ -190,17 +190,18 @@ int control_checkpoint(int fd, struct answer *ret_answer)
 	return finish_call(&j, &fd, 1, ret_answer);
 }
 
-int control_restore(int fd, struct answer *ret_answer)
+int control_restore(int fd, int device_fd, struct answer *ret_answer)
 {
+	const int fds[] = { fd, device_fd };
 	auto_buf request = { 0 };
 	struct json j = { .out = &request };
 
 	begin_call(&j, "containerManager.Restore");
 	json_begin_object(&j, "arg");
 	json_bool(&j, "HavePagesFile", false);
-	json_bool(&j, "HaveDeviceFile", false);
+	json_bool(&j, "HaveDeviceFile", device_fd >= 0);
 	json_end_object(&j);
-	return finish_call(&j, &fd, 1, ret_answer);
+	return finish_call(&j, fds, device_fd >= 0 ? 2 : 1, ret_answer);
 }
 
 /* Our own program behind the wall, as its uid 0 without a capability. */

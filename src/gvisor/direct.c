@@ -215,6 +215,22 @@ static pid_t start_gofer(const struct direct *d)
 	_exit(125);
 }
 
+/* The platform's; *ret_fd stays as it is where that has none. */
+static int open_device(const struct gvisor_way *way, int *ret_fd)
+{
+	int fd;
+
+	if (strcmp(way->platform, "kvm") != 0)
+		return 0;
+	fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+	if (fd < 0) {
+		gvisor_say("cannot open " DEVICE ": %s", strerror(errno));
+		return -errno;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
 static int open_all(struct direct *d, size_t binds)
 {
 	d->served = OWN_SERVED + binds;
@@ -234,11 +250,7 @@ static int open_all(struct direct *d, size_t binds)
 	if ((d->program = open(GVISOR_RUNSC, O_PATH | O_CLOEXEC)) < 0 || (d->nothing = open("/dev/null", O_RDWR | O_CLOEXEC)) < 0 || (d->kernel_spec = open(GVISOR_BUNDLE "/config.json", O_RDONLY | O_CLOEXEC)) < 0 ||
 	    (d->gofer_spec = open(GVISOR_BUNDLE "/config.json", O_RDONLY | O_CLOEXEC)) < 0 || pipe2(d->mounts, O_CLOEXEC) < 0 || pipe2(d->began, O_CLOEXEC) < 0)
 		return -errno;
-	if (strcmp(d->way->platform, "kvm") == 0 && (d->device = open(DEVICE, O_RDWR | O_CLOEXEC)) < 0) {
-		gvisor_say("cannot open " DEVICE ": %s", strerror(errno));
-		return -errno;
-	}
-	return 0;
+	return open_device(d->way, &d->device);
 }
 
 /* All that is the children's now: their ends tell when they are gone. */
@@ -274,12 +286,15 @@ static int keep_pid(pid_t pid)
 static int begin(const struct gvisor_way *way, struct answer *a)
 {
 	int r = way->alone ? control_loopback(a) : 0;
+	auto_fd device = -1;	/* a kernel that goes on makes its machine anew */
 
 	if (r < 0)
 		return r;
 	if (way->image_fd < 0)
 		return control_start(a);
-	r = control_restore(way->image_fd, a);
+	r = open_device(way, &device);
+	if (r == 0)
+		r = control_restore(way->image_fd, device, a);
 	return r < 0 ? r : io_write_all(way->told_fd, "b", 1);
 }
 

@@ -107,9 +107,9 @@ must_check int control_signal(pid_t pid, int sig);
 must_check int control_loopback(struct answer *ret_answer);
 /* Every process stands still, or goes on. */
 must_check int control_pause(bool pause);
-/* The kernel writes all of itself into fd, and goes on (unless it stands still); or it becomes what fd, a file, begins with, and that goes on. */
+/* The kernel writes all of itself into fd, and goes on (unless it stands still); or it becomes what fd, a file, begins with, and that goes on; device_fd: what its platform needs, -1: nothing. */
 must_check int control_checkpoint(int fd, struct answer *ret_answer);
-must_check int control_restore(int fd, struct answer *ret_answer);
+must_check int control_restore(int fd, int device_fd, struct answer *ret_answer);
 
 /* Directories into a checkpoint and back (trees.c). -errno, said on standard error by the first alone. */
 must_check int trees_send(int out_fd, char *const *paths, size_t count, uint64_t *ret_bytes);

@@ -57,6 +57,11 @@ def cases(user):
         (f'processes-{user}', user, f'ward run {KVM} -- sh -c "for i in 1 2 3 4 5 6 7 8; do (sleep 0.1; echo child \\$i) & done; wait; seq 1 20000 | md5sum"',
          lambda r: r.code == 0 and r.out.count('child') == 8 and 'e071f707df7bbeee2a6a1eb48011ddd0' in r.out),
         (f'deadline-{user}', user, f'ward run {KVM} --timeout 8s -- sh -c "while :; do :; done"; echo code $?', lambda r: 'code 124' in r.out),
+        (f'pause-{user}', user, f'ward run -d --name box {KVM} -- sh -c "while :; do echo x >> log; true; done"; until [ -s log ]; do sleep 0.2; done; for i in 1 2 3; do ward pause box; sleep 2; a=$(wc -c < log); sleep 1; '
+         'b=$(wc -c < log); ward resume box; sleep 2; c=$(wc -c < log); [ $a = $b ] && [ $c -gt $b ] && echo held; done; ward kill box; ward rm box', lambda r: r.out.count('held\n') == 3),
+        (f'checkpoint-{user}', user, f'ward run -d --name box {KVM} -- sh -c "i=0; while :; do i=\\$((i+1)); echo \\$i >> log; sleep 0.2; done"; until [ -s log ]; do sleep 0.2; done; ward checkpoint box kept && ward kill box; ward rm box; '
+         f'n=$(wc -l < log); echo MARK >> log; ward run -d --name again {KVM} --restore kept; for k in 1 2 3 4 5 6 7 8 9 10; do sleep 1; [ $(wc -l < log) -gt $((n + 2)) ] && break; done; '
+         'sed -n "/MARK/,\\$p" log | sed -n 2p > next; echo next $(cat next) last $n; [ "$(cat next)" -gt 1 ] && echo went-on; ward logs again; ward kill again; ward rm again; ward checkpoint rm kept', lambda r: 'went-on' in r.out),
         (f'exec-{user}', user, f'ward run -d --name box {KVM} -- sleep 1000 && ward exec box -- sh -c "uname -r; exit 3"; echo code $?; {SENTRY}; ward kill box; ward rm box; true',
          lambda r: 'code 3' in r.out and '4.4.0' in r.out and sentry_is_bare(r.out, user)),
     ]
