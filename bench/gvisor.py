@@ -64,7 +64,7 @@ def measure(build, who, rounds):
         place = bundle(top / 'bundle', [str(ws), str(home), '/tmp'])
         for path in [top, *top.rglob('*')]:
             os.chown(path, who, who)
-        alone = ['runsc', f'--root={place}/state', '--network=host', '--ignore-cgroups', '--overlay2=none', f'--platform={platform}',
+        alone = ['runsc', f'--root={place}/state', '--network=none', '--ignore-cgroups', '--overlay2=none', f'--platform={platform}',
                  *(['--rootless'] if who else []), 'run', f'--bundle={place}', 'bench']
         ours = [str(build / 'src/cli/ward'), 'run', '--isolation', 'gvisor', '--', 'true']
         times = {'ward': [], 'runsc': []}
@@ -95,7 +95,7 @@ def main():
     print(f'{version}, platform {platform}; bar {BAR:.2f}, in every row\n\n{text}')
     if args.doc:
         (ROOT / 'docs' / 'bench-gvisor.md').write_text(
-            '# What a start behind gVisor costs\n\n`bench/gvisor.py --doc` made this table: `ward run --isolation gvisor -- true` beside `runsc run` of an equal bundle, one after the other in turns. Both have `--network=host --ignore-cgroups --overlay2=none` and the same platform; ward adds `--directfs=false` (what is hidden or protected holds only in the gofer), runsc alone has its default, and `--rootless` for a user. ward does not go through `runsc run`: it makes the jails of gVisor\'s kernel and gofer by itself and starts the two (`src/gvisor/direct.c`). With a version of runsc that `src/engine/gvisor/runtime.c` does not list, ward goes through `runsc run`, and takes longer. '
+            '# What a start behind gVisor costs\n\n`bench/gvisor.py --doc` made this table: `ward run --isolation gvisor -- true` beside `runsc run` of an equal bundle, one after the other in turns. Both have `--network=none --ignore-cgroups --overlay2=none` and the same platform; ward adds `--directfs=false` (what is hidden or protected holds only in the gofer), runsc alone has its default, and `--rootless` for a user. ward does not go through `runsc run`: it makes the jails of gVisor\'s kernel and gofer by itself and starts the two (`src/gvisor/direct.c`). With a version of runsc that `src/engine/gvisor/runtime.c` does not list, ward goes through `runsc run`, and takes longer. '
             f'{version}, platform {platform}; {os.cpu_count()} processors, load average {os.getloadavg()[0]:.0f} at the end.\nThe bar is {BAR:.2f} of `runsc` alone{", in every row, and is not met" if over else ", and is met in every row"}. On a busy machine the time of the processor tells more than the clock.\n\n{text}')
     return 1 if over else 0
 

@@ -22,6 +22,11 @@ int verb_shell(struct options *o)
 		ward_fail(&e, ENOMEM, "out of memory");
 		return say_error(&e, o->json, EXIT_REFUSED);
 	}
+	if (o->restore) {
+		ward_fail(&e, EINVAL, "--restore goes on with the command of the checkpoint, and starts no shell");
+		ward_remedy(&e, "ward run -d --restore %.60s, then ward exec -t", o->restore);
+		return say_usage(&e, o);
+	}
 	words[0] = has_bash ? bash : sh;
 	for (size_t i = 0; i < o->word_count; i++)
 		words[i + 1] = o->words[i];

@@ -205,7 +205,7 @@ int control_restore(int fd, int device_fd, struct answer *ret_answer)
 }
 
 /* Our own program behind the wall, as its uid 0 without a capability. */
-static void exec_request(struct json *j, const char *name)
+static void exec_request(struct json *j, const char *role, const char *name, bool terminal)
 {
 	static const char *const no_caps[] = { "PermittedCaps", "InheritableCaps", "EffectiveCaps", "BoundingCaps", "AmbientCaps" };
 
@@ -214,7 +214,7 @@ static void exec_request(struct json *j, const char *name)
 	json_string(j, "filename", "");
 	json_begin_array(j, "argv");
 	json_string(j, NULL, GVISOR_SELF);
-	json_string(j, NULL, "enter");
+	json_string(j, NULL, role);
 	json_string(j, NULL, name);
 	json_end_array(j);
 	json_begin_array(j, "envv");
@@ -229,7 +229,7 @@ static void exec_request(struct json *j, const char *name)
 	for (size_t i = 0; i < ARRAY_LEN(no_caps); i++)
 		json_int(j, no_caps[i], 0);
 	json_end_object(j);
-	json_bool(j, "StdioIsPty", isatty(0) == 1);
+	json_bool(j, "StdioIsPty", terminal);
 	json_begin_array(j, "GuestFDs");
 	for (int i = 0; i < 3; i++)
 		json_int(j, NULL, i);
@@ -241,9 +241,8 @@ static void exec_request(struct json *j, const char *name)
 	json_end_object(j);
 }
 
-int control_exec(const char *name, struct answer *ret_answer)
+int control_exec(const char *role, const char *name, const int stdio[3], struct answer *ret_answer)
 {
-	static const int stdio[] = { 0, 1, 2 };
 	auto_fd fd = control_connect();
 	auto_buf request = { 0 };
 	struct json j = { .out = &request };
@@ -251,8 +250,8 @@ int control_exec(const char *name, struct answer *ret_answer)
 
 	if (fd < 0)
 		return fd;
-	exec_request(&j, name);
-	r = call(fd, &request, stdio, ARRAY_LEN(stdio), ret_answer);
+	exec_request(&j, role, name, isatty(stdio[0]) == 1);
+	r = call(fd, &request, stdio, 3, ret_answer);
 	if (r < 0)
 		return r;
 	return ret_answer->result > 0 && ret_answer->result < 1 << 30 ? (int)ret_answer->result : -EPROTO;

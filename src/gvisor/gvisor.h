@@ -55,6 +55,7 @@ int gvisor_enter(int argc, char **argv);
 int gvisor_idle(int argc, char **argv);
 int gvisor_checkpoint(int argc, char **argv);
 int gvisor_restore(int argc, char **argv);
+int gvisor_streams(int argc, char **argv);
 /* The role `run` with a checkpoint, -1: none, which it takes. */
 int gvisor_run_from(int image_fd, int argc, char **argv);
 /* Until the first command has begun. -ETIMEDOUT, said on standard error. */
@@ -98,8 +99,8 @@ must_check int answer_parse(const char *bytes, size_t n, struct answer *ret_answ
 /* Calls of the kernel: -errno; -EREMOTEIO: it refused, the answer says why. */
 must_check int control_listen(void);
 must_check int control_start(struct answer *ret_answer);
-/* Starts the role `enter` behind the wall with our 0-2: its pid there. */
-must_check int control_exec(const char *name, struct answer *ret_answer);
+/* Starts a role, `enter` with a name or another, behind the wall with these 0-2: its pid there. */
+must_check int control_exec(const char *role, const char *name, const int stdio[3], struct answer *ret_answer);
 /* Until that process has ended: its status as of wait(2). Signals that come meanwhile, all of which are blocked, are passed to it. */
 must_check int control_wait(pid_t pid, int *ret_status);
 must_check int control_signal(pid_t pid, int sig);

@@ -388,8 +388,9 @@ static int exec_whole(const char *name, const char *pid_file)
 
 static int exec_direct(const char *name, const char *pid_file)
 {
+	static const int stdio[] = { 0, 1, 2 };
 	struct answer a;
-	int status, pid = control_exec(name, &a);
+	int status, pid = control_exec("enter", name, stdio, &a);
 	auto_fd file = -1;
 	char text[16];
 

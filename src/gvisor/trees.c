@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,15 +217,70 @@ struct taker {
 	char frame[FRAME_MAX];
 };
 
+/* The directory that a name is in, through no link (the records may say that one is a directory), and what it is called there. The name has no "..": tree.c has looked. */
+static int open_parent(const struct taker *t, const char *name, const char **ret_last)
+{
+	auto_fd dir = t->top_fd < 0 || !*name ? -1 : fcntl(t->top_fd, F_DUPFD_CLOEXEC, 3);
+	const char *slash;
+
+	if (dir < 0)
+		return -EPROTO;
+	for (; (slash = strchr(name, '/')); name = slash + 1) {
+		char part[NAME_MAX + 1];
+		int next;
+
+		if (slash - name > NAME_MAX)
+			return -ENAMETOOLONG;
+		memcpy(part, name, (size_t)(slash - name));
+		part[slash - name] = '\0';
+		next = openat(dir, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (next < 0)
+			return -errno;
+		close(dir);
+		dir = next;
+	}
+	*ret_last = name;
+	return take_fd(&dir);
+}
+
 static int set_times(const struct taker *t, const char *name, const struct tree_head *h)
 {
 	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = h->mtime_s, .tv_nsec = h->mtime_ns } };
+	const char *last;
+	auto_fd dir = -1;
+	struct stat st;
 
 	if (!*name)
 		return 0;	/* the top is as the plan wants it */
-	if (h->type != TREE_LINK && fchmodat(t->top_fd, name, h->mode & 0777, 0) < 0)
+	dir = open_parent(t, name, &last);
+	if (dir < 0)
+		return dir;
+	if (fstatat(dir, last, &st, AT_SYMLINK_NOFOLLOW) < 0 || (h->type != TREE_LINK && S_ISLNK(st.st_mode)))
+		return -EPROTO;
+	if (h->type != TREE_LINK && fchmodat(dir, last, h->mode & 0777, 0) < 0)
 		return -errno;
-	return utimensat(t->top_fd, name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+	return utimensat(dir, last, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+static int make_dir(const struct taker *t, const char *name)
+{
+	const char *last;
+	auto_fd dir = open_parent(t, name, &last);
+
+	return dir < 0 ? dir : mkdirat(dir, last, 0700) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+static int make_file(struct taker *t, const struct tree_head *h, const char *name)
+{
+	const char *last;
+	auto_fd dir = open_parent(t, name, &last);
+
+	if (dir < 0)
+		return dir;
+	t->head = *h;
+	memcpy(t->name, name, strlen(name) + 1);
+	t->file_fd = openat(dir, last, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return t->file_fd < 0 || ftruncate(t->file_fd, (off_t)h->size) < 0 ? -errno : 0;
 }
 
 static int take_head(void *ctx, const struct tree_head *h, const char *name)
@@ -242,24 +298,21 @@ static int take_head(void *ctx, const struct tree_head *h, const char *name)
 		return t->top_fd < 0 ? -EPROTO : 0;
 	}
 	if (h->type == TREE_DIR)
-		return mkdirat(t->top_fd, name, 0700) < 0 && errno != EEXIST ? -errno : 0;
+		return make_dir(t, name);
 	if (h->type == TREE_DIR_END)
 		return set_times(t, name, h);
-	if (h->type != TREE_FILE || !*name)
-		return -EPROTO;
-	t->head = *h;
-	memcpy(t->name, name, strlen(name) + 1);
-	t->file_fd = openat(t->top_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return t->file_fd < 0 || ftruncate(t->file_fd, (off_t)h->size) < 0 ? -errno : 0;
+	return h->type == TREE_FILE ? make_file(t, h, name) : -EPROTO;
 }
 
 static int take_link(void *ctx, const struct tree_head *h, const char *name, const char *target)
 {
 	const struct taker *t = ctx;
+	const char *last;
+	auto_fd dir = open_parent(t, name, &last);
 
-	if (t->top_fd < 0)
-		return -EPROTO;
-	return symlinkat(target, t->top_fd, name) < 0 ? -errno : set_times(t, name, h);
+	if (dir < 0)
+		return dir;
+	return symlinkat(target, dir, last) < 0 ? -errno : set_times(t, name, h);
 }
 
 static int take_chunk(void *ctx, uint64_t offset, const void *bytes, size_t n)

@@ -140,6 +140,42 @@ void checkpoint_write(const struct checkpoint *c, struct buf *out)
 	buf_puts(out, c->same);
 }
 
+/* ---- whether there can be one ---- */
+
+/* What could not come back. */
+static int refuse_plan(const struct plan *p, struct ward_err *e)
+{
+	if (p->net.on) {
+		ward_fail(e, ENOTSUP, "a sandbox with a network cannot be checkpointed: its connections are sockets of the host's, which nobody can keep");
+		return ward_remedy(e, "network.mode: none");
+	}
+	if (p->spec->tty) {
+		ward_fail(e, ENOTSUP, "a sandbox with a terminal cannot be checkpointed");
+		return ward_remedy(e, "ward run -d without -t");
+	}
+	if (p->review) {
+		ward_fail(e, ENOTSUP, "a sandbox under review cannot be checkpointed: its changes belong to this run");
+		return ward_remedy(e, "filesystem.mode: read-write");
+	}
+	return 0;
+}
+
+int checkpoint_possible(const struct plan *p, const char *no_snapshot, struct strv *words, struct ward_err *e)
+{
+	const struct wall *w = p->spec->wall;
+	const char *why = w ? w->no_snapshot : no_snapshot;
+	size_t n = why ? strcspn(why, "\n") : 0;
+	int r = refuse_plan(p, e);
+
+	if (!w || !w->snapshot) {
+		ward_fail(e, ENOTSUP, "isolation: %s makes no checkpoints: %.*s", plan_isolation(p), (int)n, why ? why : "");
+		return why && why[n] ? ward_remedy(e, "%s", why + n + 1) : -ENOTSUP;
+	}
+	if (r == 0)
+		r = w->snapshot(p, words, e);
+	return r == 0 && words->failed ? ward_fail(e, ENOMEM, "out of memory") : r;
+}
+
 /* ---- what must be the same ---- */
 
 /* A value on one line, another one for every other text. */

@@ -39,6 +39,8 @@ void checkpoint_write(const struct checkpoint *c, struct buf *out);
 
 /* What of a plan a checkpoint depends on: lines of "key: value", the wall's own last. */
 void checkpoint_same(const struct plan *p, struct buf *out);
+/* Whether a checkpoint of a sandbox with this plan can be made: the words that make one inside (lib/wall.h); or why not, where no wall says it no_snapshot, its engine's. */
+must_check int checkpoint_possible(const struct plan *p, const char *no_snapshot, struct strv *words, struct ward_err *e);
 /* Whether the plan is the one that its spec's checkpoint was made under; else the first difference. */
 must_check int checkpoint_match(const struct plan *p, struct ward_err *e);
 /* The first line in which two such texts differ, in words. A pure function. */

@@ -29,6 +29,8 @@ static int check_exec(const struct control_message *m, const char *text, size_t 
 {
 	const char *at = text;
 
+	if (m->flags & CONTROL_CHECKPOINT && (m->flags != (CONTROL_CHECKPOINT | CONTROL_INPUT) || m->a != 1 || m->b))
+		return -EINVAL;
 	if (m->a < 1 || m->a > WORDS_MAX || m->b < 0 || m->b > WORDS_MAX ||
 	    count_strings(text, n) != 1 + (ssize_t)m->a + (ssize_t)m->b)
 		return -EINVAL;

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "lib/checkpoint.h"
 #include "lib/wall.h"
 #include "policy/policy_rule.h"
 #include "policy/units.h"
@@ -263,6 +264,14 @@ static void json_stages(struct json *j, const char *const *stages)
 	}
 }
 
+/* Whether ward checkpoint could make one of it. */
+static bool can_be_kept(const struct plan *p, struct ward_err *why)
+{
+	auto_strv words = { 0 };
+
+	return checkpoint_possible(p, NULL, &words, why) == 0;
+}
+
 static void print_json(const struct plan *p, const char *const *stages, struct buf *out)
 {
 	struct json j = { .out = out };
@@ -295,6 +304,7 @@ static void print_json(const struct plan *p, const char *const *stages, struct b
 	json_stages(&j, stages);
 	json_stages(&j, wall_stages(p));
 	json_end_array(&j);
+	json_bool(&j, "checkpoint", can_be_kept(p, &(struct ward_err){ 0 }));
 	json_strings(&j, "notes", p->notes.items);
 	json_end_object(&j);
 	buf_puts(out, "\n");
@@ -330,6 +340,11 @@ static void text_head(const struct plan *p, struct buf *out)
 	}
 	buf_printf(out, "%-10s %s: host uid %u gid %u, inside %u:%u\n", "ids", ids_help(p->ids.mode),
 		   p->ids.host_uid, p->ids.host_gid, p->ids.inside_uid, p->ids.inside_gid);
+	if (p->spec->wall && p->spec->wall->snapshot) {
+		struct ward_err why = { 0 };
+
+		text_line(out, "checkpoint", can_be_kept(p, &why) ? "ward checkpoint can keep it while it runs" : why.why);
+	}
 	buf_printf(out, "%-10s", "variables");
 	for (size_t i = 0; i < p->env.len; i++) {
 		auto_free char *name = strndup(p->env.items[i], strcspn(p->env.items[i], "="));

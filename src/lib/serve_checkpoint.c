@@ -9,32 +9,8 @@
 #include "lib/checkpoint.h"
 #include "lib/detach.h"
 #include "lib/serve_internal.h"
-#include "lib/wall.h"
 
 #define SLACK_MIB 128	/* of gVisor's kernel itself */
-
-static int refuse_state(const struct serve *s, struct ward_err *e)
-{
-	const struct plan *p = s->box->plan;
-
-	if (p->net.on) {
-		ward_fail(e, ENOTSUP, "a sandbox with a network cannot be checkpointed: its connections are sockets of the host's, which nobody can keep");
-		return ward_remedy(e, "network.mode: none");
-	}
-	if (p->spec->tty) {
-		ward_fail(e, ENOTSUP, "a sandbox with a terminal cannot be checkpointed");
-		return ward_remedy(e, "ward run -d without -t");
-	}
-	if (p->review) {
-		ward_fail(e, ENOTSUP, "a sandbox under review cannot be checkpointed: its changes belong to this run");
-		return ward_remedy(e, "filesystem.mode: read-write");
-	}
-	if (serve_running(s)) {
-		ward_fail(e, EBUSY, "a command of ward exec runs in the sandbox, whose streams could not come back");
-		return ward_remedy(e, "wait for its end");
-	}
-	return 0;
-}
 
 /* The image and all that is about it is the client's to fill in. */
 static int write_record(const struct serve *s, int *ret_fd, struct ward_err *e)
@@ -63,12 +39,12 @@ static int write_record(const struct serve *s, int *ret_fd, struct ward_err *e)
 int serve_checkpoint(struct serve *s, struct strv *words, int *ret_record_fd, struct ward_err *e)
 {
 	uint64_t memory = s->box->plan->limits[LIMIT_MEMORY].value;
-	int r = wall_snapshot(s->box->plan, s->box->engine->no_snapshot, words, e);
+	int r = checkpoint_possible(s->box->plan, s->box->engine->no_snapshot, words, e);
 
-	if (r == 0)
-		r = refuse_state(s, e);
-	if (r == 0 && words->failed)
-		r = ward_fail(e, ENOMEM, "out of memory");
+	if (r == 0 && serve_running(s)) {
+		ward_fail(e, EBUSY, "a command of ward exec runs in the sandbox, whose streams could not come back");
+		r = ward_remedy(e, "wait for its end");
+	}
 	if (r == 0)
 		r = write_record(s, ret_record_fd, e);
 	if (r < 0)

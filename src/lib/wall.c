@@ -68,18 +68,6 @@ int wall_fill_words(struct plan *p, struct ward_err *e)
 	return w->idle ? join_words(p, w->idle, e) : 0;
 }
 
-int wall_snapshot(const struct plan *p, const char *no_snapshot, struct strv *words, struct ward_err *e)
-{
-	const struct wall *w = p->spec->wall;
-	const char *why = w ? w->no_snapshot : no_snapshot;
-	size_t n = why ? strcspn(why, "\n") : 0;
-
-	if (w && w->snapshot)
-		return w->snapshot(p, words, e);
-	ward_fail(e, ENOTSUP, "isolation: %s makes no checkpoints: %.*s", plan_isolation(p), (int)n, why ? why : "");
-	return why && why[n] ? ward_remedy(e, "%s", why + n + 1) : -ENOTSUP;
-}
-
 int wall_packet(const struct strv *exec, const struct strv *copy, const char *bytes, size_t n, struct buf *out)
 {
 	const struct strv *words;

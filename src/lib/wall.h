@@ -46,7 +46,4 @@ must_check int wall_fill_words(struct plan *p, struct ward_err *e);
  * or ward-init copies by itself. -E2BIG: it would be longer than a packet can be; -EINVAL: it is no such packet. A pure function. */
 must_check int wall_packet(const struct strv *exec, const struct strv *copy, const char *bytes, size_t n, struct buf *out);
 
-/* As wall->snapshot(), for whatever stands around a sandbox with this plan; no_snapshot is its engine's. */
-must_check int wall_snapshot(const struct plan *p, const char *no_snapshot, struct strv *words, struct ward_err *e);
-
 #endif

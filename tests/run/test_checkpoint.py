@@ -1,13 +1,16 @@
 """ward checkpoint and ward run --restore: what runs behind gVisor is kept at one moment, and goes on from there in other sandboxes under the same policy. What cannot be kept, or must not go on, is refused; whoever is killed meanwhile, nothing is left and the sandbox goes on."""
+import contextlib
 import hashlib
 import json
 import os
 import random
 import signal
+import struct
 import time
 
 from harness import needs, timeout
 from harness.boxes import box, clean, listed, supervisor
+from harness.vm import DIR, DIR_END, END, LINK, file_record, record
 from run.test_gvisor import GVISOR, other_version, processes, usable
 
 COUNTER = r"""
@@ -62,6 +65,17 @@ def kept(t):
     return files, {c["name"]: c for c in json.loads(t.ward("checkpoint", "ls", "--json").out)["checkpoints"]}
 
 
+@contextlib.contextmanager
+def full_disk(t):
+    """The store on a file system that is too small."""
+    directory = os.path.join(t.environment()["WARD_STATE_DIR"], "checkpoints")
+    t.run("mount", "-t", "tmpfs", "-o", f"size=1m,mode=0700,uid={t.person.pw_uid},gid={t.person.pw_gid}", "ward-test", directory, root=True, check=True)
+    try:
+        yield
+    finally:
+        t.run("umount", directory, root=True, check=True)
+
+
 def drop(t):
     """Ends what runs, removes what is kept: nothing is left."""
     names = list(kept(t)[1])
@@ -73,9 +87,9 @@ def drop(t):
 def files_of(t, name):
     """The record and the image of one."""
     directory = os.path.join(t.environment()["WARD_STATE_DIR"], "checkpoints")
-    record = os.path.join(directory, name + ".record")
-    image = next(line.split()[1] for line in open(record, "rb").read().split(b"\n") if line.startswith(b"image "))
-    return record, os.path.join(directory, image.decode())
+    path = os.path.join(directory, name + ".record")
+    image = next(line.split()[1] for line in open(path, "rb").read().split(b"\n") if line.startswith(b"image "))
+    return path, os.path.join(directory, image.decode())
 
 
 @needs("unsanitized")
@@ -230,6 +244,16 @@ def test_what_is_refused(t):
     t.check(r.rc == 125 and "ward exec" in r.err, r)
     p.terminate()
     p.wait()
+    t.equal(t.ward("exec", run, "--", "sh", "-c", "sleep 555 & echo left").out, "left\n")
+    r = t.ward("checkpoint", run, "left")
+    t.check(r.rc == 125 and "sleep" in r.err and "left behind" in r.err, r)
+    t.equal(t.ward("exec", run, "--", "pkill", "-x", "sleep").rc, 0)
+    with full_disk(t):
+        r = t.ward("checkpoint", run, "full")
+        t.check(r.rc == 125 and "No space left" in r.err and "WARD_STATE_DIR" in r.err, r)
+        t.equal(kept(t), ([], {}), "a full disk")
+    at = numbers(t.ward("logs", run).out)[-1]
+    counting(t, run, at + 2)
     t.equal(kept(t), ([], {}), "a refusal left something")
     t.wait_until(lambda: t.ward("checkpoint", run, "one").rc == 0, 10, "no checkpoint after the command's end")
     r = t.ward("checkpoint", run, "one")
@@ -265,11 +289,12 @@ def test_damaged(t):
     """An image that is cut, changed, or gone, and a record that is no record, are told; one that a taken-over kernel could have written, with a digest that fits, fails inside with 125 and nothing else."""
     usable(t)
     ws = t.workspace({"count.py": COUNTER, "end": ""})
-    run = box(t, *GVISOR, "--", "sleep", "999", cwd=ws)
+    options = (*GVISOR, "--timeout", "15")
+    run = box(t, *options, "--", "sleep", "999", cwd=ws)
     t.equal(t.ward("exec", run, "--", "touch", "/tmp/a").rc, 0)
     t.equal(t.ward("checkpoint", run, "good").rc, 0)
-    record, image = files_of(t, "good")
-    with open(record, "rb") as f, open(image, "rb") as g:
+    record_file, image = files_of(t, "good")
+    with open(record_file, "rb") as f, open(image, "rb") as g:
         text, data = f.read(), g.read()
 
     def flip(b):
@@ -279,7 +304,7 @@ def test_damaged(t):
     for change, rc in ((lambda b: b[:-1], 1), (flip, 0), (lambda b: b"", 1)):
         rewrite(image, change)
         t.equal(t.ward("checkpoint", "ls").rc, rc, "ls looks at the size alone")
-        r = t.ward("run", *GVISOR, "--restore", "good", cwd=ws)
+        r = t.ward("run", *options, "--restore", "good", cwd=ws)
         t.check(r.rc == 125 and "damaged" in r.err and "rm good" in r.err, r)
         rewrite(image, lambda b: data)
     rng = random.Random(7)
@@ -290,16 +315,23 @@ def test_damaged(t):
         for _ in range(200):
             b[rng.randrange(len(b) // 8)] = rng.randrange(256)
         forged.append(bytes(b))
+    trees = int.from_bytes(tail[:8], "little")
+    own = record(DIR, "", mode=0o755) + record(LINK, "out", len(ws), more=ws.encode()) + file_record("out/MARKERPLANTED", b"x") + record(DIR_END, "", mode=0o755) + record(END, "")
+    own += record(DIR, "", mode=0o755) + record(DIR_END, "", mode=0o755) + record(END, "")	# of the second tree
+    own = struct.pack("<I", len(own)) + own + bytes(4)
+    forged.append(data[:-16 - trees] + own + struct.pack("<Q", len(own)) + tail[8:])	# a file through a link
     for i, b in enumerate(forged):
         rewrite(image, lambda old, new=b: new)
-        with open(record, "wb") as f:
+        with open(record_file, "wb") as f:
             lines = text.split(b"\n")
             f.write(b"\n".join(b"sha256 " + hashlib.sha256(b).hexdigest().encode() if line.startswith(b"sha256 ") else b"bytes %d" % len(b) if line.startswith(b"bytes ") else line for line in lines))
-        r = t.ward("run", *GVISOR, "--timeout", "20", "--restore", "good", cwd=ws, timeout=40)
-        t.check(r.rc in (125, 137) and r.out == "", (i, r))
-    with open(record, "wb") as f:
+        r = t.ward("run", *options, "--restore", "good", cwd=ws, timeout=40)
+        t.check(r.rc in (124, 125, 137) and r.out == "" and "gvisor: " in r.err, (i, r))
+    t.contains(r.err, "private files of the checkpoint", "a file through a link")
+    t.check(not os.path.exists(os.path.join(ws, "MARKERPLANTED")), "a link was followed")
+    with open(record_file, "wb") as f:
         f.write(b"ward checkpoint 1\nimage ../../x\n")
-    r = t.ward("run", *GVISOR, "--restore", "good", cwd=ws)
+    r = t.ward("run", *options, "--restore", "good", cwd=ws)
     t.check(r.rc == 125 and "record" in r.err, r)
     t.equal(t.ward("checkpoint", "ls").rc, 1, "a record that is none")
     t.equal(t.ward("checkpoint", "rm", "good").rc, 0)
@@ -310,11 +342,12 @@ def test_damaged(t):
 @needs("unsanitized")
 @timeout(150)
 def test_nothing_left_by_kills(t):
-    """The client, what makes the checkpoint inside, or gVisor's kernel is killed at some moment: there is a whole checkpoint or none, no file beside, and the sandbox, if its kernel lives, goes on."""
+    """The client, what makes the checkpoint inside, gVisor's kernel, the runner or the supervisor is killed at some moment: there is a whole checkpoint or none, no file beside, and the sandbox, if its kernel lives, goes on."""
     usable(t)
     ws = t.workspace({"count.py": COUNTER})
     rng = random.Random(11)
-    for who in ("client", "client", "inside", "kernel"):
+    names = {"inside": "/.ward/ward-gvisor checkpoint", "kernel": "runsc-sandbox boot", "runner": "/.ward/ward-gvisor run"}
+    for who in ("client", "inside", "box") if t.as_user == "root" else ("client", "kernel", "runner"):
         run = box(t, *GVISOR, "--", "python3", "-c", "b = bytearray(40 << 20)\nfor i in range(0, len(b), 4096): b[i] = 1 + i % 255\nexec(open('count.py').read())", cwd=ws)
         counting(t, run)
         p = t.ward_start("checkpoint", run, "one")
@@ -322,19 +355,20 @@ def test_nothing_left_by_kills(t):
             time.sleep(rng.uniform(0, 0.15))
             p.kill()
         else:
-            names = {"inside": "/.ward/ward-gvisor checkpoint", "kernel": "runsc-sandbox"}
+            top = supervisor(t, run)
             deadline = time.monotonic() + 10
             while p.poll() is None and time.monotonic() < deadline:
-                found = processes(t, supervisor(t, run), 2 if who == "inside" else 1).get(names[who])
-                if found:
+                found = processes(t, top, 2)
+                if names["inside"] in found:	# it has begun
+                    victim = top if who == "box" else min(next((pids for name, pids in found.items() if name.startswith(names[who].split()[0]) and (who == "kernel" or name == names[who])), [0]))
                     with t.root():
-                        os.kill(min(found) if who == "inside" else found[0], signal.SIGKILL)
+                        os.kill(victim, signal.SIGKILL)
                     break
         p.wait()
         files, known = kept(t)
         t.equal((len(files), [c["damage"] for c in known.values()]), (2 * len(known), [None] * len(known)), f"{who}: {files}")
-        if who == "kernel":
-            t.wait_until(lambda: listed(t, "-a")[run]["state"] not in ("running", "ending"), 20, "a sandbox without a kernel")
+        if who in ("kernel", "runner", "box"):
+            t.wait_until(lambda: listed(t, "-a")[run]["state"] not in ("running", "ending"), 20, f"a sandbox without its {who}")
         else:
             at = numbers(t.ward("logs", run).out)[-1]
             counting(t, run, at + 3)

@@ -223,7 +223,7 @@ def feature_network(c):
 
 
 def feature_left_running(c):
-    """run -d, exec, cp, logs, pause, resume, stop."""
+    """run -d, exec, cp, logs, pause, resume, checkpoint (which gvisor makes and the others refuse), stop."""
     ws = c.workspace({"a": "from outside\n"})
     name = box(c.t, *c.options, "--", *c.argv("sleep", 1000), cwd=ws, timeout=60 * c.slow)
     r = c.t.ward("exec", name, "--", *c.argv("read", "a"), timeout=30 * c.slow)
@@ -237,6 +237,11 @@ def feature_left_running(c):
     c.t.equal(c.t.ward("resume", name, timeout=30).rc, 0)
     c.t.equal(c.t.ward("exec", name, "--", *c.argv("args", "again"), timeout=30 * c.slow).out, "[again]\n")
     c.t.contains(c.t.ward("logs", name).out, "up", "logs")
+    r = c.t.ward("checkpoint", name, "kept", timeout=30)
+    if c.engine == "gvisor":
+        c.t.equal((r.rc, c.t.ward("checkpoint", "rm", "kept").rc), (0, 0), r.err)
+    else:
+        c.t.check(r.rc == 125 and f"isolation: {c.engine} makes no checkpoints" in r.err and "remedy: " in r.err, r)
     r = c.t.ward("stop", "--timeout", "1", name, timeout=30 * c.slow)
     c.t.equal(r.rc, 0, r.err)
     c.t.equal(c.t.read(ws, "by-exec"), "e", "what it wrote is there afterwards")
