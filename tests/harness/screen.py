@@ -121,6 +121,12 @@ class Screen:
             return False
         return self.wait(there, "prompt of the outer shell")
 
+    def front(self):
+        """Has the shell bring its job to the front. It must have read the line before anything else is typed: a ^C would take it out of the terminal's queue, unread."""
+        self.prompt()
+        self.line("fg")
+        self.wait(lambda shown: "fg\n" in shown, "the job in front")
+
     def ward(self, *args):
         """Types a `ward` command line."""
         self.line(" ".join(map(shlex.quote, self.t.ward_argv(*args))))

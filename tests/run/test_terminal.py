@@ -148,7 +148,7 @@ def test_suspend_twice_and_background(t):
         s.see("gone on")
         s.line("echo still the shell")
         s.see("\nstill the shell")
-        s.line("fg")
+        s.front()
         s.press("C-c", "exit 130")
 
 
@@ -162,8 +162,7 @@ def test_started_in_the_background(t):
         s.see("\nmine")
         s.see("shown")
         t.equal(s.modes(), before, "modes")
-        s.line("fg")
-        s.wait(lambda shown: "fg\n" in shown, "the job in front")
+        s.front()
         s.line("word")
         s.see("\ngot word")
 
