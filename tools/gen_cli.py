@@ -41,11 +41,6 @@ def read_tables():
     """The verbs that this build has, each with its options. What comes later is in neither."""
     verbs = [Verb(a) for macro, a, _ in def_reader.read(ROOT / 'tables/verbs.def') if macro == 'VERB']
     for macro, a, _ in def_reader.read(ROOT / 'tables/options.def'):
-        if macro == 'ONE_OF':
-            for verb in verbs:
-                if 'V_' + verb.id in a[0].split(' | '):
-                    verb.apart.append(a[1].split())
-            continue
         if macro == 'FLAG':
             option = Option(a[0], a[1], a[2], '', a[4], '')
         elif macro == 'TEXT':
@@ -62,6 +57,10 @@ def read_tables():
         for verb in verbs:
             if 'V_ALL' in wanted or 'V_' + verb.id in wanted:
                 verb.options.append(option)
+    for _, (wanted, names), _ in def_reader.read(ROOT / 'tables/options_apart.def'):
+        for verb in verbs:
+            if 'V_' + verb.id in wanted.split(' | '):
+                verb.apart.append(names.split())
     return verbs
 
 

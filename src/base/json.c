@@ -54,6 +54,19 @@ void json_end_array(struct json *j)
 	json_close(j, "]");
 }
 
+void json_begin_list(struct json *j, const char *key)
+{
+	json_begin_object(j, NULL);
+	json_begin_array(j, key);
+}
+
+void json_end_list(struct json *j)
+{
+	json_end_array(j);
+	json_end_object(j);
+	buf_puts(j->out, "\n");
+}
+
 void json_string(struct json *j, const char *key, const char *value)
 {
 	json_key(j, key);

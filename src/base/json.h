@@ -17,6 +17,9 @@ void json_begin_object(struct json *j, const char *key);
 void json_end_object(struct json *j);
 void json_begin_array(struct json *j, const char *key);
 void json_end_array(struct json *j);
+/* A document that is one list: {"key":[ and its end, with a new line. */
+void json_begin_list(struct json *j, const char *key);
+void json_end_list(struct json *j);
 
 void json_string(struct json *j, const char *key, const char *value);	/* NULL value: null */
 void json_uint(struct json *j, const char *key, uint64_t value);

@@ -5,6 +5,7 @@
 #include "base/text.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NAME_MAX_COMPARED 64
@@ -131,4 +132,22 @@ void text_nearest(const char *name, const char *candidate, const char **best, un
 		return;
 	*best = candidate;
 	*best_distance = distance;
+}
+
+bool text_number_after(const char *text, const char *key, unsigned place, long *ret)
+{
+	const char *at = strstr(text, key);
+
+	*ret = 0;
+	at = at ? at + strlen(key) : "";
+	for (unsigned i = 0; i <= place; i++) {
+		char *end;
+
+		at += strspn(at, "\t ");
+		if (*at < '0' || *at > '9')
+			return false;
+		*ret = strtol(at, &end, 10);
+		at = end;
+	}
+	return true;
 }

@@ -117,8 +117,7 @@ int boxes_report(const struct options *o, struct chosen *c, int code)
 
 	if (!o->json)
 		return code;
-	json_begin_object(&j, NULL);
-	json_begin_array(&j, "sandboxes");
+	json_begin_list(&j, "sandboxes");
 	for (size_t i = 0; i < c->len; i++) {
 		if (c->failed[i])
 			continue;
@@ -127,8 +126,6 @@ int boxes_report(const struct options *o, struct chosen *c, int code)
 		boxes_json(&j, &c->infos[i]);
 		json_end_object(&j);
 	}
-	json_end_array(&j);
-	json_end_object(&j);
-	buf_puts(&out, "\n");
+	json_end_list(&j);
 	return say_out(&out, code);
 }

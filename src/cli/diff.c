@@ -23,10 +23,8 @@ static int list_reviews(const struct options *o)
 
 	if (review_list(NULL, &items, &e) < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);
-	if (o->json) {
-		json_begin_object(&j, NULL);
-		json_begin_array(&j, "reviews");
-	}
+	if (o->json)
+		json_begin_list(&j, "reviews");
 	for (size_t i = 0; i < items.len; i++) {
 		if (o->json) {
 			json_begin_object(&j, NULL);
@@ -40,9 +38,7 @@ static int list_reviews(const struct options *o)
 		buf_puts(&out, "\n");
 	}
 	if (o->json) {
-		json_end_array(&j);
-		json_end_object(&j);
-		buf_puts(&out, "\n");
+		json_end_list(&j);
 	} else if (!items.len) {
 		buf_puts(&out, "there are no reviews\n");
 	}

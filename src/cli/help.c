@@ -105,19 +105,20 @@ static void option_lines(enum verb v, struct buf *out)
 #define FIELD(verbs, s, name, metavar, kind, field, help) ROW(verbs, s, name, metavar, help)
 #define SETS(verbs, s, name, field, value, help) ROW(verbs, s, name, "", help)
 #define LATER(...)
-#define ONE_OF(verbs, names)                             \
-	if ((verbs) & bit) {                             \
-		buf_puts(out, "  ");                     \
-		wrap(out, "one at a time: " names, 2, 2); \
-	}
 #include "options.def"
 #undef FLAG
 #undef TEXT
 #undef FIELD
 #undef SETS
 #undef LATER
-#undef ONE_OF
 #undef ROW
+#define ONE_OF(verbs, names)                             \
+	if ((verbs) & bit) {                             \
+		buf_puts(out, "  ");                     \
+		wrap(out, "one at a time: " names, 2, 2); \
+	}
+#include "options_apart.def"
+#undef ONE_OF
 }
 
 static void help_verb(enum verb v, struct buf *out)

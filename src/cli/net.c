@@ -175,10 +175,8 @@ static int show_all(const struct options *o, struct ward_err *e)
 
 	if (client_net_list(&all, e) < 0)
 		return say_error(e, o->json, EXIT_REFUSED);
-	if (o->json) {
-		json_begin_object(&j, NULL);
-		json_begin_array(&j, "sandboxes");
-	}
+	if (o->json)
+		json_begin_list(&j, "sandboxes");
 	for (size_t i = 0; i < all.len; i++) {
 		*e = (struct ward_err){ 0 };
 		if (all.items[i].alive && show_one(&all.items[i], o->json, &j, e) < 0 && e->code != EOPNOTSUPP && e->code != ESRCH &&
@@ -187,9 +185,7 @@ static int show_all(const struct options *o, struct ward_err *e)
 	}
 	boxes_clear(&all);
 	if (o->json) {
-		json_end_array(&j);
-		json_end_object(&j);
-		buf_puts(&out, "\n");
+		json_end_list(&j);
 	} else if (!out.len && code == EXIT_FINE) {
 		buf_puts(&out, "no sandbox with a network runs\n");
 	}

@@ -33,14 +33,12 @@ static const struct option_row rows[] = {
 #define FIELD(v, s, n, m, kind, f, h) { v, KIND_##kind, 0, s, "--" n, m, f },
 #define SETS(v, s, n, f, value, h) { v, KIND_SETS, 0, s, "--" n, "", f "\0" value },
 #define LATER(v, s, n, m, h) { v, KIND_LATER, 0, s, "--" n, m, "" },
-#define ONE_OF(...)
 #include "options.def"
 #undef FLAG
 #undef TEXT
 #undef FIELD
 #undef SETS
 #undef LATER
-#undef ONE_OF
 };
 
 /* Options that exclude each other. */
@@ -48,35 +46,15 @@ static const struct {
 	uint64_t verbs;
 	char names[48];
 } apart[] = {
-#define FLAG(...)
-#define TEXT(...)
-#define FIELD(...)
-#define SETS(...)
-#define LATER(...)
 #define ONE_OF(v, names) { v, names },
-#include "options.def"
-#undef FLAG
-#undef TEXT
-#undef FIELD
-#undef SETS
-#undef LATER
+#include "options_apart.def"
 #undef ONE_OF
 };
 
 /* The verbs that have such options: the others, `ward run` among them, do not touch the table. */
 static const uint64_t verbs_apart = 0
-#define FLAG(...)
-#define TEXT(...)
-#define FIELD(...)
-#define SETS(...)
-#define LATER(...)
 #define ONE_OF(v, names) | (v)
-#include "options.def"
-#undef FLAG
-#undef TEXT
-#undef FIELD
-#undef SETS
-#undef LATER
+#include "options_apart.def"
 #undef ONE_OF
 	;
 

@@ -47,18 +47,13 @@ static int list(const struct options *o, struct ward_err *e)
 
 	if (profile_names(&names, e) < 0)
 		return say_error(e, o->json, EXIT_REFUSED);
-	if (o->json) {
-		json_begin_object(&j, NULL);
-		json_begin_array(&j, "profiles");
-	}
+	if (o->json)
+		json_begin_list(&j, "profiles");
 	for (size_t i = 0; i < names.len; i++)
 		if (describe(names.items[i], o->json ? &j : NULL, &out, e) < 0)
 			return say_error(e, o->json, EXIT_REFUSED);
-	if (o->json) {
-		json_end_array(&j);
-		json_end_object(&j);
-		buf_puts(&out, "\n");
-	}
+	if (o->json)
+		json_end_list(&j);
 	return say_out(&out, EXIT_FINE);
 }
 

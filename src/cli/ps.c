@@ -66,17 +66,14 @@ static void put_json(const struct options *o, const struct boxes *all, struct bu
 {
 	struct json j = { .out = out };
 
-	json_begin_object(&j, NULL);
-	json_begin_array(&j, "sandboxes");
+	json_begin_list(&j, "sandboxes");
 	for (size_t i = 0; i < all->len; i++)
 		if (is_shown(o, &all->items[i])) {
 			json_begin_object(&j, NULL);
 			boxes_json(&j, &all->items[i]);
 			json_end_object(&j);
 		}
-	json_end_array(&j);
-	json_end_object(&j);
-	buf_puts(out, "\n");
+	json_end_list(&j);
 }
 
 int verb_ps(struct options *o)

@@ -41,10 +41,8 @@ static int list(const struct options *o, const struct store_items *v)
 	auto_buf out = { 0 };
 	struct json j = { .out = &out };
 
-	if (o->json) {
-		json_begin_object(&j, NULL);
-		json_begin_array(&j, "quarantine");
-	}
+	if (o->json)
+		json_begin_list(&j, "quarantine");
 	for (size_t i = 0; i < v->len; i++) {
 		const struct store_item *item = &v->items[i];
 
@@ -71,9 +69,7 @@ static int list(const struct options *o, const struct store_items *v)
 		buf_puts(&out, "\n");
 	}
 	if (o->json) {
-		json_end_array(&j);
-		json_end_object(&j);
-		buf_puts(&out, "\n");
+		json_end_list(&j);
 	} else if (!out.len) {
 		buf_puts(&out, "the quarantine is empty\n");
 	}
@@ -119,10 +115,8 @@ static int restore(const struct options *o, const struct store_items *v, struct 
 	size_t count = 0;
 	int code = EXIT_FINE;
 
-	if (o->json) {
-		json_begin_object(&j, NULL);
-		json_begin_array(&j, "restored");
-	}
+	if (o->json)
+		json_begin_list(&j, "restored");
 	for (size_t i = 0; run && i < v->len; i++) {
 		auto_free char *where = NULL;
 		struct ward_event event;
@@ -149,11 +143,8 @@ static int restore(const struct options *o, const struct store_items *v, struct 
 	}
 	if (!count)
 		return fail_missing(o, run, e);
-	if (o->json) {
-		json_end_array(&j);
-		json_end_object(&j);
-		buf_puts(&out, "\n");
-	}
+	if (o->json)
+		json_end_list(&j);
 	return say_out(&out, code);
 }
 

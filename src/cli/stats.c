@@ -109,8 +109,7 @@ static int print_json(const struct chosen *c, const struct look *l)
 	auto_buf out = { 0 };
 	struct json j = { .out = &out };
 
-	json_begin_object(&j, NULL);
-	json_begin_array(&j, "sandboxes");
+	json_begin_list(&j, "sandboxes");
 	for (size_t i = 0; i < c->len; i++) {
 		const struct control_usage *u = &l->usage[i];
 
@@ -122,9 +121,7 @@ static int print_json(const struct chosen *c, const struct look *l)
 		boxes_usage_json(&j, u);
 		json_end_object(&j);
 	}
-	json_end_array(&j);
-	json_end_object(&j);
-	buf_puts(&out, "\n");
+	json_end_list(&j);
 	return say_out(&out, EXIT_FINE);
 }
 

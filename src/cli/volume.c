@@ -44,10 +44,8 @@ static int list(const struct options *o, struct ward_err *e)
 
 	if (volume_list(&v, e) < 0)
 		return say_error(e, o->json, EXIT_REFUSED);
-	if (o->json) {
-		json_begin_object(&j, NULL);
-		json_begin_array(&j, "volumes");
-	}
+	if (o->json)
+		json_begin_list(&j, "volumes");
 	for (size_t i = 0; i < v.len; i++) {
 		if (o->json)
 			json_item(&v.items[i], &j);
@@ -55,9 +53,7 @@ static int list(const struct options *o, struct ward_err *e)
 			text_item(&v.items[i], &out);
 	}
 	if (o->json) {
-		json_end_array(&j);
-		json_end_object(&j);
-		buf_puts(&out, "\n");
+		json_end_list(&j);
 	} else if (!v.len) {
 		buf_puts(&out, "there are no volumes: filesystem.caches and filesystem.home make them\n");
 	}
@@ -71,10 +67,8 @@ static int drop(const struct options *o, struct ward_err *e)
 	struct json j = { .out = &out };
 	int code = EXIT_FINE;
 
-	if (o->json) {
-		json_begin_object(&j, NULL);
-		json_begin_array(&j, "removed");
-	}
+	if (o->json)
+		json_begin_list(&j, "removed");
 	for (size_t i = 1; i < o->word_count; i++) {
 		if (volume_remove(o->words[i], e) < 0) {
 			ward_remedy(e, e->code == EBUSY ? "end it first" : "see ward volume ls");
@@ -85,11 +79,8 @@ static int drop(const struct options *o, struct ward_err *e)
 			buf_printf(&out, "removed %s\n", o->words[i]);
 		}
 	}
-	if (o->json) {
-		json_end_array(&j);
-		json_end_object(&j);
-		buf_puts(&out, "\n");
-	}
+	if (o->json)
+		json_end_list(&j);
 	return say_out(&out, code);
 }
 

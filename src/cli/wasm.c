@@ -49,10 +49,8 @@ static int list(const struct options *o, const struct wasm_items *v)
 	struct json j = { .out = &out };
 	int code = EXIT_FINE;
 
-	if (o->json) {
-		json_begin_object(&j, NULL);
-		json_begin_array(&j, "entries");
-	}
+	if (o->json)
+		json_begin_list(&j, "entries");
 	for (size_t i = 0; i < v->len; i++) {
 		if (o->json)
 			json_item(&v->items[i], &j);
@@ -62,9 +60,7 @@ static int list(const struct options *o, const struct wasm_items *v)
 			code = EXIT_FINDINGS;
 	}
 	if (o->json) {
-		json_end_array(&j);
-		json_end_object(&j);
-		buf_puts(&out, "\n");
+		json_end_list(&j);
 	} else if (!v->len) {
 		buf_puts(&out, "nothing is compiled: ward run --isolation wasm -- MODULE does that\n");
 	}
@@ -108,10 +104,8 @@ static int drop(const struct options *o, const struct wasm_items *v, int dir_fd,
 	struct json j = { .out = &out };
 	int code = EXIT_FINE;
 
-	if (o->json) {
-		json_begin_object(&j, NULL);
-		json_begin_array(&j, "removed");
-	}
+	if (o->json)
+		json_begin_list(&j, "removed");
 	for (size_t i = 0; i < count; i++) {
 		size_t which = i;
 		int r = all ? 0 : find(v, o->words[i + 1], &which, e);
@@ -119,11 +113,8 @@ static int drop(const struct options *o, const struct wasm_items *v, int dir_fd,
 		r = r < 0 ? say_error(e, o->json, EXIT_REFUSED) : drop_one(dir_fd, v->items[which].name, o, &j, e);
 		code = code ? code : r;
 	}
-	if (o->json) {
-		json_end_array(&j);
-		json_end_object(&j);
-		buf_puts(&out, "\n");
-	}
+	if (o->json)
+		json_end_list(&j);
 	return say_out(&out, code);
 }
 

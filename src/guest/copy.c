@@ -29,12 +29,11 @@ struct guest_dirent {
 	char name[];
 };
 
-static bool write_all(const void *bytes, size_t n)
+/* SYS_write to 1 or SYS_read from 0, until all of it is moved. */
+static bool move_all(long call, char *at, size_t n)
 {
-	const char *at = bytes;
-
 	while (n) {
-		long done = raw_call(SYS_write, 1, at, n);
+		long done = raw_call(call, call == SYS_write, at, n);
 
 		if (done <= 0 && done != -EINTR)
 			return false;
@@ -46,21 +45,14 @@ static bool write_all(const void *bytes, size_t n)
 	return true;
 }
 
+static bool write_all(const void *bytes, size_t n)
+{
+	return move_all(SYS_write, (char *)(uintptr_t)bytes, n);	/* which only reads it */
+}
+
 static bool read_all(void *bytes, size_t n)
 {
-	char *at = bytes;
-
-	while (n) {
-		long done = raw_call(SYS_read, 0, at, n);
-
-		if (done <= 0 && done != -EINTR)
-			return false;
-		if (done > 0) {
-			at += done;
-			n -= (size_t)done;
-		}
-	}
-	return true;
+	return move_all(SYS_read, bytes, n);
 }
 
 /* Nobody reads any more: there is nobody to be told. */

@@ -14,8 +14,7 @@ static void list_json(const struct store_images *v, struct buf *out)
 {
 	struct json j = { .out = out };
 
-	json_begin_object(&j, NULL);
-	json_begin_array(&j, "images");
+	json_begin_list(&j, "images");
 	for (size_t i = 0; i < v->len; i++) {
 		const struct store_image *s = &v->items[i];
 
@@ -32,9 +31,7 @@ static void list_json(const struct store_images *v, struct buf *out)
 		json_bool(&j, "in_use", s->in_use);
 		json_end_object(&j);
 	}
-	json_end_array(&j);
-	json_end_object(&j);
-	buf_puts(out, "\n");
+	json_end_list(&j);
 }
 
 static void list_text(const struct store_images *v, struct buf *out)
@@ -83,10 +80,8 @@ int image_remove(const struct image_options *o)
 		ward_fail(&e, EINVAL, "rm needs the name or digest of an image");
 		return say_error(&e, o->json, EXIT_USAGE);
 	}
-	if (o->json) {
-		json_begin_object(&j, NULL);
-		json_begin_array(&j, "removed");
-	}
+	if (o->json)
+		json_begin_list(&j, "removed");
 	for (size_t i = 0; i < o->count; i++) {
 		bool removed = false;
 
@@ -103,11 +98,8 @@ int image_remove(const struct image_options *o)
 			buf_printf(&out, removed ? "removed %s\n" : "removed the name %s, the image has others\n", o->words[i]);
 		}
 	}
-	if (o->json) {
-		json_end_array(&j);
-		json_end_object(&j);
-		buf_puts(&out, "\n");
-	}
+	if (o->json)
+		json_end_list(&j);
 	return say_out(&out, code);
 }
 

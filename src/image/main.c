@@ -61,12 +61,8 @@ int main(int argc, char **argv)
 	static const struct tool tool = { "ward-image", "ward image", verb_name, find_flag, set_value };
 	struct image_options o = { .max_bytes = UNPACK_BYTES_MAX, .max_entries = UNPACK_ENTRIES_MAX };
 	struct ward_err e = { 0 };
-	struct tool_line line;
+	int verb = tool_read(&tool, argv, &o, &o.words, &o.count, &e);
 
 	(void)argc;
-	if (tool_read(&tool, argv, &o, &line, &e) < 0)
-		return say_error(&e, o.json, EXIT_USAGE);
-	o.words = line.words;
-	o.count = line.count;
-	return verbs[line.verb].run(&o);
+	return verb < 0 ? say_error(&e, o.json, EXIT_USAGE) : verbs[verb].run(&o);
 }

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/text.h"
 
 #define ARGUMENTS_MAX 64
 #define PATH_SHOWN 512
@@ -121,25 +122,6 @@ static void read_words(struct exec_watch *w, int mem_fd, uint64_t at)
 	w->cut |= i == ARGUMENTS_MAX || (i < count && pointers[i]);
 }
 
-/* "Key:\tA\tB\tC\n" of /proc/PID/status: the number at a place, the last one where there are fewer. */
-static long read_number(const char *status, const char *key, unsigned place)
-{
-	const char *at = strstr(status, key);
-	long number = 0;
-
-	at = at ? at + strlen(key) : "";
-	for (unsigned i = 0; i <= place; i++) {
-		char *end;
-
-		at += strspn(at, "\t ");
-		if (*at < '0' || *at > '9')
-			break;
-		number = strtol(at, &end, 10);
-		at = end;
-	}
-	return number;
-}
-
 /* Number inside, and the parent's number outside. Inside is one level beneath us: what a namespace that was made there (process.nesting) calls
  * its first process would be 1, too, and that one is not ward-init. */
 static int read_status(int proc_fd, pid_t outer, pid_t *ret_parent)
@@ -147,14 +129,15 @@ static int read_status(int proc_fd, pid_t outer, pid_t *ret_parent)
 	auto_fd fd = openat(proc_fd, "status", O_RDONLY | O_CLOEXEC);
 	char status[2048];	/* both stand at its beginning */
 	ssize_t n = fd < 0 ? -1 : read(fd, status, sizeof(status) - 1);
-	long inner;
+	long inner, parent;
 
 	*ret_parent = 0;
 	if (n <= 0)
 		return outer;
 	status[n] = '\0';
-	inner = read_number(status, "\nNSpid:", 1);
-	*ret_parent = (pid_t)read_number(status, "\nPPid:", 0);
+	(void)text_number_after(status, "\nNSpid:", 1, &inner);	/* the last, where a level is missing */
+	(void)text_number_after(status, "\nPPid:", 0, &parent);
+	*ret_parent = (pid_t)parent;
 	return inner > 0 ? (int)inner : outer;
 }
 

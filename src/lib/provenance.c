@@ -17,6 +17,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "base/text.h"
 
 #define CHECK_MS 1000	/* a number that was not seen for so long may be another process's */
 #define WORDS_KEPT 1024
@@ -73,22 +74,12 @@ struct status {
 	int inner;	/* 0: it is not inside */
 };
 
+/* 0: it has none there. */
 static long number_after(const char *text, const char *key, unsigned place)
 {
-	const char *at = strstr(text, key);
-	long number = 0;
+	long number;
 
-	at = at ? at + strlen(key) : "";
-	for (unsigned i = 0; i <= place; i++) {
-		char *end;
-
-		at += strspn(at, "\t ");
-		if (*at < '0' || *at > '9')
-			return 0;
-		number = strtol(at, &end, 10);
-		at = end;
-	}
-	return number;
+	return text_number_after(text, key, place, &number) ? number : 0;
 }
 
 static bool read_status(pid_t tid, struct status *ret)

@@ -19,7 +19,7 @@ static int unknown_verb(const struct tool *t, const char *name, struct ward_err 
 	return ward_remedy(e, "%s --help explains them", t->verb);
 }
 
-static int read_options(const struct tool *t, char **argv, void *options, struct tool_line *ret, struct ward_err *e)
+static int read_options(const struct tool *t, char **argv, void *options, char ***ret_words, size_t *ret_count, struct ward_err *e)
 {
 	for (; *argv && strncmp(*argv, "--", 2) == 0; argv++) {
 		const char *option = *argv;
@@ -41,23 +41,22 @@ static int read_options(const struct tool *t, char **argv, void *options, struct
 		if (r < 0)
 			return r;
 	}
-	ret->words = argv;
-	while (argv[ret->count])
-		ret->count++;
+	*ret_words = argv;
+	for (*ret_count = 0; argv[*ret_count]; ++*ret_count)
+		;
 	return 0;
 }
 
-int tool_read(const struct tool *t, char **argv, void *options, struct tool_line *ret, struct ward_err *e)
+int tool_read(const struct tool *t, char **argv, void *options, char ***ret_words, size_t *ret_count, struct ward_err *e)
 {
-	int r;
+	int verb = 0, r;
 
-	*ret = (struct tool_line){ 0 };
 	if (!argv[0] || !argv[1])
 		return ward_fail(e, EINVAL, "%s is started by %s", t->program, t->verb);
-	r = read_options(t, argv + 2, options, ret, e);
+	r = read_options(t, argv + 2, options, ret_words, ret_count, e);
 	if (r < 0)
 		return r;
-	while (t->name(ret->verb) && strcmp(t->name(ret->verb), argv[1]) != 0)
-		ret->verb++;
-	return t->name(ret->verb) ? 0 : unknown_verb(t, argv[1], e);
+	while (t->name((size_t)verb) && strcmp(t->name((size_t)verb), argv[1]) != 0)
+		verb++;
+	return t->name((size_t)verb) ? verb : unknown_verb(t, argv[1], e);
 }

@@ -15,13 +15,7 @@ struct tool {
 	int (*value)(void *options, const char *option, const char *value, struct ward_err *e);
 };
 
-struct tool_line {
-	size_t verb;		/* its number */
-	char **words;		/* behind the options; NULL-terminated, argv's own */
-	size_t count;
-};
-
-/* Reads argv into the options and *ret. Every error is one of usage. */
-must_check int tool_read(const struct tool *t, char **argv, void *options, struct tool_line *ret, struct ward_err *e);
+/* Reads argv into the options; *ret_words, of *ret_count, are what stands behind them: NULL-terminated, argv's own. Returns the number of the verb. Every error is one of usage. */
+must_check int tool_read(const struct tool *t, char **argv, void *options, char ***ret_words, size_t *ret_count, struct ward_err *e);
 
 #endif

@@ -58,12 +58,8 @@ int main(int argc, char **argv)
 	static const struct tool tool = { "ward-vm-tool", "ward vm", verb_name, find_flag, set_value };
 	struct tool_options o = { .accel = "kvm", .image = "host", .memory_bytes = VM_MEMORY_DEFAULT, .cpus = 1 };
 	struct ward_err e = { 0 };
-	struct tool_line line;
+	int verb = tool_read(&tool, argv, &o, &o.words, &o.count, &e);
 
 	(void)argc;
-	if (tool_read(&tool, argv, &o, &line, &e) < 0)
-		return say_error(&e, o.json, EXIT_USAGE);
-	o.words = line.words;
-	o.count = line.count;
-	return verbs[line.verb].run(&o);
+	return verb < 0 ? say_error(&e, o.json, EXIT_USAGE) : verbs[verb].run(&o);
 }

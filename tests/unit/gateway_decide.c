@@ -71,68 +71,69 @@ static void test_open(void **state)
 }
 
 /* The address that a name resolved to, or the literal itself. */
+static const struct {
+	const char *host;
+	uint16_t port;
+	const char *address, *reason;
+} by_address[] = {
+	/* names: public only */
+	{ "a.example", 443, "203.0.113.5", "allowed" },
+	{ "a.example", 443, "2001:db8::5", "allowed" },
+	{ "a.example", 443, "127.0.0.1", "loopback" },
+	{ "a.example", 443, "::1", "loopback" },
+	{ "a.example", 443, "0.0.0.0", "loopback" },
+	{ "a.example", 443, "::ffff:127.0.0.1", "loopback" },
+	{ "a.example", 443, "10.0.0.1", "private" },
+	{ "a.example", 443, "100.64.0.1", "private" },
+	{ "a.example", 443, "fd12::1", "private" },
+	{ "a.example", 443, "169.254.169.254", "metadata" },
+	{ "a.example", 443, "100.100.100.200", "metadata" },
+	{ "a.example", 443, "fd00:ec2::254", "metadata" },
+	{ "a.example", 443, "fe80::1", "metadata" },
+	{ "a.example", 443, "224.0.0.1", "multicast" },
+	{ "a.example", 443, "198.18.0.1", "reserved" },
+	{ "a.example", 443, "64:ff9b::7f00:1", "translated" },
+	{ "a.example", 443, "2002:7f00:1::", "translated" },
+	{ "a.example", 443, "203.0.113.99", "own_address" },
+	/* private: true */
+	{ "inner.corp", 5432, "10.0.0.1", "allowed" },
+	{ "inner.corp", 5432, "203.0.113.5", "allowed" },
+	{ "inner.corp", 5432, "127.0.0.1", "loopback" },
+	{ "inner.corp", 5432, "169.254.169.254", "metadata" },
+	{ "inner.corp", 5432, "10.9.9.9", "own_address" },
+	{ "inner.corp", 5432, "64:ff9b::a00:1", "translated" },
+	/* addresses that stand alone in a rule */
+	{ "169.254.169.254", 80, "169.254.169.254", "allowed" },
+	{ "10.1.2.3", 443, "10.1.2.3", "allowed" },
+	/* blocks */
+	{ "192.0.2.1", 443, "192.0.2.1", "allowed" },
+	{ "172.16.9.9", 443, "172.16.9.9", "allowed" },
+	{ "10.1.2.4", 443, "10.1.2.4", "private" },
+	/* a literal goes where it says */
+	{ "192.0.2.1", 443, "203.0.113.5", "reserved" },
+	/* services */
+	{ "pg", 5432, "127.0.0.1", "allowed" },
+	{ "lan", 80, "192.168.7.1", "allowed" },
+	{ "pg", 5432, "127.0.0.2", "reserved" },
+	{ "pg", 5432, "203.0.113.5", "reserved" },
+};
+
 static void test_by_address(void **state)
 {
-	static const struct {
-		const char *host;
-		uint16_t port;
-		const char *address, *reason;
-	} rows[] = {
-		/* names: public only */
-		{ "a.example", 443, "203.0.113.5", "allowed" },
-		{ "a.example", 443, "2001:db8::5", "allowed" },
-		{ "a.example", 443, "127.0.0.1", "loopback" },
-		{ "a.example", 443, "::1", "loopback" },
-		{ "a.example", 443, "0.0.0.0", "loopback" },
-		{ "a.example", 443, "::ffff:127.0.0.1", "loopback" },
-		{ "a.example", 443, "10.0.0.1", "private" },
-		{ "a.example", 443, "100.64.0.1", "private" },
-		{ "a.example", 443, "fd12::1", "private" },
-		{ "a.example", 443, "169.254.169.254", "metadata" },
-		{ "a.example", 443, "100.100.100.200", "metadata" },
-		{ "a.example", 443, "fd00:ec2::254", "metadata" },
-		{ "a.example", 443, "fe80::1", "metadata" },
-		{ "a.example", 443, "224.0.0.1", "multicast" },
-		{ "a.example", 443, "198.18.0.1", "reserved" },
-		{ "a.example", 443, "64:ff9b::7f00:1", "translated" },
-		{ "a.example", 443, "2002:7f00:1::", "translated" },
-		{ "a.example", 443, "203.0.113.99", "own_address" },
-		/* private: true */
-		{ "inner.corp", 5432, "10.0.0.1", "allowed" },
-		{ "inner.corp", 5432, "203.0.113.5", "allowed" },
-		{ "inner.corp", 5432, "127.0.0.1", "loopback" },
-		{ "inner.corp", 5432, "169.254.169.254", "metadata" },
-		{ "inner.corp", 5432, "10.9.9.9", "own_address" },
-		{ "inner.corp", 5432, "64:ff9b::a00:1", "translated" },
-		/* addresses that stand alone in a rule */
-		{ "169.254.169.254", 80, "169.254.169.254", "allowed" },
-		{ "10.1.2.3", 443, "10.1.2.3", "allowed" },
-		/* blocks */
-		{ "192.0.2.1", 443, "192.0.2.1", "allowed" },
-		{ "172.16.9.9", 443, "172.16.9.9", "allowed" },
-		{ "10.1.2.4", 443, "10.1.2.4", "private" },
-		/* a literal goes where it says */
-		{ "192.0.2.1", 443, "203.0.113.5", "reserved" },
-		/* services */
-		{ "pg", 5432, "127.0.0.1", "allowed" },
-		{ "lan", 80, "192.168.7.1", "allowed" },
-		{ "pg", 5432, "127.0.0.2", "reserved" },
-		{ "pg", 5432, "203.0.113.5", "reserved" },
-	};
 	struct ip items[] = { ip_of("203.0.113.99"), ip_of("10.9.9.9"), ip_of("192.168.7.1") };
 	struct addr_own own = { items, ARRAY_LEN(items) };
 	auto_rules r = rules_of(EVERYTHING);
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct verdict v = decide_on(r, rows[i].host, rows[i].port), after;
-		struct ip ip = ip_of(rows[i].address);
+	for (size_t i = 0; i < ARRAY_LEN(by_address); i++) {
+		struct verdict v = decide_on(r, by_address[i].host, by_address[i].port), after;
+		struct ip ip = ip_of(by_address[i].address);
 
 		if (!v.allow)
-			fail_msg("%s:%u: %s", rows[i].host, rows[i].port, reason_of(&v));
+			fail_msg("%s:%u: %s", by_address[i].host, by_address[i].port, reason_of(&v));
 		decide_address(&v, &ip, &own, &after);
-		if (strcmp(reason_of(&after), rows[i].reason) != 0 || after.allow != (after.reason == REASON_ALLOWED))
-			fail_msg("%s -> %s: %s", rows[i].host, rows[i].address, reason_of(&after));
+		if (strcmp(reason_of(&after), by_address[i].reason) != 0 || after.allow != (after.reason == REASON_ALLOWED))
+			fail_msg("%s -> %s: %s", by_address[i].host, by_address[i].address, reason_of(&after));
 		assert_true(ip_equal(&after.ip, &ip));
 	}
 }

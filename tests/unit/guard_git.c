@@ -158,75 +158,75 @@ static int judge(void *ctx, const struct gitconfig_entry *entry)
 	return 0;
 }
 
+static const struct {
+	const char *text;
+	enum gitconfig_verdict expect;
+} keys[] = {
+	{ "[core]bare=false", GITCONFIG_PLAIN },
+	{ "[user]email=a@b", GITCONFIG_PLAIN },
+	{ "[remote \"o\"]url=git@example.com:x/y.git", GITCONFIG_PLAIN },
+	{ "[remote \"o\"]url=ssh://[::1]/x", GITCONFIG_PLAIN },
+	{ "[remote \"o\"]fetch=+refs/heads/*:refs/remotes/o/*", GITCONFIG_PLAIN },
+	{ "[branch \"main\"]merge=refs/heads/main", GITCONFIG_PLAIN },
+	{ "[alias]co=checkout", GITCONFIG_PLAIN },
+	{ "[core]fsmonitor=true", GITCONFIG_PLAIN },
+	{ "[core]fsmonitor", GITCONFIG_PLAIN },
+	{ "[submodule \"x\"]update=rebase", GITCONFIG_PLAIN },
+	{ "[commit]gpgsign=false", GITCONFIG_PLAIN },
+	{ "[core]worktree=../x", GITCONFIG_WORKTREE },
+	{ "[core]hooksPath=x", GITCONFIG_REFUSED },
+	{ "[core]fsmonitor=/x", GITCONFIG_REFUSED },
+	{ "[core]sshCommand=x", GITCONFIG_REFUSED },
+	{ "[core]pager=x", GITCONFIG_REFUSED },
+	{ "[core]editor=x", GITCONFIG_REFUSED },
+	{ "[core]askPass=x", GITCONFIG_REFUSED },
+	{ "[core]gitProxy=x", GITCONFIG_REFUSED },
+	{ "[core]attributesFile=x", GITCONFIG_REFUSED },
+	{ "[sequence]editor=x", GITCONFIG_REFUSED },
+	{ "[diff]external=x", GITCONFIG_REFUSED },
+	{ "[diff \"x\"]command=x", GITCONFIG_REFUSED },
+	{ "[diff \"x\"]textconv=x", GITCONFIG_REFUSED },
+	{ "[merge \"x\"]driver=x", GITCONFIG_REFUSED },
+	{ "[filter \"x\"]clean=x", GITCONFIG_REFUSED },
+	{ "[filter \"x\"]smudge=x", GITCONFIG_REFUSED },
+	{ "[filter \"x\"]process=x", GITCONFIG_REFUSED },
+	{ "[alias]x=!sh", GITCONFIG_REFUSED },
+	{ "[alias]x=-c core.pager=x log", GITCONFIG_REFUSED },
+	{ "[credential]helper=x", GITCONFIG_REFUSED },
+	{ "[credential \"https://x\"]helper=x", GITCONFIG_REFUSED },
+	{ "[include]path=x", GITCONFIG_REFUSED },
+	{ "[includeIf \"gitdir:x\"]path=x", GITCONFIG_REFUSED },
+	{ "[gpg]program=x", GITCONFIG_REFUSED },
+	{ "[gpg \"ssh\"]program=x", GITCONFIG_REFUSED },
+	{ "[uploadpack]packObjectsHook=x", GITCONFIG_REFUSED },
+	{ "[remote \"o\"]uploadpack=x", GITCONFIG_REFUSED },
+	{ "[remote \"o\"]receivepack=x", GITCONFIG_REFUSED },
+	{ "[remote \"o\"]url=ext::sh -c x", GITCONFIG_REFUSED },
+	{ "[remote \"o\"]url=-oProxyCommand=x", GITCONFIG_REFUSED },
+	{ "[remote \"o\"]vcs=x", GITCONFIG_REFUSED },
+	{ "[http]proxy=x", GITCONFIG_REFUSED },
+	{ "[pager]log=x", GITCONFIG_REFUSED },
+	{ "[interactive]diffFilter=x", GITCONFIG_REFUSED },
+	{ "[browser \"x\"]cmd=x", GITCONFIG_REFUSED },
+	{ "[man \"x\"]cmd=x", GITCONFIG_REFUSED },
+	{ "[difftool \"x\"]cmd=x", GITCONFIG_REFUSED },
+	{ "[mergetool \"x\"]cmd=x", GITCONFIG_REFUSED },
+	{ "[submodule \"x\"]update=!x", GITCONFIG_REFUSED },
+	{ "[init]templateDir=x", GITCONFIG_REFUSED },
+	{ "[url \"x\"]insteadOf=y", GITCONFIG_REFUSED },
+	{ "[protocol \"ext\"]allow=always", GITCONFIG_REFUSED },
+	{ "[future]key=x", GITCONFIG_REFUSED },
+	{ "key=x", GITCONFIG_REFUSED },
+};
+
 static void keys_that_start_something_are_refused(void **state unused_arg)
 {
-	static const struct {
-		const char *text;
-		enum gitconfig_verdict expect;
-	} cases[] = {
-		{ "[core]bare=false", GITCONFIG_PLAIN },
-		{ "[user]email=a@b", GITCONFIG_PLAIN },
-		{ "[remote \"o\"]url=git@example.com:x/y.git", GITCONFIG_PLAIN },
-		{ "[remote \"o\"]url=ssh://[::1]/x", GITCONFIG_PLAIN },
-		{ "[remote \"o\"]fetch=+refs/heads/*:refs/remotes/o/*", GITCONFIG_PLAIN },
-		{ "[branch \"main\"]merge=refs/heads/main", GITCONFIG_PLAIN },
-		{ "[alias]co=checkout", GITCONFIG_PLAIN },
-		{ "[core]fsmonitor=true", GITCONFIG_PLAIN },
-		{ "[core]fsmonitor", GITCONFIG_PLAIN },
-		{ "[submodule \"x\"]update=rebase", GITCONFIG_PLAIN },
-		{ "[commit]gpgsign=false", GITCONFIG_PLAIN },
-		{ "[core]worktree=../x", GITCONFIG_WORKTREE },
-		{ "[core]hooksPath=x", GITCONFIG_REFUSED },
-		{ "[core]fsmonitor=/x", GITCONFIG_REFUSED },
-		{ "[core]sshCommand=x", GITCONFIG_REFUSED },
-		{ "[core]pager=x", GITCONFIG_REFUSED },
-		{ "[core]editor=x", GITCONFIG_REFUSED },
-		{ "[core]askPass=x", GITCONFIG_REFUSED },
-		{ "[core]gitProxy=x", GITCONFIG_REFUSED },
-		{ "[core]attributesFile=x", GITCONFIG_REFUSED },
-		{ "[sequence]editor=x", GITCONFIG_REFUSED },
-		{ "[diff]external=x", GITCONFIG_REFUSED },
-		{ "[diff \"x\"]command=x", GITCONFIG_REFUSED },
-		{ "[diff \"x\"]textconv=x", GITCONFIG_REFUSED },
-		{ "[merge \"x\"]driver=x", GITCONFIG_REFUSED },
-		{ "[filter \"x\"]clean=x", GITCONFIG_REFUSED },
-		{ "[filter \"x\"]smudge=x", GITCONFIG_REFUSED },
-		{ "[filter \"x\"]process=x", GITCONFIG_REFUSED },
-		{ "[alias]x=!sh", GITCONFIG_REFUSED },
-		{ "[alias]x=-c core.pager=x log", GITCONFIG_REFUSED },
-		{ "[credential]helper=x", GITCONFIG_REFUSED },
-		{ "[credential \"https://x\"]helper=x", GITCONFIG_REFUSED },
-		{ "[include]path=x", GITCONFIG_REFUSED },
-		{ "[includeIf \"gitdir:x\"]path=x", GITCONFIG_REFUSED },
-		{ "[gpg]program=x", GITCONFIG_REFUSED },
-		{ "[gpg \"ssh\"]program=x", GITCONFIG_REFUSED },
-		{ "[uploadpack]packObjectsHook=x", GITCONFIG_REFUSED },
-		{ "[remote \"o\"]uploadpack=x", GITCONFIG_REFUSED },
-		{ "[remote \"o\"]receivepack=x", GITCONFIG_REFUSED },
-		{ "[remote \"o\"]url=ext::sh -c x", GITCONFIG_REFUSED },
-		{ "[remote \"o\"]url=-oProxyCommand=x", GITCONFIG_REFUSED },
-		{ "[remote \"o\"]vcs=x", GITCONFIG_REFUSED },
-		{ "[http]proxy=x", GITCONFIG_REFUSED },
-		{ "[pager]log=x", GITCONFIG_REFUSED },
-		{ "[interactive]diffFilter=x", GITCONFIG_REFUSED },
-		{ "[browser \"x\"]cmd=x", GITCONFIG_REFUSED },
-		{ "[man \"x\"]cmd=x", GITCONFIG_REFUSED },
-		{ "[difftool \"x\"]cmd=x", GITCONFIG_REFUSED },
-		{ "[mergetool \"x\"]cmd=x", GITCONFIG_REFUSED },
-		{ "[submodule \"x\"]update=!x", GITCONFIG_REFUSED },
-		{ "[init]templateDir=x", GITCONFIG_REFUSED },
-		{ "[url \"x\"]insteadOf=y", GITCONFIG_REFUSED },
-		{ "[protocol \"ext\"]allow=always", GITCONFIG_REFUSED },
-		{ "[future]key=x", GITCONFIG_REFUSED },
-		{ "key=x", GITCONFIG_REFUSED },
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
 		enum gitconfig_verdict v = (enum gitconfig_verdict)99;
 
-		assert_int_equal(gitconfig_read(cases[i].text, strlen(cases[i].text), judge, &v), 0);
-		if (v != cases[i].expect)
-			fail_msg("%s: %d", cases[i].text, (int)v);
+		assert_int_equal(gitconfig_read(keys[i].text, strlen(keys[i].text), judge, &v), 0);
+		if (v != keys[i].expect)
+			fail_msg("%s: %d", keys[i].text, (int)v);
 	}
 }
 

@@ -69,12 +69,33 @@ static void test_nearest(unused_arg void **state)
 	}
 }
 
+static void test_number_after(unused_arg void **state)
+{
+	static const char status[] = "Name:\tx\nNSpid:\t77\t5\t1\nPPid:\t0\nNone:\t\n";
+	static const struct {
+		const char *key;
+		unsigned place;
+		bool there;
+		long want;
+	} cases[] = {
+		{ "\nNSpid:", 0, true, 77 }, { "\nNSpid:", 2, true, 1 }, { "\nNSpid:", 3, false, 1 }, { "\nPPid:", 0, true, 0 }, { "\nNone:", 0, false, 0 }, { "\nGone:", 0, false, 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		long got = -1;
+
+		assert_int_equal(text_number_after(status, cases[i].key, cases[i].place, &got), cases[i].there);
+		assert_int_equal(got, cases[i].want);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_escape),
 		cmocka_unit_test(test_distance),
 		cmocka_unit_test(test_nearest),
+		cmocka_unit_test(test_number_after),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
