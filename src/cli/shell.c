@@ -15,17 +15,18 @@ int verb_shell(struct options *o)
 	static const char *const sh_env[] = { "SHELL=" SH, "PS1=(ward) $ ", NULL };
 	static char bash[] = BASH, sh[] = SH;
 	bool has_bash = !options_name_image(o) && access(BASH, X_OK) == 0;
-	auto_free char **words = calloc(o->word_count + 2, sizeof(*words));
+	auto_free char **words = NULL;
 	struct ward_err e = { 0 };
 
-	if (!words) {
-		ward_fail(&e, ENOMEM, "out of memory");
-		return say_error(&e, o->json, EXIT_REFUSED);
-	}
 	if (o->restore) {
 		ward_fail(&e, EINVAL, "--restore goes on with the command of the checkpoint, and starts no shell");
 		ward_remedy(&e, "ward run -d --restore %.60s, then ward exec -t", o->restore);
 		return say_usage(&e, o);
+	}
+	words = calloc(o->word_count + 2, sizeof(*words));
+	if (!words) {
+		ward_fail(&e, ENOMEM, "out of memory");
+		return say_error(&e, o->json, EXIT_REFUSED);
 	}
 	words[0] = has_bash ? bash : sh;
 	for (size_t i = 0; i < o->word_count; i++)

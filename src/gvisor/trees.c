@@ -362,10 +362,10 @@ int trees_take(int in_fd, char *const *paths, size_t count)
 {
 	auto_free struct taker *t = calloc(1, sizeof(*t));
 	uint32_t n = 0;
-	int r = t ? 0 : -ENOMEM;
+	int r = 0;
 
-	if (r < 0)
-		return r;
+	if (!t)
+		return -ENOMEM;
 	t->paths = paths;
 	t->top_fd = t->file_fd = -1;
 	t->reader = (struct tree_reader){ .sink = &sink, .ctx = t, .bytes_max = UINT64_MAX, .records_max = UINT64_MAX, .more = count ? count - 1 : 0 };
