@@ -57,6 +57,7 @@ static int call(int fd, const struct buf *request, const int *fds, size_t count,
 	auto_buf bytes = { 0 };
 	int r = request->failed ? -ENOMEM : io_send_fds(fd, request->data, request->len, fds, count);
 
+	*ret_answer = (struct answer){ .result = -1 };
 	while (r == 0) {
 		r = read_answer(fd, &bytes, ret_answer);
 		if (r == 0)
@@ -285,7 +286,7 @@ int control_wait(pid_t pid, int *ret_status)
 	auto_fd fd = control_connect();
 	auto_fd signal_fd = -1;
 	auto_buf bytes = { 0 };
-	struct answer a;
+	struct answer a = { 0 };
 	sigset_t all;
 	int r;
 

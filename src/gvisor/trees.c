@@ -246,7 +246,7 @@ static int open_parent(const struct taker *t, const char *name, const char **ret
 static int set_times(const struct taker *t, const char *name, const struct tree_head *h)
 {
 	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = h->mtime_s, .tv_nsec = h->mtime_ns } };
-	const char *last;
+	const char *last = name;
 	auto_fd dir = -1;
 	struct stat st;
 
@@ -264,7 +264,7 @@ static int set_times(const struct taker *t, const char *name, const struct tree_
 
 static int make_dir(const struct taker *t, const char *name)
 {
-	const char *last;
+	const char *last = name;
 	auto_fd dir = open_parent(t, name, &last);
 
 	return dir < 0 ? dir : mkdirat(dir, last, 0700) < 0 && errno != EEXIST ? -errno : 0;
@@ -272,7 +272,7 @@ static int make_dir(const struct taker *t, const char *name)
 
 static int make_file(struct taker *t, const struct tree_head *h, const char *name)
 {
-	const char *last;
+	const char *last = name;
 	auto_fd dir = open_parent(t, name, &last);
 
 	if (dir < 0)
@@ -307,7 +307,7 @@ static int take_head(void *ctx, const struct tree_head *h, const char *name)
 static int take_link(void *ctx, const struct tree_head *h, const char *name, const char *target)
 {
 	const struct taker *t = ctx;
-	const char *last;
+	const char *last = name;
 	auto_fd dir = open_parent(t, name, &last);
 
 	if (dir < 0)

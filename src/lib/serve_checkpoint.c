@@ -55,9 +55,10 @@ int serve_checkpoint(struct serve *s, struct strv *words, int *ret_record_fd, st
 
 void serve_checkpoint_told(struct serve *s, bool good)
 {
-	struct ward_event v = event_make(EVENT_STATE, good ? ACTION_ALLOW : ACTION_DENY, s->entry->id);
+	struct ward_event v = event_make(EVENT_STATE, good ? ACTION_ALLOW : ACTION_LOG, s->entry->id);
 
 	event_text(&v, FIELD_CHANGE, "checkpoint");
+	event_text(&v, FIELD_WHY, good ? NULL : "none could be made");
 	event_text(&v, FIELD_VIA, "control");
 	event_emit(s->box->result->events, &v);
 }
