@@ -41,7 +41,7 @@ class Machine:
         self.fds = [port_in.fileno(), control_in.fileno(), state]
         argv = ['qemu-system-x86_64', '-nodefaults', '-no-user-config', '-no-reboot', '-display', 'none', '-monitor', 'none', '-parallel', 'none',
                 '-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny', '-machine', 'microvm,pcie=on,memory-backend=ram',
-                '-accel', 'tcg,thread=multi,tb-size=64', '-cpu', 'max', '-smp', '1', '-m', f'{memory_mib}M',
+                '-accel', 'tcg,thread=multi,tb-size=64', '-cpu', 'max,-erms,-fsrm', '-smp', '1', '-m', f'{memory_mib}M',
                 '-object', f'memory-backend-file,id=ram,size={memory_mib}M,mem-path={template}/ram,share=off',
                 '-chardev', f'socket,id=port,fd={port_in.fileno()}', '-device', 'virtio-serial-pci,max_ports=2', '-device', 'virtserialport,chardev=port,name=ward.0',
                 '-drive', f'if=none,id=root,format=raw,readonly=on,file.locking=off,file={root}', '-device', 'virtio-blk-pci,drive=root',

@@ -17,7 +17,7 @@
 #define VM_WORDS_NET "ward.net=10.0.2.15/24,10.0.2.2,10.0.2.3"	/* what the monitor plays: address, way out, names */
 
 #define VM_MEMORY_DEFAULT (UINT64_C(512) << 20)
-#define VM_DEVICES 3			/* counted up when the machine's devices change (vm/qemu.c): no template of before fits */
+#define VM_DEVICES 4			/* counted up when the machine's devices change (vm/qemu.c): no template of before fits */
 #define VM_UPPER_OVERHEAD (256 * UINT64_C(1048576))	/* what QEMU itself needs beside the guest's memory, with one processor, its stacks and address space included: RLIMIT_DATA counts them */
 #define VM_STACK_BYTES (8 * UINT64_C(1048576))	/* of the thread that is one more processor */
 

@@ -44,7 +44,7 @@ static void add_machine(struct strv *v, const struct vm_config *c)
 	strv_add(v, "-accel");
 	strv_add(v, kvm ? "kvm" : "tcg,thread=multi,tb-size=64");
 	strv_add(v, "-cpu");
-	strv_add(v, kvm ? kvm_cpu_model() : "max");
+	strv_add(v, kvm ? kvm_cpu_model() : "max,-erms,-fsrm");	/* emulated, an instruction that moves a page moves each byte by itself: slower than any loop */
 	strv_add(v, "-smp");
 	strv_addf(v, "%u", c->cpus);
 	strv_add(v, "-m");
@@ -117,7 +117,7 @@ static void add_begin(struct strv *v, const struct vm_config *c)
 	if (c->console)
 		buf_puts(&words, " console=ttyS0");
 	if (strcmp(c->accel, "tcg") == 0)	/* see tsc.c; and emulation needs no defence against its own processor */
-		buf_printf(&words, " tsc=reliable tsc_early_khz=%lu no_timer_check nokaslr lpj=5000000 mitigations=off no5lvl psi=0 noautogroup lsm=landlock,yama", tsc_khz());
+		buf_printf(&words, " tsc=reliable tsc_early_khz=%lu no_timer_check nokaslr lpj=5000000 mitigations=off no5lvl psi=0 noautogroup lsm=landlock,yama clearcpuid=rep_good", tsc_khz());
 	if (c->words)
 		buf_printf(&words, " %s", c->words);
 	strv_add(v, "-kernel");

@@ -15,7 +15,7 @@
 #define TIMES 3
 #define PAGE 4096
 
-static const char words[] = "/\0/proc/self/exe";	/* where, and what */
+static const char words[] = "/\0exe\0PATH=/proc/self";	/* where, what, and where that is */
 
 bool rehearse_is_due(const struct agent *a)
 {
@@ -49,7 +49,7 @@ static void hear(struct agent *a, enum vm_type type, const void *payload, size_t
 
 void rehearse(struct agent *a)
 {
-	const struct vm_start start = { .kind = VM_RUN, .argc = 1 };
+	const struct vm_start start = { .kind = VM_RUN, .argc = 1, .envc = 1 };
 
 	a->rehearsed++;
 	look_into("/bin/sh");
