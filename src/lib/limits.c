@@ -198,6 +198,8 @@ int limits_decide(struct plan *p, const struct limits_host *h, struct ward_err *
 		if (out->held_by == HELD_NONE)
 			strv_addf(&p->notes, "the %s limit is not held: nothing on this host can",
 				  rules[l].name);
+		if (l == LIMIT_MEMORY && out->held_by == HELD_WATCH && p->spec->policy.proc_nesting && !p->spec->wall)
+			strv_add(&p->notes, "process.nesting: the memory limit does not count file systems that are mounted inside (tmpfs); only a cgroup would");
 		/* a cgroup does not count all that the kernel holds: see watch_beyond.c */
 		if ((out->held_by == HELD_WATCH && rules[l].ticks) || (l == LIMIT_MEMORY && (out->held_by == HELD_CGROUP1 || out->held_by == HELD_CGROUP2)))
 			p->watch = true;

@@ -13,7 +13,8 @@
  * Locks, sets and mappings are looked for only when the kernel's own memory on this machine has
  * risen by half of the limit since the run began (what others free hides nothing: every rise from
  * one moment to the next counts), and again when it has since the last acquittal. Descriptors that are under way in a socket are in
- * no table, and so are their locks: what stays unexplained ends the sandbox when it has grown by
+ * no table, and so are their locks; with process.nesting a sandbox has file systems in memory that
+ * nobody outside can see: what stays unexplained ends the sandbox when it has grown by
  * more than the limit and half of the machine, and the machine is short of memory.
  */
 #include <ctype.h>
@@ -53,6 +54,7 @@ bool beyond_parse_meminfo(const char *text, struct beyond_machine *ret_machine)
 		.total_bytes = proc_parse_key(text, "MemTotal") << 10,
 		.available_bytes = proc_parse_key(text, "MemAvailable") << 10,
 		.kernel_bytes = proc_parse_key(text, "SUnreclaim") << 10,
+		.file_bytes = (proc_parse_key(text, "Shmem") + proc_parse_key(text, "Unevictable")) << 10,
 	};
 	return ret_machine->total_bytes && ret_machine->kernel_bytes;
 }
@@ -61,12 +63,15 @@ enum beyond_alarm beyond_judge(struct beyond_growth *g, const struct beyond_mach
 {
 	uint64_t grown;
 
-	if (!g->start_bytes)
+	if (!g->start_bytes) {
 		g->start_bytes = g->last_bytes = now->kernel_bytes;
+		g->start_file_bytes = now->file_bytes;
+	}
 	if (now->kernel_bytes > g->last_bytes)
 		g->rise_bytes += now->kernel_bytes - g->last_bytes;
 	g->last_bytes = now->kernel_bytes;
 	grown = now->kernel_bytes > g->start_bytes ? now->kernel_bytes - g->start_bytes : 0;
+	grown += now->file_bytes > g->start_file_bytes ? now->file_bytes - g->start_file_bytes : 0;
 	if (grown > limit && grown > now->total_bytes / 2 && now->available_bytes < now->total_bytes / 8)
 		return BEYOND_MACHINE;
 	return g->rise_bytes > limit / 2 ? BEYOND_LOOK : BEYOND_QUIET;

@@ -79,6 +79,7 @@ must_check bool kernel_memory_exact(pid_t init_pid, uint64_t sockets, uint64_t *
 struct beyond_machine {
 	uint64_t total_bytes, available_bytes;
 	uint64_t kernel_bytes;	/* that cannot be reclaimed */
+	uint64_t file_bytes;	/* of file systems in memory, and what is locked there */
 };
 enum beyond_alarm { BEYOND_QUIET, BEYOND_LOOK, BEYOND_MACHINE };
 
@@ -88,6 +89,7 @@ uint64_t beyond_parse_netlink(const char *line);
 bool beyond_parse_meminfo(const char *text, struct beyond_machine *ret_machine);
 struct beyond_growth {
 	uint64_t start_bytes, last_bytes;	/* 0: not begun */
+	uint64_t start_file_bytes;
 	uint64_t rise_bytes;		/* every rise since the last acquittal, which sets it to 0 */
 };
 /* What to make of the kernel's memory now: nothing, a close look, or the end (the machine itself is at stake). A pure function. */

@@ -101,6 +101,8 @@ static void test_machine(void **state)
 	assert_int_equal(beyond_judge(&g, &m, 100 << 10), BEYOND_MACHINE);
 	g.rise_bytes = 0;
 	assert_int_equal(beyond_judge(&g, &m, 800 << 10), BEYOND_QUIET);
+	m.file_bytes = 200 << 10;	/* a file system in memory is part of it */
+	assert_int_equal(beyond_judge(&g, &m, 800 << 10), BEYOND_MACHINE);
 }
 
 int main(void)

@@ -106,6 +106,17 @@ static void bound_watches(void)
 	pass_quarter("/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches");
 }
 
+/* With process.nesting the same holds for namespaces, which descriptors keep: the user's next sandbox needs some. */
+void native_bound_namespaces(void)
+{
+	static const char *const files[] = { "/proc/sys/user/max_user_namespaces", "/proc/sys/user/max_mnt_namespaces", "/proc/sys/user/max_net_namespaces",
+					     "/proc/sys/user/max_pid_namespaces", "/proc/sys/user/max_ipc_namespaces", "/proc/sys/user/max_uts_namespaces",
+					     "/proc/sys/user/max_cgroup_namespaces", "/proc/sys/user/max_time_namespaces" };
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++)
+		(void)write_file(files[i], "2048");
+}
+
 long native_maps(struct native_child *c)
 {
 	long r = c->told_ids ? native_wait_byte(c) : 0;

@@ -206,6 +206,7 @@ long native_word(struct native_child *c);
 long native_join_cgroup(struct native_child *c);
 long native_ipc(struct native_child *c);
 long native_maps(struct native_child *c);
+void native_bound_namespaces(void);
 long native_host_name(struct native_child *c);
 long native_view(struct native_child *c);
 long native_root(struct native_child *c);

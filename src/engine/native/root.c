@@ -327,6 +327,8 @@ long native_late_mounts(struct native_child *c)
 	const struct plan *p = c->plan;
 	long r = 0;
 
+	if (p->spec->policy.proc_nesting)
+		native_bound_namespaces();
 	for (size_t i = 0; i < p->mount_count && r == 0; i++)
 		if (!p->mounts[i].system)
 			r = make_late(c, &p->mounts[i], c->tmpfs_options[i]);
