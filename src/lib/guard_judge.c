@@ -192,6 +192,17 @@ struct leads {
 	struct strv *paths;
 };
 
+/* A setting whose value is a command (gitconfig.def says so in its reason) that begins with a path inside the tree: git runs that file. */
+static char *program_inside(const struct leads *l, const struct gitconfig_entry *entry)
+{
+	const char *why = "", *word = entry->value + strspn(entry->value, "! \t\"'");
+	auto_free char *path = strndup(word, strcspn(word, " \t\"';&|"));
+
+	if (gitconfig_judge(entry, &why) != GITCONFIG_REFUSED || (!strstr(why, "program") && !strstr(why, "command")))
+		return NULL;
+	return path && strchr(path, '/') && !strstr(path, "://") ? judge_resolve(l->g, l->worktree, path) : NULL;
+}
+
 static int find_lead(void *ctx, const struct gitconfig_entry *entry)
 {
 	struct leads *l = ctx;
@@ -206,6 +217,8 @@ static int find_lead(void *ctx, const struct gitconfig_entry *entry)
 	else if (core && (strcmp(entry->key, "hookspath") == 0 ||
 			  (strcmp(entry->key, "fsmonitor") == 0 && strchr(entry->value, '/'))))
 		inside = judge_resolve(l->g, l->worktree, entry->value);
+	else
+		inside = program_inside(l, entry);
 	if (inside && *inside)
 		strv_add(l->paths, inside);
 	return l->paths->failed ? -ENOMEM : 0;

@@ -90,6 +90,29 @@ static char *link_inside(struct scan *s, const char *path)
 	return inside;
 }
 
+/* A link to nothing, or by an absolute path: where it would lead inside the root. What is made there during the run would be found under the link's name. */
+static int see_way(struct scan *s, const struct walk_dir *d, const struct walk_entry *entry, char what)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlinkat(d->fd, entry->name, target, sizeof(target) - 1);
+	const char *slash = strrchr(entry->path, '/');
+	auto_free char *dir = strndup(entry->path, slash ? (size_t)(slash - entry->path) : 0), *inside = NULL;
+
+	if (!dir)
+		return out_of_memory(s);
+	target[n < 0 ? 0 : n] = '\0';
+	inside = judge_resolve(s->g, dir, target);
+	if (!inside || !*inside)
+		return 0;
+	if (what == 'h') {
+		strv_addf(&s->targets, "h %s", inside);
+	} else {
+		strv_add(&s->leads, inside);
+		strv_add(&s->lead_trees, "");
+	}
+	return s->targets.failed || s->leads.failed || s->lead_trees.failed ? out_of_memory(s) : 0;
+}
+
 /* Remembers a link for the sweep, and what it leads to for the end of the scan. */
 static int see_link(struct scan *s, const struct walk_dir *d, const struct walk_entry *entry, char what)
 {
@@ -102,6 +125,11 @@ static int see_link(struct scan *s, const struct walk_dir *d, const struct walk_
 		strv_addf(&s->targets, "%c %s", what, inside);
 	if (s->targets.failed)
 		return out_of_memory(s);
+	if (!inside && !git) {
+		status = see_way(s, d, entry, what);
+		if (status < 0)
+			return status;
+	}
 	if (what == 'h')
 		return 0;
 	status = guard_link_text(d->fd, entry, &text, s->e);
