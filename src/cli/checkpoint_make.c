@@ -62,7 +62,7 @@ static void hear(struct making *m)
 	char bytes[512];
 	ssize_t n = read(m->err_fd, bytes, sizeof(bytes));
 
-	if (n <= 0 && errno != EINTR) {
+	if (n == 0 || (n < 0 && errno != EINTR)) {
 		close(m->err_fd);
 		m->err_fd = -1;
 		return;
@@ -75,20 +75,22 @@ static void hear(struct making *m)
 	}
 }
 
-/* Until the sandbox has no more. */
+/* Until the sandbox has no more. Only bytes of the checkpoint count as a sign of life. */
 static int take_bytes(struct making *m, struct ward_err *e)
 {
 	auto_free char *bytes = malloc(65536);
+	uint64_t until = io_now_ms() + SILENT_MS;
 
 	if (!bytes)
 		return ward_fail(e, ENOMEM, "out of memory");
 	for (;;) {
 		struct pollfd p[] = { { .fd = m->out_fd, .events = POLLIN }, { .fd = m->err_fd, .events = POLLIN } };
-		int r = poll(p, ARRAY_LEN(p), SILENT_MS);
+		uint64_t now = io_now_ms();
+		int r = now < until ? poll(p, ARRAY_LEN(p), (int)(until - now)) : 0;
 		ssize_t n;
 
 		if (r == 0)
-			return ward_fail(e, ETIMEDOUT, "the sandbox stands still and says nothing");
+			return ward_fail(e, ETIMEDOUT, "no checkpoint comes out of the sandbox");
 		if (r < 0)
 			continue;
 		if (p[1].revents)
@@ -103,6 +105,7 @@ static int take_bytes(struct making *m, struct ward_err *e)
 		r = checkpoint_add(&m->file, bytes, (size_t)n, e);
 		if (r < 0)
 			return r;
+		until = io_now_ms() + SILENT_MS;
 	}
 }
 
@@ -113,7 +116,7 @@ static int explain(struct making *m, struct ward_err *e)
 	char *line = m->said, *end;
 	auto_buf shown = { 0 };
 
-	while (m->err_fd >= 0) {
+	while (m->err_fd >= 0 && m->said_len < WORDS_MAX) {
 		struct pollfd p = { .fd = m->err_fd, .events = POLLIN };
 
 		if (poll(&p, 1, CLIENT_ANSWER_MS) <= 0)
