@@ -128,9 +128,9 @@ static int make_plan(struct options *o, const struct box_early *early, struct re
 {
 	int status = o->continue_run ? resolve_continue(o, continued, e) : 0;
 
-	if (status == 0 && o->restore)
+	if (status >= 0 && o->restore)
 		status = restore_resolve(o, restored, e);
-	if (status == 0)
+	if (status >= 0)
 		status = ask_plan(o, early->system, spec, ret_plan, progress, e);
 	if (status < 0)
 		return status;

@@ -124,7 +124,7 @@ static int act(const struct options *o, bool ls, struct ward_err *e)
 	struct wasm_items v = { 0 };
 	int r = wasm_store_open(&c, e);
 
-	if (r == 0)
+	if (r >= 0)
 		r = wasm_store_list(c.dir_fd, &v, e);
 	r = r < 0 ? say_error(e, o->json, EXIT_REFUSED) : ls ? list(o, &v) : drop(o, &v, c.dir_fd, e);
 	free(v.items);

@@ -43,6 +43,7 @@ static int read_answer(int fd, struct buf *so_far, struct answer *ret_answer)
 	char bytes[4096];
 	ssize_t n = recv(fd, bytes, sizeof(bytes), 0);
 
+	*ret_answer = (struct answer){ 0 };
 	if (n < 0)
 		return errno == EINTR ? -EAGAIN : -errno;
 	if (n == 0)

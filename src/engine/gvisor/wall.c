@@ -100,7 +100,7 @@ static int pick(unsigned asked, const struct gvisor_runtime *r, enum platform *r
 static int want(struct spec *s, struct ward_err *e)
 {
 	struct gvisor_runtime r;
-	enum platform p;
+	enum platform p = SYSTRAP;
 	int err = gvisor_find(&r, e);
 
 	if (err == 0)
