@@ -103,14 +103,12 @@ static int become(const struct direct *d, struct words *w)
 }
 
 /* Away from the runner's group, and dead when it is. */
-static void begin_child(pid_t parent)
+static void begin_child(void)
 {
 	sigset_t none;
 
 	setsid();
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (parent && getppid() != parent)
-		_exit(125);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);	/* where it died before, ward-init is about to end everything */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -188,30 +186,17 @@ static int be_gofer(const struct direct *d)
 	return become(d, &w);
 }
 
-static pid_t start_kernel(const struct direct *d)
-{
-	pid_t parent = getpid(), pid = fork();
-	int r;
-
-	if (pid)
-		return pid < 0 ? -errno : pid;
-	begin_child(parent);
-	r = be_kernel(d);
-	gvisor_say("cannot start gVisor's kernel: %s", strerror(-r));
-	_exit(125);
-}
-
-/* In a pid namespace of its own, whose first process it is. */
-static pid_t start_gofer(const struct direct *d)
+/* Each is the first process of a pid namespace of its own: the kernel may trace, and there nobody is whom it has not started. */
+static pid_t start_one(const struct direct *d, int (*be)(const struct direct *d), const char *name)
 {
 	pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
 	int r;
 
 	if (pid)
 		return pid < 0 ? -errno : pid;
-	begin_child(0);
-	r = be_gofer(d);
-	gvisor_say("cannot start gVisor's gofer: %s", strerror(-r));
+	begin_child();
+	r = be(d);
+	gvisor_say("cannot start gVisor's %s: %s", name, strerror(-r));
 	_exit(125);
 }
 
@@ -333,8 +318,8 @@ int direct_start(const struct gvisor_way *way, size_t binds, pid_t *ret_pid)
 		gvisor_say("cannot connect gVisor's kernel and its gofer: %s", strerror(-r));
 		return r;
 	}
-	kernel = start_kernel(&d);
-	gofer = kernel < 0 ? kernel : start_gofer(&d);
+	kernel = start_one(&d, be_kernel, "kernel");
+	gofer = kernel < 0 ? kernel : start_one(&d, be_gofer, "gofer");
 	close_all(&d);
 	if (gofer < 0 || (r = keep_pid(kernel)) < 0) {
 		gvisor_say("cannot start gVisor: %s", strerror(gofer < 0 ? -gofer : -r));

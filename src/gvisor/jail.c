@@ -3,7 +3,7 @@
  * /proc away when the program says that it has seen enough. `runsc run` makes the same jails; it needs five starts of a large program for it, here it is a handful of system calls.
  *
  *	gofer	a root that has the sandbox's tree in /root, which it enters by itself; capabilities over the files of the agent's one id
- *	kernel	nothing in its root; may trace where that is how it runs programs, and has no capability where KVM runs them
+ *	kernel	nothing in its root, nobody else in its pid namespace (direct.c); may trace where that is how it runs programs, and has no capability where KVM runs them
  */
 #include <errno.h>
 #include <linux/capability.h>
