@@ -177,6 +177,7 @@ RESET_ON_FORK, OTHER, BATCH, IDLE = 0x40000000, 0, 3, 5
 NEW_LISTENER = 8
 PAGE = 4096
 F_SETLEASE, F_SETDELEG = 1024, 1040
+IN_LOOKED_AT = 0x31	# IN_ACCESS, IN_CLOSE_NOWRITE, IN_OPEN
 SOL_SOCKET, SO_FILTERS = 1, (26, 50, 51, 52)	# SO_ATTACH_FILTER, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_CBPF, _EBPF
 
 
@@ -276,6 +277,8 @@ RULES = {
     "socket": rule_socket,
     "socketpair": lambda env: rule_socketpair((STREAM, DGRAM, SEQPACKET)),
     "setsockopt": lambda env: low(1, equal(SOL_SOCKET, low(2, choose({n: DENIED for n in SO_FILTERS}, ALLOWED)), ALLOWED)),
+    # many libraries that wait for changes ask for these, too
+    "inotify": lambda env: low(2, any_bit(IN_LOOKED_AT, DENIED, ALLOWED)) if env.set == 0 else ALLOWED,
     "ioctl": rule_values(1, errno(ENOTTY)),
     "prctl": rule_values(0, errno(EINVAL)),
     "fcntl": lambda env: low(1, equal(F_SETLEASE, DENIED, equal(F_SETDELEG, DENIED, ALLOWED))),

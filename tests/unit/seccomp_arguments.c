@@ -308,6 +308,8 @@ static void test_prctl_and_personality(void **state)
 			assert_int_equal(by_int(SYS_setsockopt, 2, filters[i], (const uint64_t[6]){ 0, 1 }), deny);
 			assert_int_equal(by_int(SYS_setsockopt, 2, filters[i], (const uint64_t[6]){ 0, 6 }), ALLOW);
 		}
+		assert_int_equal(by_int(SYS_inotify_add_watch, 2, 0x20 /* IN_OPEN */, NULL), set ? ALLOW : deny);
+		assert_int_equal(by_int(SYS_inotify_add_watch, 2, 0xfce /* all but IN_OPEN, IN_ACCESS, IN_CLOSE_NOWRITE */, NULL), ALLOW);
 		assert_int_equal(by_int(SYS_setsockopt, 2, 15 /* SO_REUSEPORT */, (const uint64_t[6]){ 0, 1 }), ALLOW);
 		for (size_t i = 0; i < ARRAY_LEN(personalities); i++)
 			assert_int_equal(by_int(SYS_personality, 0, personalities[i], NULL), deny);
