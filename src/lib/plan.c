@@ -106,26 +106,32 @@ static void note_case(struct plan *p, const char *path, int fd)
 				     "letters of their lists only", path);
 }
 
-/* ward's own programs: the gateway and `ward recover` are started when the sandbox already runs, the rest the next time. */
+/* ward's own programs: the gateway and `ward recover` are started when the sandbox already runs, the rest the next time. There are many, and
+ * nearly never one in the tree. */
 static int protect_programs(struct guard_root *g, struct ward_err *e)
 {
-	char self[PATH_MAX];
+	char self[PATH_MAX], file[PATH_MAX + 64];
+	const char *place;
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	int r = 0;
+	size_t dir, up;
+	int r;
 
 	if (n <= 0)
 		return ward_fail_errno(e, "cannot find ward's own file");
 	self[n] = '\0';
-	for (size_t i = 0; r == 0; i++) {
-		const char *place = program_place(i);
-		auto_free char *dir = path_join(self, "..");
-		auto_free char *file = !place ? strdup(self) : dir ? path_join(dir, place) : NULL;
+	r = guard_protect_place(g, self, false, e);
+	for (dir = (size_t)n; dir && self[dir - 1] != '/'; dir--)
+		;
+	for (up = dir > 1 ? dir - 1 : dir; up && self[up - 1] != '/'; up--)
+		;
+	memcpy(file, self, dir);
+	for (size_t i = 0; r == 0 && (place = program_place(i)); i++) {
+		bool above = strncmp(place, "../", 3) == 0;
 
-		if (!file)
-			return ward_fail(e, ENOMEM, "out of memory");
+		memcpy(file + (above ? up : dir), place + (above ? 3 : 0), strlen(place) + 1);
 		r = guard_protect_place(g, file, false, e);
-		if (!place)
-			break;
+		if (above)
+			memcpy(file, self, dir);
 	}
 	return r;
 }

@@ -3,6 +3,9 @@
  * finds the command as its child. In: a child with every layer on. Out: hello has been said, the command runs; or the supervisor is told
  * why it could not be executed, as ward-init does it.
  *
+ * Its process is made while the run is being recorded and the helper ends, and waits: nothing is said and nothing executed before
+ * native_let_command_go(). If the child ends instead, the kernel ends it, too.
+ *
  * Until the command executes, its process shares the supervisor's memory like the child. It executes only when the child has left that
  * memory, which the kernel tells by clearing the word of set_tid_address(2): the command never runs beside a process that has the
  * supervisor's memory. That memory is not dumpable from here on, and neither is ward-init from its first instruction on, because its
@@ -57,6 +60,7 @@ static int become_command(void *argument)
 
 	raw_call(SYS_setsid);
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &c->signal_mask, 0, 8);
+	native_wait_for(&c->command_goes);
 	r = native_hello(c);
 	if (r == 0)
 		r = native_limit_files(c);
@@ -90,23 +94,37 @@ static void write_number(long n, char text[NATIVE_NUMBER_BYTES])
 
 long native_begin_command(struct native_child *c)
 {
-	long pid;
+	long r = native_place_stdio(c);
 
-	if (!c->begins || has_terminal()) {
-		pid = native_hello(c);
-		return pid < 0 ? pid : native_limit_files(c);
-	}
-	raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+	if (r >= 0)
+		r = raw_call(SYS_fcntl, GUEST_CONTROL_FD, F_SETFD, FD_CLOEXEC);	/* ward-init's and not the command's */
+	if (r < 0 || !c->begins || has_terminal())
+		return r < 0 ? r : 0;
 	c->here_still = 1;
-	pid = raw_call(SYS_set_tid_address, &c->here_still);
-	if (pid > 0)
-		pid = clone_call(SYS_clone, CLONE_VM | SIGCHLD, RAW_ARG(c->command_stack + sizeof(c->command_stack)), 0, 0, become_command, c);
-	if (pid < 0)
-		return pid;
-	native_move_away(c, pid);
-	write_number(pid, c->begun_pid);
+	r = raw_call(SYS_set_tid_address, &c->here_still);
+	if (r > 0)
+		r = clone_call(SYS_clone, CLONE_VM | SIGCHLD, RAW_ARG(c->command_stack + sizeof(c->command_stack)), 0, 0, become_command, c);
+	if (r < 0)
+		return r;
+	native_move_away(c, r);
+	write_number(r, c->begun_pid);
 	c->begun_argv[0] = NATIVE_BEGUN;
 	c->begun_argv[1] = c->begun_pid;
 	c->begun = true;
-	return native_limit_files(c);
+	return 0;
+}
+
+long native_let_command_go(struct native_child *c)
+{
+	long r = 0;
+
+	if (c->begun) {
+		raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);	/* not before the supervisor has what it wants of us */
+		native_set(&c->command_goes);
+	} else {
+		r = native_hello(c);
+	}
+	if (r == 0)
+		r = native_limit_files(c);
+	return r < 0 ? r : raw_call(SYS_fcntl, GUEST_CONTROL_FD, F_SETFD, 0);
 }

@@ -251,17 +251,10 @@ long native_place_stdio(struct native_child *c)
 	return r;
 }
 
-/* Descriptor 3 is ward-init's and not the command's. */
 static long exec_init(struct native_child *c)
 {
-	long r = native_place_stdio(c);
+	long r = native_let_command_go(c);
 
-	if (r >= 0)
-		r = raw_call(SYS_fcntl, GUEST_CONTROL_FD, F_SETFD, FD_CLOEXEC);
-	if (r >= 0)
-		r = native_begin_command(c);
-	if (r >= 0)
-		r = raw_call(SYS_fcntl, GUEST_CONTROL_FD, F_SETFD, 0);
 	c->failed_path = "/" NATIVE_INIT;
 	return r < 0 ? r : raw_call(SYS_execve, c->failed_path, c->begun ? (void *)c->begun_argv : (void *)c->argv, c->envp);
 }

@@ -11,8 +11,7 @@
  * comes to both first. Without a helper the child does them in turn.
  *
  * The helper takes the old root away, too, when the child has left it: the kernel lets whoever does that wait for every
- * processor, and the child puts on its last layers meanwhile. Loopback in the child's network namespace is brought up by
- * whoever comes to it first.
+ * processor, and the child puts on its last layers meanwhile.
  *
  * A helper that is killed says nothing: a network namespace that it owed is made by the child, mounts that it had begun
  * end the start.
@@ -37,13 +36,13 @@ static void spin(const uint32_t *futex)
 		__builtin_ia32_pause();
 }
 
-static void wait_for(uint32_t *futex)
+void native_wait_for(uint32_t *futex)
 {
 	while (!__atomic_load_n(futex, __ATOMIC_ACQUIRE))
 		raw_call(SYS_futex, futex, FUTEX_WAIT, 0, 0, 0, 0);
 }
 
-static void set(uint32_t *futex)
+void native_set(uint32_t *futex)
 {
 	__atomic_store_n(futex, 1, __ATOMIC_RELEASE);
 	raw_call(SYS_futex, futex, FUTEX_WAKE, 1, 0, 0, 0);
@@ -57,7 +56,7 @@ static bool take(bool *taken)
 static void make_net(struct native_child *c)
 {
 	native_net_make(c);
-	set(&c->net_done);
+	native_set(&c->net_done);
 }
 
 static void do_either(struct native_child *c)
@@ -71,7 +70,7 @@ static void do_either(struct native_child *c)
 		r = native_enter_root(c);
 	}
 	c->helper_error = r;
-	set(&c->either_done);
+	native_set(&c->either_done);
 }
 
 /* What lies over the new root is the old one, whoever entered it: pivot_root moves every process of the namespace. */
@@ -85,17 +84,15 @@ static int help(void *argument)
 {
 	struct native_child *c = argument;
 
-	wait_for(&c->go);
+	native_wait_for(&c->go);
 	if (take(&c->net_taken))
 		make_net(c);
-	wait_for(&c->system_done);
+	native_wait_for(&c->system_done);
 	if (take(&c->either_taken))
 		do_either(c);
 	spin(&c->entered);
-	wait_for(&c->entered);
+	native_wait_for(&c->entered);
 	take_old_root(c);
-	wait_for(&c->net_done);
-	native_loopback(c);
 	return 0;
 }
 
@@ -151,7 +148,7 @@ long native_helper_begin(struct native_child *c)
 
 void native_helper_go(struct native_child *c)
 {
-	set(&c->go);
+	native_set(&c->go);
 }
 
 /* Until what the helper has taken is done; false: it was killed before. */
@@ -177,7 +174,7 @@ static bool wait_for_helper(struct native_child *c, uint32_t *done)
 long native_share(struct native_child *c)
 {
 	if (c->helper_pid)
-		set(&c->system_done);
+		native_set(&c->system_done);
 	return 0;
 }
 
@@ -208,7 +205,6 @@ long native_net_enter(struct native_child *c)
 {
 	long r = 0;
 
-	native_loopback(c);
 	if (c->layers[LAYER_NET] == LAYER_IN_FORCE)
 		return 0;
 	if (!c->net_own && wait_for_helper(c, &c->net_done) && c->net_fd >= 0)
@@ -234,7 +230,7 @@ long native_enter_root(struct native_child *c)
 	if (r < 0)
 		return r;
 	c->old_root_left = -ECHILD;	/* until somebody has */
-	set(&c->entered);
+	native_set(&c->entered);
 	return 0;
 }
 
@@ -256,5 +252,5 @@ long native_end_helper(struct native_child *c)
 	do
 		r = c->helper_pid > 0 ? raw_call(SYS_wait4, c->helper_pid, 0, __WALL, 0) : 0;
 	while (r == -EINTR);
-	return c->loopback < 0 ? c->loopback : c->old_root_left;
+	return c->old_root_left;
 }

@@ -102,16 +102,13 @@ struct native_child {
 	bool net_taken, either_taken;	/* somebody makes it */
 	bool net_own;			/* the child itself, in its own place */
 	int net_fd;			/* the network namespace, if another made it; -errno: nobody could */
-	int loopback_fd;		/* a socket in the child's namespace, through which loopback is brought up; -1: it is up */
-	bool loopback_taken;		/* by the child or its helper */
-	long loopback;			/* how that went; -ECHILD: not yet */
 	uint32_t net_done, either_done;	/* futexes */
 	bool helped;			/* the helper did what either does */
 	long helper_error;		/* with this result */
 	const char *helper_stage;	/* and came as far as this */
 
 	/* the command, if the child begins it */
-	uint32_t here_still;		/* a futex: the child is in this memory */
+	uint32_t command_goes, here_still;	/* futexes: it may execute; the child is in this memory */
 	bool begun;
 	const char *begun_argv[3];	/* of ward-init then */
 	char begun_pid[NATIVE_NUMBER_BYTES];
@@ -200,8 +197,9 @@ must_check int native_prepare(struct native_memory *m, const struct plan *p, str
 
 /* One step inside the child: 0 or -errno; what it was about in failed_path. */
 long native_close(struct native_child *c);
-/* Says hello, and begins the command where that can be done beside ward-init. */
+/* The command's process, where it can be begun beside ward-init: it waits. Then hello is said, by it or by us, and it goes on. */
 long native_begin_command(struct native_child *c);
+long native_let_command_go(struct native_child *c);
 long native_word(struct native_child *c);
 long native_join_cgroup(struct native_child *c);
 long native_ipc(struct native_child *c);
@@ -223,6 +221,8 @@ long native_net_enter(struct native_child *c);
 long native_net_open(struct native_child *c);
 
 /* The helper, and what it shares with the child. */
+void native_wait_for(uint32_t *futex);
+void native_set(uint32_t *futex);
 uint64_t native_now(void);
 /* In the child, first of all: whether there is a processor for it. */
 void native_look_around(struct native_child *c);
@@ -244,8 +244,6 @@ long native_leave_old_root(struct native_child *c);
 void native_helper_go(struct native_child *c);
 /* Makes a network namespace around the caller; net_fd says how that went. */
 void native_net_make(struct native_child *c);
-/* Brings loopback up, unless somebody has begun with it. */
-void native_loopback(struct native_child *c);
 
 long native_rlimits(struct native_child *c);
 /* The limit of open files, which hello must be without; for the calling process. */

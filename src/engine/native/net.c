@@ -21,14 +21,6 @@ static long bring_loopback_up(long socket_fd)
 	return raw_call(SYS_ioctl, socket_fd, SIOCSIFFLAGS, &request);
 }
 
-void native_loopback(struct native_child *c)
-{
-	if (c->loopback_fd < 0 || __atomic_exchange_n(&c->loopback_taken, true, __ATOMIC_ACQ_REL))
-		return;
-	c->loopback = bring_loopback_up(c->loopback_fd);
-	raw_call(SYS_close, c->loopback_fd);
-}
-
 /* A descriptor of the namespace that we are in. The socket leads to it faster than a path, if kernel and outer filter let it. */
 static long open_net(long socket_fd)
 {
@@ -43,12 +35,6 @@ void native_net_make(struct native_child *c)
 
 	if (r == 0)
 		r = fd = raw_call(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (r >= 0 && c->net_own && c->helper_pid > 0) {	/* it may have the time: the socket leads it there */
-		c->loopback = -ECHILD;
-		c->loopback_fd = (int)fd;
-		c->net_fd = 0;
-		return;
-	}
 	if (r >= 0)
 		r = bring_loopback_up(fd);
 	if (r >= 0 && !c->net_own)
