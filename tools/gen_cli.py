@@ -57,10 +57,10 @@ def read_tables():
         for verb in verbs:
             if 'V_ALL' in wanted or 'V_' + verb.id in wanted:
                 verb.options.append(option)
-    for _, (wanted, names), _ in def_reader.read(ROOT / 'tables/options_apart.def'):
+    for macro, (wanted, names), _ in def_reader.read(ROOT / 'tables/options_apart.def'):
         for verb in verbs:
             if 'V_' + verb.id in wanted.split(' | '):
-                verb.apart.append(names.split())
+                verb.apart.append(('One at a time: ' if macro == 'ONE_OF' else 'No word beside: ', names.split()))
     return verbs
 
 
@@ -131,8 +131,8 @@ def man_verb(verb, verbs):
     lines.append('.SH OPTIONS')
     for option in verb.options:
         lines += man_option(option)
-    for names in verb.apart:
-        lines += ['.PP', 'One at a time: ' + ', '.join(f'\\fB{roff(n)}\\fR' for n in names) + '.']
+    for rule, names in verb.apart:
+        lines += ['.PP', rule + ', '.join(f'\\fB{roff(n)}\\fR' for n in names) + '.']
     lines += man_exit(verb.name)
     lines += ['.SH EXAMPLES', '.TP', f'.B {roff(verb.example)}', roff(verb.example_help[0].upper() + verb.example_help[1:]) + '.']
     others = [f'.BR ward\\-{v.name} (1),' for v in verbs if v is not verb and v.name in ('run', 'plan', 'check', 'doctor')]

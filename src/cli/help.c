@@ -117,8 +117,12 @@ static void option_lines(enum verb v, struct buf *out)
 		buf_puts(out, "  ");                     \
 		wrap(out, "one at a time: " names, 2, 2); \
 	}
+#define ALONE(verbs, name)                               \
+	if ((verbs) & bit)                               \
+		buf_puts(out, "  no word beside " name "\n");
 #include "options_apart.def"
 #undef ONE_OF
+#undef ALONE
 }
 
 static void help_verb(enum verb v, struct buf *out)

@@ -47,15 +47,31 @@ static const struct {
 	char names[48];
 } apart[] = {
 #define ONE_OF(v, names) { v, names },
+#define ALONE(...)
 #include "options_apart.def"
 #undef ONE_OF
+#undef ALONE
 };
 
-/* The verbs that have such options: the others, `ward run` among them, do not touch the table. */
-static const uint64_t verbs_apart = 0
-#define ONE_OF(v, names) | (v)
+/* Options with which no word is given. */
+static const struct {
+	uint64_t verbs;
+	char name[12];
+} alone[] = {
+#define ONE_OF(...)
+#define ALONE(v, name) { v, name },
 #include "options_apart.def"
 #undef ONE_OF
+#undef ALONE
+};
+
+/* The verbs that have such options: the others, `ward run` among them, do not touch the tables. */
+static const uint64_t verbs_apart = 0
+#define ONE_OF(v, names) | (v)
+#define ALONE(v, name) | (v)
+#include "options_apart.def"
+#undef ONE_OF
+#undef ALONE
 	;
 
 _Static_assert(ARRAY_LEN(rows) <= OPTIONS_MAX, "struct options has a bit for each row");
@@ -255,6 +271,13 @@ bool options_name_image(const struct options *o)
 	return o->policy_file != NULL;	/* it may */
 }
 
+static bool is_given(const struct options *o, const struct option_row *row)
+{
+	size_t number = row ? (size_t)(row - rows) : 0;
+
+	return row && o->given[number / 64] & 1ull << number % 64;
+}
+
 /* Two options that exclude each other; one of them would be ignored. */
 static int check_apart(const struct options *o, struct ward_err *e)
 {
@@ -265,9 +288,8 @@ static int check_apart(const struct options *o, struct ward_err *e)
 			continue;
 		for (const char *at = apart[i].names; *at; at += strcspn(at, " "), at += *at == ' ') {
 			const struct option_row *row = find_long(o->verb, at, strcspn(at, " "));
-			size_t number = row ? (size_t)(row - rows) : 0;
 
-			if (!row || !(o->given[number / 64] & 1ull << number % 64))
+			if (!is_given(o, row))
 				continue;
 			if (first) {
 				ward_fail(e, EINVAL, "%s and %s exclude each other", first, row->name);
@@ -275,6 +297,18 @@ static int check_apart(const struct options *o, struct ward_err *e)
 			}
 			first = row->name;
 		}
+	}
+	return 0;
+}
+
+/* A word beside an option that says what is meant would be ignored, too: `ward kill --all web` is none of both. */
+static int check_alone(const struct options *o, struct ward_err *e)
+{
+	for (size_t i = 0; i < ARRAY_LEN(alone); i++) {
+		if (!o->word_count || !(alone[i].verbs & options_of(o->verb)) || !is_given(o, find_long(o->verb, alone[i].name, strlen(alone[i].name))))
+			continue;
+		ward_fail(e, EINVAL, "%s and %.200s exclude each other", alone[i].name, o->words[0]);
+		return ward_remedy(e, "give %s, or names", alone[i].name);
 	}
 	return 0;
 }
@@ -350,7 +384,7 @@ int options_read(enum verb verb, char **argv, struct options *o, struct ward_err
 		*out = NULL;
 		o->word_count = (size_t)(out - argv);
 	}
-	if (!o->help && verbs_apart & options_of(verb) && check_apart(o, e) < 0)
+	if (!o->help && verbs_apart & options_of(verb) && (check_apart(o, e) < 0 || check_alone(o, e) < 0))
 		return -EINVAL;
 	return count_words(o, e);
 }

@@ -102,7 +102,8 @@ def test_modes_of_diff_exclude_each_other(t):
     for words in (("--list", "--json"), ("--patch", "--patch"), ("--stat", "a")):
         t.equal(t.ward("diff", *words, cwd=ws).rc, 0, words)
     t.equal(t.ward("diff", "--patch", "--exit-code", cwd=ws).rc, 1)
-    for words in (("ps", "-q", "--json"), ("attach", "--exclusive", "--read-only", "box"), ("learn", "--merge", "x", "-o", "y", "--", "true")):
+    for words in (("ps", "-q", "--json"), ("attach", "--exclusive", "--read-only", "box"), ("learn", "--merge", "x", "-o", "y", "--", "true"),
+                  ("diff", "--list", "a"), ("kill", "--all", "web"), ("stop", "web", "--all"), ("pause", "--all", "web"), ("resume", "--all", "web"), ("rm", "--all", "-f", "web")):
         r = t.ward(*words, cwd=ws)
         t.check(r.rc == 2 and "exclude each other" in r.err, f"{words}: {r.rc} {r.err}")
 
