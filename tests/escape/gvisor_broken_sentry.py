@@ -1,7 +1,7 @@
 """Stands for a command that has taken over gVisor's kernel: in runsc's place a program attacks with native code where the kernel stands, with its capabilities. When the kernel's /proc is gone, as it is before any command begins, it wants the processes around it: the runner, which has the sandbox's files and
 the socket that gVisor is told things by, and the gofer, which has the mounts.
 
-layer: the kernel's own pid namespace; the runner is not dumpable
+layer: the kernel's own pid namespace
 control: the same program as the same user without a sandbox takes a process over by ptrace, by its memory and by its descriptors
 """
 NEEDS = ["cc"]
