@@ -47,6 +47,7 @@
 #define PAGE 4096
 #define TMPFS_INODE 1024	/* names, inodes and attributes of a tmpfs: memory that is in none of its blocks */
 #define BEYOND_MS 200
+#define ROUND_MS 2000
 #define MAX_SLOTS 65536		/* of descriptors, where the plan has no limit */
 #define SETTLE_TRIES 250	/* of 2 ms */
 #define HIDDEN_LOOKS 3		/* in a row: while processes move, one may be closed for a moment */
@@ -84,6 +85,7 @@ struct watch {
 	struct beyond_growth kernel;	/* of the machine's */
 	uint64_t beyond_ms;		/* when to look at the machine again */
 	uint64_t netlink_bytes;		/* where a cgroup holds the memory limit: what waits beside it */
+	uint64_t round_ms;		/* and at the processes, whatever the machine says; 0: not begun */
 	bool beyond_suspect;
 	uint64_t gross_bytes, gross_files;	/* all that the file systems rose by */
 	uint64_t next_bytes, next_files;	/* at which the trees are looked at */
@@ -370,6 +372,22 @@ static bool in_cgroup(const struct watch *w)
 	return w->plan->limits[LIMIT_MEMORY].held_by == HELD_CGROUP1 || w->plan->limits[LIMIT_MEMORY].held_by == HELD_CGROUP2;
 }
 
+/* A look while the processes go on: whether a closer one is due. */
+static bool look_round(struct watch *w, uint64_t limit)
+{
+	uint64_t began = io_now_ms(), bytes, cost;
+	bool done, first = !w->round_ms;
+
+	w->round_ms = began + ROUND_MS;
+	if (first)
+		return false;
+	done = beyond_exact(&w->view, &w->table, !in_cgroup(w), 0, limit, &bytes);
+	cost = (io_now_ms() - began) * 50;
+	if (cost > ROUND_MS)
+		w->round_ms = began + cost;
+	return !done || bytes > limit;
+}
+
 /* What is on no cgroup's account. */
 static void tick_beyond(struct watch *w, struct usage *u, uint64_t now)
 {
@@ -388,7 +406,7 @@ static void tick_beyond(struct watch *w, struct usage *u, uint64_t now)
 	w->beyond_ms = now + BEYOND_MS;
 	alarm = beyond_judge(&w->kernel, &machine, limit);
 	u->hit[LIMIT_MEMORY] |= alarm == BEYOND_MACHINE;
-	w->beyond_suspect = alarm == BEYOND_LOOK;
+	w->beyond_suspect = alarm == BEYOND_LOOK || (now >= w->round_ms && look_round(w, limit));
 }
 
 static void scan(struct watch *w, struct usage *u, uint64_t now)

@@ -10,9 +10,10 @@
  * mappings, 65,530 for each process. How many rules a set of Landlock's has nobody tells, and no
  * program has many such sets: who has is taken for the one who made the kernel's memory rise.
  *
- * Locks, sets and mappings are looked for only when the kernel's own memory on this machine has
- * risen by half of the limit since the run began (what others free hides nothing: every rise from
- * one moment to the next counts), and again when it has since the last acquittal. Descriptors that are under way in a socket are in
+ * Locks, sets and mappings are looked for when the kernel's own memory on this machine has risen by
+ * half of the limit since the run began or the last acquittal (every rise from one moment to the
+ * next counts), and, because what others free at the same time hides a slow rise, now and then, a
+ * fiftieth of the time. Descriptors that are under way in a socket are in
  * no table, and so are their locks; with process.nesting a sandbox has file systems in memory that
  * nobody outside can see: what stays unexplained ends the sandbox when it has grown by
  * more than the limit and half of the machine, and the machine is short of memory.
@@ -32,6 +33,7 @@
 #define EPOLL_BYTES 200		/* an entry and its place in the queue of what it waits for */
 #define MAPPING_BYTES 256
 #define RULESETS_USUAL 8
+#define RULESET_BYTES ((uint64_t)4 << 20)	/* a rule for each port */
 #define LOOK_MS 5000
 #define TEXT_BYTES 32768
 #define NAMESPACES_MAX 32
@@ -250,6 +252,8 @@ bool beyond_exact(const struct proc_view *v, const struct proc_table *t, bool al
 
 	for (size_t i = 0; i < t->len && !k.late && k.bytes <= limit; i++)
 		look_at_process(&k, v, &t->items[i]);
-	*ret_bytes = k.bytes + (k.rulesets > RULESETS_USUAL ? rise_bytes : 0);
+	if (k.rulesets > RULESETS_USUAL)
+		k.bytes += rise_bytes > k.rulesets * RULESET_BYTES ? rise_bytes : k.rulesets * RULESET_BYTES;
+	*ret_bytes = k.bytes;
 	return !k.late;
 }

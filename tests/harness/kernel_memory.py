@@ -1,9 +1,9 @@
 """What the attacks have in common that hide memory in the kernel: a C beginning, and how they are judged.
 
-The program fills step by step, calls held() with what it has by its own count, and done() at the end; there it waits a while for whoever holds the limit.
+The program fills step by step, calls held() with what it has by its own count, and done() at the end; there it waits some seconds, inside, for whoever holds the limit.
 """
-OPTIONS = ["--memory", "24M"]
-ENOUGH_MIB = 75
+OPTIONS = ["--memory", "16M"]
+ENOUGH_MIB = 45
 
 PRELUDE = r"""
 #define _GNU_SOURCE
@@ -13,7 +13,7 @@ PRELUDE = r"""
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#define ENOUGH (80L << 20)
+#define ENOUGH (48L << 20)
 static long bytes_held;
 static int held(long more)
 {
@@ -29,7 +29,8 @@ static int done(void)
 	if (bytes_held < ENOUGH)
 		printf("stopped: %s\n", strerror(errno));
 	fflush(stdout);
-	usleep(1000000);
+	for (int i = 0; getenv("WARD") && i < 40; i++)	/* whoever holds the limit ends this */
+		usleep(200000);
 	printf("held: %ld MiB\n", bytes_held >> 20);
 	return 0;
 }
