@@ -486,7 +486,7 @@ static void confirm_beyond(struct watch *w, struct usage *u)
 	uint64_t began = io_now_ms(), limit = limit_of(w, LIMIT_MEMORY), bytes = 0, pause;
 	bool done = beyond_exact(&w->view, &w->table, !in_cgroup(w), w->kernel.rise_bytes, limit, &bytes);
 
-	bytes += in_cgroup(w) ? w->netlink_bytes : u->memory_bytes;
+	bytes += w->netlink_bytes;	/* not what the processes hold: that is known as an upper bound only */
 	w->beyond_suspect = false;
 	if (bytes > limit || (!done && w->kernel.rise_bytes > limit))	/* too much, or more than can be looked through */
 		u->hit[LIMIT_MEMORY] = true;
