@@ -127,8 +127,9 @@ static int protect_programs(struct guard_root *g, struct ward_err *e)
 	memcpy(file, self, dir);
 	for (size_t i = 0; r == 0 && (place = program_place(i)); i++) {
 		bool above = strncmp(place, "../", 3) == 0;
+		const char *rest = place + (above ? 3 : 0);
 
-		memcpy(file + (above ? up : dir), place + (above ? 3 : 0), strlen(place) + 1);
+		memcpy(file + (above ? up : dir), rest, strlen(rest) + 1);
 		r = guard_protect_place(g, file, false, e);
 		if (above)
 			memcpy(file, self, dir);
