@@ -69,9 +69,11 @@ static int list_files(int dir_fd, const char *ending, struct strv *names, struct
 
 	if (!dir)
 		return ward_fail_errno(e, "the store of checkpoints");
-	while ((entry = readdir(dir)) && names->len < LIST_MAX)
+	for (errno = 0; names->len < LIST_MAX && (entry = readdir(dir)); errno = 0)
 		if (has_ending(entry->d_name, ending))
 			strv_add(names, entry->d_name);
+	if (errno)
+		return ward_fail_errno(e, "the store of checkpoints");
 	strv_sort(names);
 	return names->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
@@ -86,25 +88,39 @@ static int lock_names(int dir_fd, struct ward_err *e)
 	return take_fd(&fd);
 }
 
-/* Files that no record names, and that nobody is making. */
-static int sweep(int dir_fd, struct ward_err *e)
+/* The images that records name. *ret_all: every record could be read, so that there are no others. */
+static int list_used(int dir_fd, struct strv *used, bool *ret_all, struct ward_err *e)
 {
-	auto_fd lock = lock_names(dir_fd, e);
-	auto_strv images = { 0 }, records = { 0 }, used = { 0 };
-	int r = lock < 0 ? lock : list_files(dir_fd, IMAGE, &images, e);
+	auto_strv records = { 0 };
+	int r = list_files(dir_fd, RECORD, &records, e);
 
-	if (r == 0)
-		r = list_files(dir_fd, UNFINISHED, &images, e);
-	if (r == 0)
-		r = list_files(dir_fd, RECORD, &records, e);
+	*ret_all = r == 0 && records.len < LIST_MAX;
 	for (size_t i = 0; i < records.len && r == 0; i++) {
 		struct checkpoint c = { 0 };
+		int got = read_record(dir_fd, records.items[i], &c);
 
-		if (read_record(dir_fd, records.items[i], &c) == 0)
-			strv_add(&used, c.image);
+		if (got == 0)
+			strv_add(used, c.image);
+		else if (got != -ENOENT)
+			*ret_all = false;
 		checkpoint_clear(&c);
 	}
-	for (size_t i = 0; i < images.len && r == 0 && !used.failed; i++) {
+	return r == 0 && used->failed ? ward_fail(e, ENOMEM, "out of memory") : r;
+}
+
+/* Files that no record names, and that nobody is making; none where a record cannot be read, which may name any. The caller holds lock_names(). */
+static int sweep(int dir_fd, struct ward_err *e)
+{
+	auto_strv images = { 0 }, used = { 0 };
+	bool all = false;
+	int r = list_used(dir_fd, &used, &all, e);
+
+	if (r < 0 || !all)
+		return r;
+	r = list_files(dir_fd, IMAGE, &images, e);
+	if (r == 0)
+		r = list_files(dir_fd, UNFINISHED, &images, e);
+	for (size_t i = 0; i < images.len && r == 0; i++) {
 		auto_fd fd = strv_has(&used, images.items[i]) ? -1 : openat(dir_fd, images.items[i], O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
@@ -116,8 +132,9 @@ static int sweep(int dir_fd, struct ward_err *e)
 int checkpoint_list(struct checkpoints *ret, struct ward_err *e)
 {
 	auto_fd dir = open_store(e);
+	auto_fd lock = dir < 0 ? dir : lock_names(dir, e);
 	auto_strv names = { 0 };
-	int r = dir < 0 ? dir : sweep(dir, e);
+	int r = lock < 0 ? lock : sweep(dir, e);
 
 	*ret = (struct checkpoints){ 0 };
 	if (r == 0)
@@ -165,7 +182,7 @@ static int fail_taken(const char *name, struct ward_err *e)
 
 int checkpoint_begin(const char *name, uint64_t bytes_max, struct checkpoint_file *ret, struct ward_err *e)
 {
-	auto_fd dir = -1, fd = -1;
+	auto_fd dir = -1, lock = -1, fd = -1;	/* a file with a name is locked before anybody can sweep it */
 	char record[CHECKPOINT_NAME_MAX + 16];
 	int r;
 
@@ -177,7 +194,8 @@ int checkpoint_begin(const char *name, uint64_t bytes_max, struct checkpoint_fil
 		return dir;
 	if (faccessat(dir, record, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return fail_taken(name, e);
-	r = sweep(dir, e);
+	lock = lock_names(dir, e);
+	r = lock < 0 ? lock : sweep(dir, e);
 	if (r < 0)
 		return r;
 	fd = openat(dir, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
@@ -265,6 +283,7 @@ int checkpoint_keep(struct checkpoint_file *f, struct checkpoint *c, struct ward
 	uint8_t digest[SHA256_BYTES];
 	struct timespec now;
 	auto_fd lock = -1;
+	struct stat st;
 	char id[24];
 	int r;
 
@@ -289,6 +308,8 @@ int checkpoint_keep(struct checkpoint_file *f, struct checkpoint *c, struct ward
 	/* as root the agent is somebody else, who must be able to read it in a sandbox; the directory lets nobody through */
 	if ((geteuid() == 0 && fchmod(f->fd, 0444) < 0) || give_name(f, f->fd, f->temporary, c->image) < 0)
 		return ward_fail_errno(e, "cannot keep the checkpoint");
+	if (fstat(f->fd, &st) < 0 || !st.st_nlink)
+		return ward_fail(e, ENOENT, "cannot keep the checkpoint: somebody removed its image");
 	snprintf(f->temporary, sizeof(f->temporary), "%s", c->image);
 	r = keep_record(f, c, e);
 	if (r == 0)
@@ -378,19 +399,38 @@ int checkpoint_verify(const struct checkpoint *c, bool whole, struct ward_err *e
 	return ward_remedy(e, "ward checkpoint rm %s, and make it again", c->name);
 }
 
+/* Also one that somebody has locked: a sandbox that has it mounted can do that, and keeps it until its end. */
+static int remove_image(int dir_fd, const char *image, struct ward_err *e)
+{
+	auto_strv used = { 0 };
+	bool all;
+	int r = list_used(dir_fd, &used, &all, e);
+
+	if (r < 0 || !has_ending(image, IMAGE) || strv_has(&used, image) || unlinkat(dir_fd, image, 0) == 0 || errno == ENOENT)
+		return r;
+	return ward_fail_errno(e, "cannot remove the image %s of the checkpoint", image);
+}
+
 int checkpoint_remove(const char *name, struct ward_err *e)
 {
 	char record[CHECKPOINT_NAME_MAX + 16];
 	struct ward_err ignored = { 0 };
-	auto_fd dir = -1;
+	struct checkpoint c = { 0 };
+	auto_fd dir = -1, lock = -1;
+	int r;
 
 	if (!record_name(name, record))
 		return refuse_name(name, e);
 	dir = open_store(e);
-	if (dir < 0)
-		return dir;
+	lock = dir < 0 ? dir : lock_names(dir, e);
+	if (lock < 0)
+		return lock;
+	(void)!read_record(dir, record, &c);	/* one that is damaged names no image, and can be removed all the same */
 	if (unlinkat(dir, record, 0) < 0)
-		return errno == ENOENT ? fail_unknown(name, e) : ward_fail_errno(e, "cannot remove the checkpoint %s", name);
-	(void)!sweep(dir, &ignored);	/* a sandbox that has the image mounted keeps it */
-	return 0;
+		r = errno == ENOENT ? fail_unknown(name, e) : ward_fail_errno(e, "cannot remove the checkpoint %s", name);
+	else
+		r = remove_image(dir, c.image, e);
+	(void)!sweep(dir, &ignored);
+	checkpoint_clear(&c);
+	return r;
 }

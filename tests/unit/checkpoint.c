@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -87,6 +88,63 @@ static void test_the_first_difference(void **state)
 	says("a: 1\nmount /x: 1 rw\n", "a: 1\n", "mount /x was 1 rw at the checkpoint and is not there now");
 }
 
+static void put_file(const char *dir, const char *name, const char *text, size_t n)
+{
+	char path[300];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/checkpoints/%s", dir, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite(text, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+}
+
+static bool there(const char *dir, const char *name)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/checkpoints/%s", dir, name);
+	return access(path, F_OK) == 0;
+}
+
+/* In a store of its own: what is swept, what is not, and an image that went before it was kept. */
+static void test_the_store(void **state)
+{
+	static const char good[] = HEAD "words 0\n\n/w\0a: 1\n", other[] = "ward checkpoint 2\nimage b.image\n";
+	char dir[] = "/tmp/ward-unit.XXXXXX", done[] = "some" CHECKPOINT_DONE, command[64];
+	struct checkpoint c = { .name = "two", .box = "b", .workspace = dir, .same = dir };
+	struct checkpoints all = { 0 };
+	struct checkpoint_file f;
+	struct ward_err e = { 0 };
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(setenv("WARD_STATE_DIR", dir, 1), 0);
+	assert_int_equal(checkpoint_begin("two", 100, &f, &e), 0);
+	put_file(dir, "a.image", "x", 1);
+	put_file(dir, "b.image", "x", 1);
+	put_file(dir, "nobodys.image", "x", 1);
+	put_file(dir, "a.record", good, sizeof(good) - 1);
+	put_file(dir, "b.record", other, sizeof(other) - 1);
+	assert_int_equal(checkpoint_list(&all, &e), 0);
+	assert_int_equal(all.len, 2);
+	checkpoints_clear(&all);
+	assert_true(there(dir, "a.image") && there(dir, "b.image") && there(dir, "nobodys.image"));
+	assert_int_equal(checkpoint_remove("a", &e), 0);
+	assert_false(there(dir, "a.image"));
+	assert_true(there(dir, "b.image"));
+	assert_int_equal(checkpoint_remove("b", &e), 0);
+	assert_false(there(dir, "b.image") || there(dir, "nobodys.image"));
+	snprintf(f.temporary, sizeof(f.temporary), "gone.image");	/* as where files have names from the beginning */
+	assert_int_equal(checkpoint_add(&f, done, sizeof(done) - 1, &e), 0);
+	assert_int_equal(checkpoint_keep(&f, &c, &e), -ENOENT);
+	checkpoint_end(&f);
+	assert_false(there(dir, "two.record"));
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -94,6 +152,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_no_record),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_the_first_difference),
+		cmocka_unit_test(test_the_store),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
