@@ -14,7 +14,8 @@
 #include "base/text.h"
 #include "lib/client.h"
 
-#define SILENT_MS 60000		/* a sandbox that has nothing to say for so long never will */
+#define SILENT_MS 60000		/* a sandbox that has less than SILENT_BYTES to say for so long never will */
+#define SILENT_BYTES (1 << 20)
 #define WORDS_MAX 2000		/* of what it says on standard error */
 #define END_MS 30000
 
@@ -75,11 +76,11 @@ static void hear(struct making *m)
 	}
 }
 
-/* Until the sandbox has no more. Only bytes of the checkpoint count as a sign of life. */
+/* Until the sandbox has no more. Only bytes of the checkpoint, and many of them, count as a sign of life. */
 static int take_bytes(struct making *m, struct ward_err *e)
 {
 	auto_free char *bytes = malloc(65536);
-	uint64_t until = io_now_ms() + SILENT_MS;
+	uint64_t until = io_now_ms() + SILENT_MS, since = 0;
 
 	if (!bytes)
 		return ward_fail(e, ENOMEM, "out of memory");
@@ -105,7 +106,11 @@ static int take_bytes(struct making *m, struct ward_err *e)
 		r = checkpoint_add(&m->file, bytes, (size_t)n, e);
 		if (r < 0)
 			return r;
-		until = io_now_ms() + SILENT_MS;
+		since += (uint64_t)n;
+		if (since >= SILENT_BYTES) {
+			until = io_now_ms() + SILENT_MS;
+			since = 0;
+		}
 	}
 }
 
@@ -114,12 +119,15 @@ static int explain(struct making *m, struct ward_err *e)
 {
 	static const char prefix[] = "ward: gvisor: ";
 	char *line = m->said, *end;
+	uint64_t until = io_now_ms() + CLIENT_ANSWER_MS;
 	auto_buf shown = { 0 };
 
 	while (m->err_fd >= 0 && m->said_len < WORDS_MAX) {
 		struct pollfd p = { .fd = m->err_fd, .events = POLLIN };
 
-		if (poll(&p, 1, CLIENT_ANSWER_MS) <= 0)
+		uint64_t now = io_now_ms();
+
+		if (now >= until || poll(&p, 1, (int)(until - now)) <= 0)
 			break;
 		hear(m);
 	}
@@ -146,14 +154,16 @@ static void let_go_on(struct making *m)
 }
 
 /* It stands still until it is dead: it was never further than what is kept. */
-static int end_box(const struct box_info *box, struct ward_err *e)
+static int end_box(struct making *m, const struct box_info *box, struct ward_err *e)
 {
+	struct ward_err ignored = { 0 };
 	struct client c = NO_CLIENT;
 	int r = client_connect(box, &c, e);
 
 	if (r == 0)
 		r = client_ask(&c, CONTROL_WAIT, 0, 0, 0, e);
-	if (r == 0)
+	/* from whoever has the checkpoint made it is its end, too */
+	if (r == 0 && client_ask(&m->client, CONTROL_KILL, 0, 0, 0, &ignored) < 0)
 		r = client_ask(&c, CONTROL_KILL, 0, 0, 0, e);
 	if (r == 0)
 		r = client_wait_end(&c, END_MS, e);
@@ -182,7 +192,7 @@ static int make(struct making *m, const struct box_info *box, bool stop, struct 
 		return explain(m, e);
 	}
 	if (stop)
-		return end_box(box, e);
+		return end_box(m, box, e);
 	let_go_on(m);
 	return 0;
 }

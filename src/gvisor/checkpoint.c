@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -40,34 +41,62 @@ static void say_refused(struct answer *a)
 		gvisor_say("gVisor refuses: %s", a->error);
 }
 
-/* Lets the kernel go on when its other end is gone without a byte. Returns that end; -errno. */
-static int start_watcher(void)
+/* Has the kernel stand still, says on `say` how that went (0, -errno), and lets it go on when nobody holds the other end of `wait` any more. Nothing of what it does is cut short when the one that started it is killed. */
+static _Noreturn void watch(int say, int wait)
 {
+	int r = control_pause(true);
 	ssize_t n;
-	int ends[2];
 	char byte;
 
-	if (pipe(ends) < 0)
+	(void)!write(say, &r, sizeof(r));
+	close(say);
+	do
+		n = read(wait, &byte, 1);
+	while (n > 0 || (n < 0 && errno == EINTR));
+	_exit(r == 0 && control_pause(false) < 0);
+}
+
+struct watcher {
+	pid_t pid;
+	int fd;		/* as long as it is open all stands still */
+};
+
+static int start_watcher(struct watcher *w)
+{
+	int said[2], held[2], r = -EPIPE;
+	ssize_t n;
+
+	if (pipe(said) < 0)
 		return -errno;
-	switch (fork()) {
-	case -1:
+	if (pipe(held) < 0)
 		return -errno;
-	case 0:
+	w->pid = fork();
+	if (w->pid < 0)
+		return -errno;
+	if (w->pid == 0) {
 		setsid();
-		close(ends[1]);
+		close(said[0]);
+		close(held[1]);
 		for (int i = 0; i < 3; i++)
 			close(i);
-		do
-			n = read(ends[0], &byte, 1);
-		while (n < 0 && errno == EINTR);
-		if (n <= 0 && control_pause(false) < 0)
-			_exit(1);
-		_exit(0);
-	default:
-		close(ends[0]);
-		fcntl(ends[1], F_SETFD, FD_CLOEXEC);
-		return ends[1];
+		watch(said[1], held[0]);
 	}
+	close(said[1]);
+	close(held[0]);
+	w->fd = held[1];
+	do
+		n = read(said[0], &r, sizeof(r));
+	while (n < 0 && errno == EINTR);
+	close(said[0]);
+	return n == (ssize_t)sizeof(r) ? r : -EPIPE;
+}
+
+/* All goes on: when this returns, it does. */
+static void end_watcher(struct watcher *w)
+{
+	close(w->fd);
+	while (waitpid(w->pid, NULL, 0) < 0 && errno == EINTR)
+		;
 }
 
 /* Looks behind the wall for what could not come back, which says so by itself. */
@@ -105,7 +134,8 @@ static int write_all(char *const *trees, size_t count)
 	return r;
 }
 
-static void wait_for_word(void)
+/* Whether one came: whoever goes away without it has kept nothing. */
+static bool wait_for_word(void)
 {
 	ssize_t n;
 	char byte;
@@ -114,13 +144,16 @@ static void wait_for_word(void)
 	do
 		n = read(0, &byte, 1);
 	while (n < 0 && errno == EINTR);
+	return n == 1;
 }
 
 int gvisor_checkpoint(int argc, char **argv)
 {
 	size_t trees = 0;
 	sigset_t all;
-	int watcher, r;
+	struct watcher watcher = { .fd = -1 };
+	bool kept = false;
+	int r;
 
 	while ((int)trees < argc && strcmp(argv[trees], "--") != 0)
 		trees++;
@@ -138,19 +171,16 @@ int gvisor_checkpoint(int argc, char **argv)
 		r = check_streams();
 	if (r < 0)
 		return 125;
-	watcher = start_watcher();
-	r = watcher < 0 ? watcher : control_pause(true);
+	r = start_watcher(&watcher);
 	if (r < 0) {
 		gvisor_say("gVisor's kernel cannot be made to stand still: %s", strerror(-r));
-		if (watcher >= 0 && io_write_all(watcher, "n", 1) < 0)
-			errno = 0;	/* then it lets go on what goes on */
 		return 125;
 	}
 	r = write_all(argv, trees);
 	if (r == 0)
-		wait_for_word();
-	close(watcher);	/* it lets everything go on; so it does if we are killed */
-	return r < 0 ? 125 : 0;
+		kept = wait_for_word();
+	end_watcher(&watcher);	/* it lets everything go on; so it does if we are killed */
+	return kept ? 0 : 125;
 }
 
 /* Opens the image and fills the directories. */

@@ -156,6 +156,10 @@ static void obey(struct serve *s, struct serve_client *c, char *bytes, size_t n,
 		do_signal(s, c, m.a);
 		break;
 	case CONTROL_KILL:
+		if (c->tag && c->tag == s->checkpoint_tag) {	/* it was kept and is not to go on */
+			s->checkpoint_tag = 0;
+			serve_checkpoint_told(s, true);
+		}
 		serve_answer(c, CONTROL_OK, 0, 0);
 		box_kill(s->box);
 		break;
@@ -283,7 +287,7 @@ static void drop_client(struct serve *s, size_t i)
 	struct serve_client *c = &s->clients[i];
 
 	if (c->tag) {
-		box_signal(s->box, SIGHUP, c->tag);
+		box_signal(s->box, c->tag == s->checkpoint_tag ? SIGKILL : SIGHUP, c->tag);	/* what makes a checkpoint may wait for a kernel that never answers */
 		box_signal(s->box, SIGCONT, c->tag);
 	}
 	serve_detach(s, c);

@@ -16,13 +16,12 @@
 static int write_record(const struct serve *s, int *ret_fd, struct ward_err *e)
 {
 	const struct plan *p = s->box->plan;
-	struct checkpoint c = { .image = "-", .workspace = p->workspace };
+	struct checkpoint c = { .image = "none", .workspace = p->workspace };
 	auto_buf same = { 0 }, text = { 0 };
 
 	checkpoint_same(p, &same);
 	for (char *const *word = p->spec->argv; word && *word; word++)
 		strv_add(&c.command, *word);
-	snprintf(c.image, sizeof(c.image), "none");
 	memset(c.sha256, '0', sizeof(c.sha256) - 1);
 	snprintf(c.box, sizeof(c.box), "%s", s->entry->id);
 	c.same = same.data;
@@ -58,7 +57,7 @@ void serve_checkpoint_told(struct serve *s, bool good)
 	struct ward_event v = event_make(EVENT_STATE, good ? ACTION_ALLOW : ACTION_LOG, s->entry->id);
 
 	event_text(&v, FIELD_CHANGE, "checkpoint");
-	event_text(&v, FIELD_WHY, good ? NULL : "none could be made");
+	event_text(&v, FIELD_WHY, good ? NULL : "nobody has kept one");
 	event_text(&v, FIELD_VIA, "control");
 	event_emit(s->box->result->events, &v);
 }

@@ -126,6 +126,7 @@ static bool can_start(const struct serve *s, const struct serve_client *c, struc
 		ward_fail(e, EBUSY, "the sandbox is being ended");
 	} else if (s->checkpoint_tag) {
 		ward_fail(e, EBUSY, "a checkpoint of the sandbox is being made");
+		ward_remedy(e, "try again in a moment; ward kill %s ends the sandbox", s->entry->id);
 	} else if (c->tag) {
 		ward_fail(e, EBUSY, "this connection has a command already");
 	} else if (serve_running(s) >= GUEST_EXECS_MAX) {

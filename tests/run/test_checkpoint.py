@@ -1,5 +1,6 @@
 """ward checkpoint and ward run --restore: what runs behind gVisor is kept at one moment, and goes on from there in other sandboxes under the same policy. What cannot be kept, or must not go on, is refused; whoever is killed meanwhile, nothing is left and the sandbox goes on."""
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -76,6 +77,12 @@ def full_disk(t):
         t.run("umount", directory, root=True, check=True)
 
 
+def journal(t, run):
+    """What the journal has about checkpoints of a sandbox."""
+    events = [json.loads(line) for line in t.ward("audit", "show", run, "--json").out.splitlines()]
+    return [e["action"] for e in events if e["kind"] == "state.change" and e["change"] == "checkpoint" and e["object"] == run]
+
+
 def drop(t):
     """Ends what runs, removes what is kept: nothing is left."""
     names = list(kept(t)[1])
@@ -141,7 +148,8 @@ def test_goes_on(t):
     events = [json.loads(line) for line in t.ward("audit", "show", second, "--json").out.splitlines()]
     t.check(any(e["kind"] == "state.change" and e["change"] == "restore" and e["object"] == "one" for e in events), events[:4])
     events = [json.loads(line) for line in t.ward("audit", "show", run, "--json").out.splitlines()]
-    t.check([e for e in events if e["kind"] == "api.call" and e["object"] == "checkpoint"] and [e for e in events if e["kind"] == "state.change"], events)
+    t.check([e for e in events if e["kind"] == "api.call" and e["object"] == "checkpoint"], events)
+    t.equal((journal(t, run), journal(t, second)), (["allow"], ["allow"]), "what the journals say")
     r = t.ward("checkpoint", "rm", "one", "two", "nothere")
     t.check(r.rc == 125 and "no checkpoint nothere" in r.err, r)
     t.equal(kept(t), ([], {}), "after rm")
@@ -158,6 +166,7 @@ def test_ends_at_the_moment(t):
     r = t.ward("checkpoint", "--stop", run, "moment")
     t.equal(r.rc, 0, r.err)
     t.check(not listed(t, "-a")[run]["alive"] if "alive" in listed(t, "-a")[run] else listed(t, "-a")[run]["state"] != "running", listed(t, "-a")[run])
+    t.equal(journal(t, run), ["allow"], "with --stop")
     before = t.read(ws, "numbers").split()
     again = box(t, *GVISOR, "--restore", "moment", cwd=ws)
     t.wait_until(lambda: t.read(ws, "numbers").count("\n") > len(before) + 30, 20, "it does not go on")
@@ -286,7 +295,7 @@ def rewrite(path, change):
 @needs("unsanitized")
 @timeout(150)
 def test_damaged(t):
-    """An image that is cut, changed, or gone, and a record that is no record, are told; one that a taken-over kernel could have written, with a digest that fits, fails inside with 125 and nothing else."""
+    """An image that is cut, changed, or gone, and a record that is no record or of another version, are told, and no image goes for it; one that a taken-over kernel could have written, with a digest that fits, fails inside with 125 and nothing else."""
     usable(t)
     ws = t.workspace({"count.py": COUNTER, "end": ""})
     options = (*GVISOR, "--timeout", "15")
@@ -307,6 +316,13 @@ def test_damaged(t):
         r = t.ward("run", *options, "--restore", "good", cwd=ws)
         t.check(r.rc == 125 and "damaged" in r.err and "rm good" in r.err, r)
         rewrite(image, lambda b: data)
+    with open(record_file, "wb") as f:
+        f.write(text.replace(b"checkpoint 1", b"checkpoint 2", 1))
+    t.equal(t.ward("checkpoint", "ls").rc, 1, "a record of another version")
+    t.check(os.path.exists(image), "the image of a record that cannot be read")
+    with open(record_file, "wb") as f:
+        f.write(text)
+    t.equal(t.ward("checkpoint", "ls").rc, 0, "as it was")
     rng = random.Random(7)
     tail = data[-16:]
     forged = [b"", b"x" * 100, data[: len(data) // 2] + tail, data[:-16] + b"\xff" * 8 + tail[8:], data[:-16] + (0).to_bytes(8, "little") + tail[8:], data[:-40] + rng.randbytes(24) + tail, rng.randbytes(300000) + tail]
@@ -378,4 +394,39 @@ def test_nothing_left_by_kills(t):
         t.ward("rm", "-f", run)
         t.ward("checkpoint", "rm", "one")
     t.equal(kept(t), ([], {}), "at the end")
+    clean(t)
+
+
+@needs("unsanitized")
+def test_two_at_once(t):
+    """Two that take one name: one is kept, and the journals say so. rm takes an image that somebody has locked. A kernel that stands still keeps nobody from the sandbox once the client is gone."""
+    usable(t)
+    ws = t.workspace()
+    runs = [box(t, *GVISOR, "--", "sleep", "999", cwd=ws) for _ in range(2)]
+    makers = [t.ward_start("checkpoint", run, "same") for run in runs]
+    codes = [p.wait() for p in makers]
+    t.equal(sorted(codes), [0, 125])
+    for run, code in zip(runs, codes):
+        t.wait_until(lambda who=run: t.ward("exec", who, "--", "true").rc == 0, 10, "it does not go on")
+        t.check(journal(t, run) == ["allow"] if code == 0 else "allow" not in journal(t, run), (code, journal(t, run)))
+    with open(files_of(t, "same")[1], "rb") as f:
+        fcntl.flock(f, fcntl.LOCK_SH)
+        t.equal(t.ward("checkpoint", "rm", "same").rc, 0)
+        t.equal(kept(t), ([], {}), "a locked image")
+    top = supervisor(t, runs[0])
+    kernel = min(next(pids for name, pids in processes(t, top, 2).items() if name.startswith("runsc-sandbox")))
+    with t.root():
+        os.kill(kernel, signal.SIGSTOP)
+    p = t.ward_start("checkpoint", runs[0], "stuck")
+    t.wait_until(lambda: "/.ward/ward-gvisor checkpoint" in processes(t, top, 2), 10, "it does not begin")
+    r = t.ward("exec", runs[0], "--", "true")
+    t.check(r.rc == 125 and "is being made" in r.err and "remedy: " in r.err, r)
+    p.kill()
+    p.wait()
+    t.wait_until(lambda: "/.ward/ward-gvisor checkpoint" not in processes(t, top, 2), 10, "it stays")
+    with t.root():
+        os.kill(kernel, signal.SIGCONT)
+    r = t.ward("exec", runs[0], "--", "echo", "lives")
+    t.equal((r.rc, r.out), (0, "lives\n"), r.err)
+    t.equal(kept(t), ([], {}), "of one that was stuck")
     clean(t)
