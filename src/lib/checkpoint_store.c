@@ -280,7 +280,6 @@ static int keep_record(const struct checkpoint_file *f, const struct checkpoint 
 
 int checkpoint_keep(struct checkpoint_file *f, struct checkpoint *c, struct ward_err *e)
 {
-	uint8_t digest[SHA256_BYTES];
 	struct timespec now;
 	auto_fd lock = -1;
 	struct stat st;
@@ -289,9 +288,7 @@ int checkpoint_keep(struct checkpoint_file *f, struct checkpoint *c, struct ward
 
 	if (f->bytes <= sizeof(f->last) || memcmp(f->last, CHECKPOINT_DONE, sizeof(f->last)) != 0)
 		return ward_fail(e, EPROTO, "the sandbox gave no whole checkpoint");
-	sha256_end(&f->sum, digest);
-	for (size_t i = 0; i < sizeof(digest); i++)
-		snprintf(c->sha256 + 2 * i, 3, "%02x", digest[i]);
+	sha256_end_hex(&f->sum, c->sha256);
 	clock_gettime(CLOCK_REALTIME, &now);
 	c->created_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 	c->bytes = f->bytes - sizeof(f->last);
@@ -366,16 +363,14 @@ int checkpoint_open(const char *name, struct checkpoint *ret, struct ward_err *e
 
 static int digest_of(int fd, char ret[SHA256_HEX])
 {
-	uint8_t part[65536], digest[SHA256_BYTES];
+	uint8_t part[65536];
 	struct sha256 sum;
 	ssize_t n;
 
 	sha256_begin(&sum);
 	while ((n = read(fd, part, sizeof(part))) > 0)
 		sha256_add(&sum, part, (size_t)n);
-	sha256_end(&sum, digest);
-	for (size_t i = 0; i < sizeof(digest); i++)
-		snprintf(ret + 2 * i, 3, "%02x", digest[i]);
+	sha256_end_hex(&sum, ret);
 	return n < 0 ? -errno : 0;
 }
 

@@ -141,14 +141,20 @@ void sha256_end(struct sha256 *s, uint8_t ret[SHA256_BYTES])
 		ret[i] = (uint8_t)(s->state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-void sha256_hex(const void *bytes, size_t n, char ret_hex[SHA256_HEX])
+void sha256_end_hex(struct sha256 *s, char ret_hex[SHA256_HEX])
 {
 	uint8_t digest[SHA256_BYTES];
+
+	sha256_end(s, digest);
+	for (size_t i = 0; i < SHA256_BYTES; i++)
+		snprintf(ret_hex + 2 * i, 3, "%02x", digest[i]);
+}
+
+void sha256_hex(const void *bytes, size_t n, char ret_hex[SHA256_HEX])
+{
 	struct sha256 s;
 
 	sha256_begin(&s);
 	sha256_add(&s, bytes, n);
-	sha256_end(&s, digest);
-	for (size_t i = 0; i < SHA256_BYTES; i++)
-		snprintf(ret_hex + 2 * i, 3, "%02x", digest[i]);
+	sha256_end_hex(&s, ret_hex);
 }

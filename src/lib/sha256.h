@@ -19,6 +19,8 @@ struct sha256 {
 void sha256_begin(struct sha256 *s);
 void sha256_add(struct sha256 *s, const void *bytes, size_t n);
 void sha256_end(struct sha256 *s, uint8_t ret[SHA256_BYTES]);
+/* The same as lower-case hexadecimal digits. */
+void sha256_end_hex(struct sha256 *s, char ret_hex[SHA256_HEX]);
 
 /* Writes the digest of n bytes as lower-case hexadecimal digits. */
 void sha256_hex(const void *bytes, size_t n, char ret_hex[SHA256_HEX]);

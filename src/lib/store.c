@@ -6,6 +6,7 @@
  *	STATE/quarantine/ID/	what was moved out of its trees: index, and 0/ 1/ ... for each tree
  *	STATE/trusted/		see trust.c
  *	STATE/caches/, homes/	see volume.c
+ *	STATE/checkpoints/	see checkpoint_store.c
  *	STATE/kept-etc/		see etc_kept.c, etc_make.c
  */
 #include "lib/store_internal.h"
