@@ -1,7 +1,7 @@
 /*
  * The private directories of a sandbox (/tmp, a home that is not kept) on their way into a checkpoint and back. In: their paths, the same and in the same order at both ends. Out: records (vm/tree.h) in frames, each a length and so many bytes, an empty one at the
  * end; or the directories filled again. Runs in the sandbox with the agent's rights (and, in a user namespace of the process's own, over every file of that id), so that what is read here, whoever wrote it, can but become files of the sandbox. No link is followed, no other file
- * system is entered. Sockets and pipes are left out, and names of one file become files of their own.
+ * system is entered. Sockets and pipes are left out, set-id bits too, and names of one file become files of their own.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -19,6 +19,7 @@
 #include "vm/tree.h"
 
 #define FRAME_MAX 65536
+#define KEPT_MODE 01777
 
 /* ---- out ---- */
 
@@ -27,6 +28,7 @@ struct sender {
 	int error;		/* the first, -errno */
 	uint64_t sent;
 	dev_t dev;		/* of the present tree */
+	const char *tree;	/* its path */
 	char path[TREE_NAME_MAX + 1];
 	size_t len;
 	size_t held;		/* in frame */
@@ -65,13 +67,13 @@ static void fail(struct sender *s)
 {
 	if (s->error == 0) {
 		s->error = -errno;
-		gvisor_say("a private file cannot be read: %s", strerror(errno));
+		gvisor_say("a private file cannot be read: %s/%.200s%s: %s", s->tree, s->path, s->len > 200 ? "..." : "", strerror(-s->error));
 	}
 }
 
 static void put_head(struct sender *s, enum tree_type type, const struct stat *st, uint64_t size)
 {
-	const struct tree_head h = { .magic = TREE_MAGIC, .type = (uint16_t)type, .mode = (uint16_t)(st->st_mode & 0777), .name_len = (uint32_t)s->len, .size = size,
+	const struct tree_head h = { .magic = TREE_MAGIC, .type = (uint16_t)type, .mode = (uint16_t)(st->st_mode & KEPT_MODE), .name_len = (uint32_t)s->len, .size = size,
 				     .mtime_s = st->st_mtim.tv_sec, .mtime_ns = (uint32_t)st->st_mtim.tv_nsec };
 
 	put(s, &h, sizeof(h));
@@ -135,7 +137,7 @@ static void put_entry(struct sender *s, int dir_fd, const char *name, unsigned d
 	auto_fd fd = -1;
 	struct stat st;
 
-	if (len + 1 + n > TREE_NAME_MAX || deep >= TREE_DEEP) {
+	if (len + 1 + n > TREE_NAME_MAX || deep >= TREE_DEEP) {	/* the directory is named then */
 		errno = ENAMETOOLONG;
 		fail(s);
 		return;
@@ -191,6 +193,7 @@ int trees_send(int out_fd, char *const *paths, size_t count, uint64_t *ret_bytes
 		auto_fd top = open(paths[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		struct stat st;
 
+		s->tree = paths[i];
 		if (top < 0 || fstat(top, &st) < 0) {
 			fail(s);
 			break;
@@ -257,7 +260,7 @@ static int set_times(const struct taker *t, const char *name, const struct tree_
 		return dir;
 	if (fstatat(dir, last, &st, AT_SYMLINK_NOFOLLOW) < 0 || (h->type != TREE_LINK && S_ISLNK(st.st_mode)))
 		return -EPROTO;
-	if (h->type != TREE_LINK && fchmodat(dir, last, h->mode & 0777, 0) < 0)
+	if (h->type != TREE_LINK && fchmodat(dir, last, h->mode & KEPT_MODE, 0) < 0)
 		return -errno;
 	return utimensat(dir, last, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
