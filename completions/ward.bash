@@ -141,7 +141,7 @@ _ward_options() {
 		other=""
 		;;
 	checkpoint)
-		options="--stop --json --help -h"
+		options="--quiet --stop --json --help -q -h"
 		file=""
 		directory=""
 		other=""
@@ -285,6 +285,10 @@ _ward() {
 	esac
 	case " $file " in *" $before "*) mapfile -t COMPREPLY < <(compgen -f -- "$word") && return ;; esac
 	case " $directory " in *" $before "*) mapfile -t COMPREPLY < <(compgen -d -- "$word") && return ;; esac
+	if [[ $before == --restore || ($verb == checkpoint && ${COMP_WORDS[2]} == rm && $COMP_CWORD -gt 2 && $word != -*) ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$(ward checkpoint ls -q 2>/dev/null)" -- "$word")
+		return
+	fi
 	case " $other " in *" $before "*) return ;; esac
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
@@ -296,7 +300,9 @@ _ward() {
 		mapfile -t COMPREPLY < <(compgen -W "show allow deny" -- "$word")
 	elif [[ $verb == net ]] && ((COMP_CWORD == 3)); then
 		mapfile -t COMPREPLY < <(compgen -W "$(ward ps -q 2>/dev/null)" -- "$word")
-	elif [[ $verb == @(attach|logs|stats|wait|pause|resume|checkpoint|stop|kill|rm) ]]; then
+	elif [[ $verb == checkpoint ]]; then
+		((COMP_CWORD > 2)) || mapfile -t COMPREPLY < <(compgen -W "ls rm $(ward ps -q 2>/dev/null)" -- "$word")
+	elif [[ $verb == @(attach|logs|stats|wait|pause|resume|stop|kill|rm) ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(ward ps -aq 2>/dev/null)" -- "$word")
 	elif [[ $verb == @(run|shell|plan|learn|exec) ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -- "$word")

@@ -13,6 +13,7 @@ import def_reader
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FILES_OF = {'POLICY', 'FILE', 'PATH[:AT]'}
 DIRECTORIES_OF = {'WORKSPACE', 'DIR'}
+CHECKPOINTS = 'ward checkpoint ls -q 2>/dev/null'
 
 
 class Option:
@@ -34,7 +35,7 @@ class Verb:
 
     def takes_boxes(self):
         """Whether every word is the name of a detached sandbox."""
-        return self.words == 'PLAIN' and self.args.lstrip('[').startswith('BOX')
+        return self.words == 'PLAIN' and self.name != 'checkpoint' and self.args.lstrip('[').startswith('BOX')
 
 
 def read_tables():
@@ -112,6 +113,7 @@ EXIT_STATUS = {
             ('137', 'a limit ended it; standard error names the limit')],
     'check': [('0', 'the file is valid'), ('1', 'it has errors'), ('2', 'wrong usage'), ('125', 'it could not be read')],
     'learn': [('0', 'the policy was seen to suffice'), ('1', 'the command did not succeed with everything that may be given'), ('2', 'wrong usage'), ('125', 'it could not be done'), ('128+N', 'signal N ended it, or the command by a key: nothing was written')],
+    'checkpoint': [('0', 'it worked'), ('1', 'ls: a checkpoint is damaged'), ('2', 'wrong usage'), ('125', 'it could not be done')],
     'doctor': [('0', 'a run under the default policy works here'), ('1', 'it would be refused'), ('2', 'wrong usage')],
     '': [('0', 'it worked'), ('2', 'wrong usage'), ('125', 'it could not be done')],
 }
@@ -231,6 +233,9 @@ def bash(verbs):
               '\t\t\tfi', '\t\t\treturn', '\t\tfi', '\t\t;;', '\tesac',
               '\tcase " $file " in *" $before "*) mapfile -t COMPREPLY < <(compgen -f -- "$word") && return ;; esac',
               '\tcase " $directory " in *" $before "*) mapfile -t COMPREPLY < <(compgen -d -- "$word") && return ;; esac',
+              '\tif [[ $before == --restore || ($verb == checkpoint && ${COMP_WORDS[2]} == rm && $COMP_CWORD -gt 2 && $word != -*) ]]; then',
+              f'\t\tmapfile -t COMPREPLY < <(compgen -W "$({CHECKPOINTS})" -- "$word")',
+              '\t\treturn', '\tfi',
               '\tcase " $other " in *" $before "*) return ;; esac',
               '\tif [[ $word == -* ]]; then',
               '\t\tmapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")',
@@ -242,6 +247,8 @@ def bash(verbs):
               '\t\tmapfile -t COMPREPLY < <(compgen -W "show allow deny" -- "$word")',
               '\telif [[ $verb == net ]] && ((COMP_CWORD == 3)); then',
               '\t\tmapfile -t COMPREPLY < <(compgen -W "$(ward ps -q 2>/dev/null)" -- "$word")',
+              '\telif [[ $verb == checkpoint ]]; then',
+              '\t\t((COMP_CWORD > 2)) || mapfile -t COMPREPLY < <(compgen -W "ls rm $(ward ps -q 2>/dev/null)" -- "$word")',
               f'\telif [[ $verb == @({boxes}) ]]; then',
               '\t\tmapfile -t COMPREPLY < <(compgen -W "$(ward ps -aq 2>/dev/null)" -- "$word")',
               f'\telif [[ $verb == @({command}) ]]; then',
@@ -260,6 +267,8 @@ def zsh_option(option):
     value = ''
     if option.metavar:
         action = {'file': '_files', 'directory': '_files -/', 'other': ' '}[option.takes()]
+        if option.name == 'restore':
+            action = f'( ${{(f)"$({CHECKPOINTS})"}} )'
         value = f':{zsh_quote(option.metavar)}:{action}'
     repeated = '*' if option.field else ''
     lines = [f"'{repeated}--{option.name}{'=' if value else ''}[{zsh_quote(option.help)}]{value}'"]
@@ -279,6 +288,8 @@ def zsh_rest(verb):
         return ["'*:sandbox:( ${(f)\"$(ward ps -aq 2>/dev/null)\"} )'"]
     if verb.name == 'net':
         return ["'1:what:(show allow deny)'", "'2:sandbox:( ${(f)\"$(ward ps -q 2>/dev/null)\"} )'", "'*:host:_hosts'"]
+    if verb.name == 'checkpoint':
+        return ["'1:sandbox:( ls rm ${(f)\"$(ward ps -q 2>/dev/null)\"} )'", f"'*:checkpoint:( ${{(f)\"$({CHECKPOINTS})\"}} )'"]
     if verb.name == 'quarantine':
         return ["'1:what:(ls restore)'", "'*:argument:_files'"]
     return ["'1:file:_files'"] if int(verb.max) else []
@@ -316,6 +327,8 @@ def fish(verbs):
             short = f' -s {option.short}' if option.short else ''
             takes = {'': '', 'file': ' -r -F', 'directory': " -x -a '(__fish_complete_directories)'",
                      'other': ' -x'}[option.takes()]
+            if option.name == 'restore':
+                takes = f" -x -a '({CHECKPOINTS})'"
             lines.append(f"complete -c ward {seen}{short} -l {option.name}{takes} -d '{fish_quote(option.help)}'")
         if verb.words == 'COMMAND':
             lines.append(f"complete -c ward {seen} -x -a '(__fish_complete_subcommand --fcs-skip=2)'")
@@ -325,6 +338,8 @@ def fish(verbs):
             lines.append(f"complete -c ward {seen} -x -a '{names}'")
         elif verb.name == 'net':
             lines.append(f"complete -c ward {seen} -x -a 'show allow deny (ward ps -q 2>/dev/null)'")
+        elif verb.name == 'checkpoint':
+            lines.append(f"complete -c ward {seen} -x -a 'ls rm (ward ps -q 2>/dev/null) ({CHECKPOINTS})'")
         elif verb.name == 'quarantine':
             lines.append(f"complete -c ward {seen} -x -a 'ls restore'")
         elif int(verb.max):

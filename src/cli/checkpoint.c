@@ -43,7 +43,7 @@ static int make(const struct options *o, struct ward_err *e)
 			json_end_object(&j);
 		} else {
 			units_format_size(c.bytes, size, sizeof(size));
-			buf_printf(&out, "%s (%s); ward run --restore %s goes on from it", c.name, size, c.name);
+			buf_printf(&out, "%s (%s); ward run --isolation gvisor --restore %s, with the options of the sandbox, goes on from it", c.name, size, c.name);
 		}
 		buf_puts(&out, "\n");
 	}
@@ -62,7 +62,7 @@ static void text_item(const struct checkpoint *c, const char *damage, struct buf
 		strftime(day, sizeof(day), "%Y-%m-%d %H:%M", &when);
 	buf_printf(out, "%-24s %10s  %-16s  ", c->name, size, day);
 	if (damage)
-		buf_puts(out, "damaged");
+		buf_printf(out, "damaged: %s", strstr(damage, ": ") ? strstr(damage, ": ") + 2 : damage);
 	else if (!c->command.len)
 		buf_puts(out, "(idle)");
 	else
@@ -118,6 +118,8 @@ static int list(const struct options *o, struct ward_err *e)
 			damage = why.why;
 		if (o->json)
 			json_item(&v.items[i], damage, &j);
+		else if (o->quiet)
+			buf_printf(&out, "%s\n", v.items[i].name);
 		else
 			text_item(&v.items[i], damage, &out);
 		code = damage ? EXIT_FINDINGS : code;
@@ -126,7 +128,7 @@ static int list(const struct options *o, struct ward_err *e)
 		json_end_array(&j);
 		json_end_object(&j);
 		buf_puts(&out, "\n");
-	} else if (!v.len) {
+	} else if (!v.len && !o->quiet) {
 		buf_puts(&out, "there are no checkpoints: ward checkpoint BOX NAME makes one\n");
 	}
 	checkpoints_clear(&v);
@@ -171,6 +173,8 @@ int verb_checkpoint(struct options *o)
 
 	if (o->stop && (ls || rm))
 		ward_fail(&e, EINVAL, "--stop goes with a new checkpoint");
+	else if (o->quiet && !ls)
+		ward_fail(&e, EINVAL, "--quiet goes with ls");
 	else if (ls && o->word_count == 1)
 		return list(o, &e);
 	else if (rm && o->word_count > 1)

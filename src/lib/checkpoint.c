@@ -155,7 +155,7 @@ static int refuse_plan(const struct plan *p, struct ward_err *e)
 	}
 	if (p->review) {
 		ward_fail(e, ENOTSUP, "a sandbox under review cannot be checkpointed: its changes belong to this run");
-		return ward_remedy(e, "filesystem.mode: read-write");
+		return ward_remedy(e, "filesystem.mode: read_write");
 	}
 	return 0;
 }

@@ -227,7 +227,7 @@ int checkpoint_add(struct checkpoint_file *f, const void *bytes, size_t n, struc
 	f->bytes += n;
 	if (f->bytes > f->bytes_max) {
 		ward_fail(e, EFBIG, "what comes out of the sandbox is more than its memory can hold");
-		return ward_remedy(e, "whatever runs there is not what it seems: ward kill");
+		return ward_remedy(e, "one large file with many names (hard links) in /tmp or the home is kept once for each: remove some; if there is none, what runs there is not what it seems: ward kill");
 	}
 	memcpy(all, f->last, before);
 	memcpy(all + before, bytes, n);

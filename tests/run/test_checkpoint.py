@@ -174,13 +174,13 @@ def test_ends_at_the_moment(t):
     after = t.read(ws, "numbers").split()
     t.equal(after[:-1], [str(i + 1) for i in range(len(after) - 1)], "every number once")
     idle = box(t, *GVISOR, cwd=ws)
-    t.equal(t.ward("exec", idle, "--", "sh", "-c", "echo MARKERIDLE > /tmp/x; head -c 3000000 /dev/urandom > /tmp/y; sha256sum < /tmp/y > /home/agent/sum").rc, 0)
+    t.equal(t.ward("exec", idle, "--", "sh", "-c", "echo MARKERIDLE > /tmp/x; mkdir -m 1777 /tmp/sticky; head -c 3000000 /dev/urandom > /tmp/y; sha256sum < /tmp/y > /home/agent/sum").rc, 0)
     t.equal(t.ward("checkpoint", "--stop", idle, "idle").rc, 0)
     r = t.ward("run", *GVISOR, "--restore", "idle", cwd=ws)
     t.check(r.rc == 125 and "add -d" in r.err, r)
     idle = box(t, *GVISOR, "--restore", "idle", cwd=ws)
-    r = t.ward("exec", idle, "--", "sh", "-c", "cat /tmp/x; sha256sum < /tmp/y | cmp - /home/agent/sum")
-    t.equal((r.rc, r.out), (0, "MARKERIDLE\n"), r.err)
+    r = t.ward("exec", idle, "--", "sh", "-c", "cat /tmp/x; stat -c %a /tmp/sticky; sha256sum < /tmp/y | cmp - /home/agent/sum")
+    t.equal((r.rc, r.out), (0, "MARKERIDLE\n1777\n"), r.err)
     drop(t)
 
 
@@ -232,7 +232,7 @@ def test_what_is_refused(t):
     run = box(t, *GVISOR, "--memory", "256M", "--", "python3", "count.py", cwd=ws)
     counting(t, run)
     for words, rc, why in (((run,), 2, "name for the checkpoint is missing"), ((run, "../x"), 125, "no name"), ((run, "ls"), 125, "no name"), ((run, "x" * 64), 125, "no name"), (("nobody", "x"), 125, "no sandbox"),
-                           (("ls", "x"), 2, "takes no name"), (("rm",), 2, "needs the name"), (("rm", "../../x"), 125, "no name"), ((run, "a", "b"), 2, "too many")):
+                           (("ls", "x"), 2, "takes no name"), ((run, "x", "-q"), 2, "goes with ls"), (("rm",), 2, "needs the name"), (("rm", "../../x"), 125, "no name"), ((run, "a", "b"), 2, "too many")):
         r = t.ward("checkpoint", *words)
         t.check(r.rc == rc and why in r.err, (words, r))
     for options, why in ((("--", "sleep", "99"), "isolation: native makes no checkpoints"), ((*GVISOR, "--allow", "nowhere.test", "--", "sleep", "99"), "network"), ((*GVISOR, "--review", "--", "sleep", "99"), "review"),
@@ -257,6 +257,10 @@ def test_what_is_refused(t):
     r = t.ward("checkpoint", run, "left")
     t.check(r.rc == 125 and "sleep" in r.err and "left behind" in r.err, r)
     t.equal(t.ward("exec", run, "--", "pkill", "-x", "sleep").rc, 0)
+    t.equal(t.ward("exec", run, "--", "python3", "-c", "import os\nos.chdir('/tmp')\nfor i in range(201): os.mkdir('deep'); os.chdir('deep')").rc, 0)
+    r = t.ward("checkpoint", run, "deep")
+    t.check(r.rc == 125 and "/tmp/deep/deep/" in r.err and "too long" in r.err, r)
+    t.equal(t.ward("exec", run, "--", "rm", "-r", "/tmp/deep").rc, 0)
     with full_disk(t):
         r = t.ward("checkpoint", run, "full")
         t.check(r.rc == 125 and "No space left" in r.err and "WARD_STATE_DIR" in r.err, r)
@@ -312,13 +316,16 @@ def test_damaged(t):
 
     for change, rc in ((lambda b: b[:-1], 1), (flip, 0), (lambda b: b"", 1)):
         rewrite(image, change)
-        t.equal(t.ward("checkpoint", "ls").rc, rc, "ls looks at the size alone")
+        r = t.ward("checkpoint", "ls")
+        t.check(r.rc == rc and ("damaged: its image is not what was kept" in r.out) == (rc == 1), ("ls looks at the size alone", r))
         r = t.ward("run", *options, "--restore", "good", cwd=ws)
         t.check(r.rc == 125 and "damaged" in r.err and "rm good" in r.err, r)
         rewrite(image, lambda b: data)
     with open(record_file, "wb") as f:
         f.write(text.replace(b"checkpoint 1", b"checkpoint 2", 1))
-    t.equal(t.ward("checkpoint", "ls").rc, 1, "a record of another version")
+    r = t.ward("checkpoint", "ls")
+    t.check(r.rc == 1 and "damaged: its record cannot be read" in r.out, r)
+    t.equal(t.ward("checkpoint", "ls", "-q").out, "good\n")
     t.check(os.path.exists(image), "the image of a record that cannot be read")
     with open(record_file, "wb") as f:
         f.write(text)
