@@ -66,6 +66,7 @@ static int start_verb(enum verb verb, char **argv)
 	int code;
 
 	sigaction(SIGPIPE, &gone, NULL);
+	signal(SIGCHLD, SIG_DFL);	/* a caller that ignores it would have our processes vanish before they are waited for */
 	if (options_read(verb, argv, &o, &e) < 0) {
 		o.json = o.json || has_word(argv, "--json");	/* an error before it was reached must be readable too */
 		code = say_usage(&e, &o);

@@ -37,7 +37,8 @@ static void block_signals(struct box_early *early)
 }
 
 /* On record before anything is made for it that outlives us: whatever happens, the run can be finished. Where all of it ends with us
- * (no cgroup, no layer of a review), it is enough that the record is there before the command runs, and the sandbox is built meanwhile. */
+ * (no cgroup, no layer of a review, no directory of the Landlock rung), it is enough that the record is there before the command runs, and
+ * the sandbox is built meanwhile. */
 static int put_on_record(struct box *b, bool built, struct ward_err *e)
 {
 	const struct plan *p = b->plan;
@@ -51,7 +52,7 @@ static int put_on_record(struct box *b, bool built, struct ward_err *e)
 			strv_add(&files, p->mounts[i].source);
 	if (files.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
-	if (b->record || (!built && dirs.len == 0 && !p->review && !p->net.on))
+	if (b->record || (!built && dirs.len == 0 && !p->review && !p->net.on && p->rung != RUNG_LANDLOCK))
 		return 0;
 	if (dirs.len == 0 && files.len == 0 && p->root_count == 0)
 		return 0;

@@ -225,6 +225,13 @@ print(made + refused, refused > 0, made <= 31)
     t.check(limit(r, "pids")["hit"], "the limit is not reported as hit")
 
 
+def test_a_few_processes_are_enough(t):
+    """What builds the sandbox beside the first process does not count when there is no room for it."""
+    for _ in range(5):
+        r = t.ward("run", "--pids", "2", "--", "/bin/true", cwd=t.workspace())
+        t.equal((r.rc, r.err), (0, ""), "a run with two processes")
+
+
 BURN = "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end:\n    pass"
 
 

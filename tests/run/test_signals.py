@@ -36,6 +36,13 @@ def test_a_command_that_kills_itself(t):
         t.equal(r.rc, 128 + number, f"signal {number}")
 
 
+def test_a_caller_that_ignores_its_children(t):
+    """That is inherited through exec, and its children vanish without being waited for."""
+    r = t.ward("run", "--", "/bin/sh", "-c", "true; /bin/true; exit 3", cwd=t.workspace(), timeout=20,
+               wrap=("/bin/bash", "-c", "trap '' CHLD; exec \"$@\"", "bash"))
+    t.equal(r.rc, 3, "exit code")
+
+
 @serial
 def test_ignored_signals_are_enforced(t):
     process, _ = started(t, "/bin/sh", "-c", "trap '' TERM INT; touch ready; sleep 60; sleep 60")

@@ -104,6 +104,8 @@ long native_begin_command(struct native_child *c)
 	r = raw_call(SYS_set_tid_address, &c->here_still);
 	if (r > 0)
 		r = clone_call(SYS_clone, CLONE_VM | SIGCHLD, RAW_ARG(c->command_stack + sizeof(c->command_stack)), 0, 0, become_command, c);
+	if (r == -EAGAIN)
+		return 0;	/* a limit of processes has no room beside the helper: ward-init starts it, when that is gone */
 	if (r < 0)
 		return r;
 	native_move_away(c, r);

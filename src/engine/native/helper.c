@@ -135,14 +135,18 @@ long native_helper_begin(struct native_child *c)
 {
 	struct clone_child helper = { .flags = CLONE_VM | CLONE_FILES, .stack = c->helper_stack,
 				      .stack_bytes = sizeof(c->helper_stack), .main = help, .argument = c };
+	long r;
 
 	if (!c->apart)
 		return 0;
 	c->helper_error = -ECHILD;	/* what one that is killed leaves behind */
-	c->helper_pid = clone_start(&helper);
-	if (c->helper_pid < 0)
-		return c->helper_pid;
-	native_move(c, c->helper_pid, &c->here);
+	r = clone_start(&helper);
+	if (r == -EAGAIN)
+		return 0;	/* a limit of processes has no room for it */
+	if (r < 0)
+		return r;
+	c->helper_pid = r;
+	native_move(c, r, &c->here);
 	return 0;
 }
 
