@@ -8,7 +8,8 @@
  * Whoever is free takes the next one. With three processors the helper begins at once, with the network.
  * With two it waits until the supervisor has given the word and steps back: then the child is in the midst of the network
  * namespace, and the helper mounts. If the supervisor takes long (a large workspace is being looked through) the child
- * comes to both first. Without a helper the child does them in turn.
+ * comes to both first, and if it is late with the first thing that the child needs of it (the machine is busy with what ran before), the
+ * child makes the network namespace meanwhile. Without a helper the child does them in turn.
  *
  * The helper takes the old root away, too, when the child has left it: the kernel lets whoever does that wait for every
  * processor, and the child puts on its last layers meanwhile.
@@ -19,6 +20,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -189,6 +191,16 @@ long native_net_take(struct native_child *c)
 	c->net_own = true;
 	make_net(c);
 	return 0;	/* native_net_enter() looks how that went */
+}
+
+/* With three processors it is the helper's: that is at it already, or will be in a moment. */
+long native_net_ahead(struct native_child *c)
+{
+	struct pollfd said = { .fd = c->control_fd, .events = POLLIN };
+
+	if ((c->helper_pid && c->go_at_once) || raw_call(SYS_poll, &said, 1, 0) != 0)
+		return 0;
+	return native_net_take(c);
 }
 
 long native_meet(struct native_child *c)

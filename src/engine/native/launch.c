@@ -130,7 +130,7 @@ static void choose_cpus(struct native_child *c)
 	CPU_XOR(&c->here, &c->cpus, &c->others);
 	if (CPU_COUNT(&c->cpus) > 2) {
 		c->here = c->others;	/* a third one for the helper, which need not wait for us */
-		c->go = 1;
+		c->go = c->go_at_once = true;
 	}
 	c->launched_ns = native_now();
 }

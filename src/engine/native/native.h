@@ -99,6 +99,7 @@ struct native_child {
 	uint32_t system_done;		/* a futex: what is made of either may begin */
 	uint32_t entered;		/* a futex: both are in the new root, the old one can go */
 	long old_root_left;		/* with this error; -ECHILD: not yet */
+	bool go_at_once;		/* there is a processor for the helper from the beginning */
 	bool net_taken, either_taken;	/* somebody makes it */
 	bool net_own;			/* the child itself, in its own place */
 	int net_fd;			/* the network namespace, if another made it; -errno: nobody could */
@@ -231,6 +232,7 @@ void native_move(const struct native_child *c, long pid, const cpu_set_t *where)
 void native_move_away(const struct native_child *c, long pid);	/* to another one than ours */
 long native_helper_begin(struct native_child *c);
 long native_share(struct native_child *c);
+long native_net_ahead(struct native_child *c);
 long native_net_take(struct native_child *c);
 long native_meet(struct native_child *c);
 long native_end_helper(struct native_child *c);
