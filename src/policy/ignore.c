@@ -394,6 +394,8 @@ static size_t trimmed(const char *line, size_t n)
 {
 	size_t keep = 0;
 
+	if (n && line[n - 1] != ' ')
+		return n;
 	for (size_t i = 0; i < n; i++) {
 		if (line[i] == '\\') {
 			if (++i >= n)
