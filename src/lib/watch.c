@@ -48,6 +48,8 @@
 #define TMPFS_INODE 1024	/* names, inodes and attributes of a tmpfs: memory that is in none of its blocks */
 #define BEYOND_MS 200
 #define ROUND_MS 2000
+#define STEP_MS 10		/* of a look at the processes each tick */
+#define CONFIRM_MS 5000
 #define MAX_SLOTS 65536		/* of descriptors, where the plan has no limit */
 #define SETTLE_TRIES 250	/* of 2 ms */
 #define HIDDEN_LOOKS 3		/* in a row: while processes move, one may be closed for a moment */
@@ -84,9 +86,14 @@ struct watch {
 	bool memory_suspect, disk_suspect;
 	struct beyond_growth kernel;	/* of the machine's */
 	uint64_t beyond_ms;		/* when to look at the machine again */
+	struct beyond_networks networks;	/* at the last scan */
+	uint64_t netlink_ms;		/* when to look at their sockets */
 	uint64_t netlink_bytes;		/* where a cgroup holds the memory limit: what waits beside it */
 	uint64_t round_ms;		/* and at the processes, whatever the machine says; 0: not begun */
-	bool beyond_suspect;
+	uint64_t alarm_ms;		/* and when it gives the alarm */
+	struct beyond_look round;
+	uint64_t round_rise, round_cost_ms;	/* the machine's when it began; what it took */
+	bool beyond_alarm, beyond_suspect;
 	uint64_t gross_bytes, gross_files;	/* all that the file systems rose by */
 	uint64_t next_bytes, next_files;	/* at which the trees are looked at */
 	bool at_pids_limit;		/* at the last scan */
@@ -217,6 +224,7 @@ void watch_destroy(struct watch *w)
 	if (!w)
 		return;
 	proc_view_close(&w->view);
+	beyond_end(&w->round);
 	free(w->table.items);
 	free(w);
 }
@@ -372,20 +380,43 @@ static bool in_cgroup(const struct watch *w)
 	return w->plan->limits[LIMIT_MEMORY].held_by == HELD_CGROUP1 || w->plan->limits[LIMIT_MEMORY].held_by == HELD_CGROUP2;
 }
 
-/* A look while the processes go on: whether a closer one is due. */
-static bool look_round(struct watch *w, uint64_t limit)
+static uint64_t later(uint64_t least_ms, uint64_t cost_ms)
 {
-	uint64_t began = io_now_ms(), bytes, cost;
-	bool done, first = !w->round_ms;
+	return io_now_ms() + (cost_ms > least_ms ? cost_ms : least_ms);
+}
 
-	w->round_ms = began + ROUND_MS;
-	if (first)
+/* What rose before the look is others'. */
+static void acquit_beyond(struct watch *w)
+{
+	w->kernel.rise_bytes -= w->round_rise < w->kernel.rise_bytes ? w->round_rise : w->kernel.rise_bytes;
+	w->beyond_alarm = false;
+}
+
+/* A look while the processes go on, a step each tick: whether a closer one is due. */
+static bool tick_round(struct watch *w, uint64_t limit, uint64_t now)
+{
+	uint64_t began = io_now_ms();
+	bool done;
+
+	if (!w->round_ms)
+		w->round_ms = now + ROUND_MS;
+	if (!w->round.under_way) {
+		if (now < (w->beyond_alarm ? w->alarm_ms : w->round_ms))
+			return false;
+		beyond_start(&w->round, w->init_pid, !in_cgroup(w), limit, NULL);
+		w->round_rise = w->kernel.rise_bytes;
+		w->round_cost_ms = 0;
+	}
+	done = beyond_go_on(&w->round, STEP_MS);
+	w->round_cost_ms += io_now_ms() - began;
+	if (!done)
 		return false;
-	done = beyond_exact(&w->view, &w->table, !in_cgroup(w), 0, limit, &bytes);
-	cost = (io_now_ms() - began) * 50;
-	if (cost > ROUND_MS)
-		w->round_ms = began + cost;
-	return !done || bytes > limit;
+	w->alarm_ms = later(BEYOND_MS, w->round_cost_ms * 10);
+	w->round_ms = later(ROUND_MS, w->round_cost_ms * 50);
+	if (w->round.bytes + w->netlink_bytes > limit)
+		return true;
+	acquit_beyond(w);
+	return false;
 }
 
 /* What is on no cgroup's account. */
@@ -393,20 +424,24 @@ static void tick_beyond(struct watch *w, struct usage *u, uint64_t now)
 {
 	uint64_t limit = limit_of(w, LIMIT_MEMORY);
 	struct beyond_machine machine;
-	enum beyond_alarm alarm;
 
 	if (limit == POLICY_NONE || (!in_cgroup(w) && !watched(w, LIMIT_MEMORY)))
 		return;
-	if (in_cgroup(w) && w->own_network) {
-		w->netlink_bytes = beyond_netlink(&w->view, &w->table, w->plan->spec->policy.proc_nesting);
+	if (in_cgroup(w) && w->own_network && now >= w->netlink_ms) {
+		uint64_t began = io_now_ms();
+
+		w->netlink_bytes = beyond_netlink(&w->view, &w->networks);
+		w->netlink_ms = later(0, (io_now_ms() - began) * 10);	/* the kernel goes through all of the machine's */
 		u->hit[LIMIT_MEMORY] |= w->netlink_bytes > limit;
 	}
-	if (now < w->beyond_ms || !beyond_machine(&machine))
-		return;
-	w->beyond_ms = now + BEYOND_MS;
-	alarm = beyond_judge(&w->kernel, &machine, limit);
-	u->hit[LIMIT_MEMORY] |= alarm == BEYOND_MACHINE;
-	w->beyond_suspect = alarm == BEYOND_LOOK || (now >= w->round_ms && look_round(w, limit));
+	if (now >= w->beyond_ms) {
+		enum beyond_alarm alarm = beyond_machine(&machine) ? beyond_judge(&w->kernel, &machine, limit) : BEYOND_QUIET;
+
+		w->beyond_ms = now + BEYOND_MS;
+		w->beyond_alarm = alarm == BEYOND_LOOK;
+		u->hit[LIMIT_MEMORY] |= alarm == BEYOND_MACHINE;
+	}
+	w->beyond_suspect = tick_round(w, limit, now);
 }
 
 static void scan(struct watch *w, struct usage *u, uint64_t now)
@@ -419,6 +454,8 @@ static void scan(struct watch *w, struct usage *u, uint64_t now)
 	/* what a cgroup counts, it counts better */
 	if (!in_cgroup(w))
 		scan_memory(w, u);
+	else if (w->own_network)
+		beyond_find_networks(&w->view, &w->table, w->plan->spec->policy.proc_nesting, &w->networks);
 	scan_pids(w, u);
 	w->at_pids_limit = u->pids >= limit_of(w, LIMIT_PIDS);
 	scan_cpu(w, u, elapsed);
@@ -480,20 +517,25 @@ static void confirm_memory(struct watch *w, struct usage *u)
 	w->scan_ms = 0;	/* again at the next tick */
 }
 
-/* Locks and the like. After an acquittal only what rises from then on counts: the rest was others'. */
+/* Locks and the like. What could not be looked through in time ends nobody. */
 static void confirm_beyond(struct watch *w, struct usage *u)
 {
-	uint64_t began = io_now_ms(), limit = limit_of(w, LIMIT_MEMORY), bytes = 0, pause;
-	bool done = beyond_exact(&w->view, &w->table, !in_cgroup(w), w->kernel.rise_bytes, limit, &bytes);
+	uint64_t began = io_now_ms(), limit = limit_of(w, LIMIT_MEMORY);
+	struct beyond_look look = { 0 };
+	bool done;
 
-	bytes += w->netlink_bytes;	/* not what the processes hold: that is known as an upper bound only */
 	w->beyond_suspect = false;
-	if (bytes > limit || (!done && w->kernel.rise_bytes > limit))	/* too much, or more than can be looked through */
+	if (w->table.len == 0)
+		return;		/* all are dead */
+	beyond_start(&look, w->init_pid, !in_cgroup(w), limit, &w->round.table);
+	done = beyond_go_on(&look, CONFIRM_MS);
+	/* not what the processes hold: that is known as an upper bound only */
+	if (look.bytes + w->netlink_bytes > limit)
 		u->hit[LIMIT_MEMORY] = true;
-	pause = (io_now_ms() - began) * 10;
-	w->beyond_ms = io_now_ms() + (pause > BEYOND_MS ? pause : BEYOND_MS);
-	if (done && bytes < limit / 4)
-		w->kernel.rise_bytes = 0;
+	else if (done)
+		acquit_beyond(w);
+	w->alarm_ms = w->round_ms = later(BEYOND_MS, (io_now_ms() - began) * 10);
+	beyond_end(&look);
 }
 
 /* How much the file systems may rise until the next look: half of what is left, for others may

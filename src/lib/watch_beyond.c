@@ -8,22 +8,29 @@
  * /proc/PID/net/netlink, the latter in /proc/PID/fdinfo. Where the watch holds the limit, so is
  * what a cgroup would count: entries of epoll sets, one for each pair of descriptors, and
  * mappings, 65,530 for each process. How many rules a set of Landlock's has nobody tells, and no
- * program has many such sets: who has is taken for the one who made the kernel's memory rise.
+ * program has many such sets: many count as full.
  *
  * Locks, sets and mappings are looked for when the kernel's own memory on this machine has risen by
  * half of the limit since the run began or the last acquittal (every rise from one moment to the
  * next counts), and, because what others free at the same time hides a slow rise, now and then, a
- * fiftieth of the time. Descriptors that are under way in a socket are in
+ * fiftieth of the time. The look goes on a few milliseconds each tick while the processes move; only
+ * what it finds stops them, for a second look that leaves out whoever had nothing. Each open file
+ * counts once, however many threads and processes have it. Descriptors that are under way in a socket are in
  * no table, and so are their locks; with process.nesting a sandbox has file systems in memory that
  * nobody outside can see: what stays unexplained ends the sandbox when it has grown by
  * more than the limit and half of the machine, and the machine is short of memory.
  */
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
+#include <search.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -34,20 +41,21 @@
 #define MAPPING_BYTES 256
 #define RULESETS_USUAL 8
 #define RULESET_BYTES ((uint64_t)4 << 20)	/* a rule for each port */
-#define LOOK_MS 5000
+#define MANY_ENTRIES 64		/* of one open file: worth counting where no list can be kept */
+#define HEAVY_BYTES (64u << 10)	/* of mappings */
+#define SEEN_MAX (1u << 18)
 #define TEXT_BYTES 32768
-#define NAMESPACES_MAX 32
 
 /* ---- parsing ---- */
 
 uint64_t beyond_parse_netlink(const char *line)
 {
-	unsigned long long received = 0, sent = 0;
+	long long received = 0, sent = 0;
 
-	/* address protocol port groups received sent ... */
-	if (sscanf(line, "%*s %*d %*d %*x %llu %llu", &received, &sent) != 2)
+	/* address protocol port groups received sent ...; printed as signed, though they are not */
+	if (sscanf(line, "%*s %*d %*d %*x %lld %lld", &received, &sent) != 2)
 		return 0;
-	return received + sent;
+	return (uint64_t)(received > 0 ? received : 0) + (uint64_t)(sent > 0 ? sent : 0);
 }
 
 bool beyond_parse_meminfo(const char *text, struct beyond_machine *ret_machine)
@@ -127,133 +135,280 @@ static bool add_netlink(const char *line, void *arg)
 	return true;
 }
 
-uint64_t beyond_netlink(const struct proc_view *v, const struct proc_table *t, bool nesting)
+void beyond_find_networks(const struct proc_view *v, const struct proc_table *t, bool nesting, struct beyond_networks *ret_networks)
 {
-	ino_t seen[NAMESPACES_MAX] = { 0 };
+	ino_t seen[BEYOND_NETWORKS_MAX] = { 0 };
 	size_t count = 0, processes = nesting && t->len ? t->len : 1;
-	uint64_t bytes = 0;
 
-	for (size_t i = 0; i < processes && count < NAMESPACES_MAX; i++) {
+	for (size_t i = 0; i < processes && count < BEYOND_NETWORKS_MAX; i++) {
 		pid_t pid = i < t->len ? t->items[i].pid : v->root ? v->root : 1;
 		char path[48];
-		struct stat st;
+		struct stat st = { 0 };
 		bool known = false;
 
 		snprintf(path, sizeof(path), "%d/ns/net", pid);
-		if (nesting && fstatat(v->fd, path, &st, 0) == 0) {
+		if (nesting && fstatat(v->fd, path, &st, 0) == 0)
 			for (size_t k = 0; k < count; k++)
 				known |= seen[k] == st.st_ino;
-			if (!known)
-				seen[count++] = st.st_ino;
-		}
-		snprintf(path, sizeof(path), "%d/net/netlink", pid);
-		if (!known)
-			each_line(v->fd, path, add_netlink, &bytes);
+		if (known)
+			continue;
+		seen[count] = st.st_ino;
+		ret_networks->pids[count++] = pid;
+	}
+	ret_networks->count = count;
+}
+
+uint64_t beyond_netlink(const struct proc_view *v, const struct beyond_networks *networks)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < networks->count; i++) {
+		char path[48];
+
+		snprintf(path, sizeof(path), "%d/net/netlink", networks->pids[i]);
+		each_line(v->fd, path, add_netlink, &bytes);
 	}
 	return bytes;
 }
 
-/* ---- the close look ---- */
+/* ---- the look at the processes ---- */
 
-struct beyond_look {
-	bool all;	/* also what a cgroup would have counted */
-	bool late;
-	uint64_t bytes, limit, until_ms;
-	unsigned rulesets;	/* of Landlock */
+/* An open file with locks or entries, or a set of rules: where it was found, by our own numbers. */
+struct file_place {
+	pid_t pid;
+	int fd;
+	uint64_t entries;
+};
+
+static int order(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* The kernel's order of open files. Refused: those with as many entries pass for one. Gone meanwhile: any order will do. */
+static int compare_files(const void *a, const void *b)
+{
+	const struct file_place *x = a, *y = b;
+	long r = syscall(SYS_kcmp, x->pid, y->pid, KCMP_FILE, x->fd, y->fd);
+
+	if (r >= 0)
+		return r == 0 ? 0 : r == 1 ? -1 : 1;
+	if (errno != EBADF && errno != ESRCH)
+		return order(x->entries, y->entries);
+	return x->pid != y->pid ? order((uint64_t)x->pid, (uint64_t)y->pid) : order((uint64_t)x->fd, (uint64_t)y->fd);
+}
+
+/* Whether this open file was not yet counted. */
+static bool is_new(struct beyond_look *k, struct file_place place)
+{
+	struct file_place *copy = k->seen_count < SEEN_MAX ? malloc(sizeof(*copy)) : NULL;
+	void *const *found;
+
+	if (!copy)
+		return tfind(&place, &k->seen, compare_files) == NULL && place.entries >= MANY_ENTRIES;
+	*copy = place;
+	found = tsearch(copy, &k->seen, compare_files);
+	if (!found || *found != copy) {
+		free(copy);
+		return false;
+	}
+	k->seen_count++;
+	return true;
+}
+
+struct file_count {
+	const struct beyond_look *k;
+	uint64_t entries, bytes;
 };
 
 static bool add_entry(const char *line, void *arg)
 {
-	struct beyond_look *k = arg;
+	struct file_count *c = arg;
+	bool lock = strncmp(line, "lock:", 5) == 0;
 
-	if (strncmp(line, "lock:", 5) == 0)
-		k->bytes += LOCK_BYTES;
-	else if (k->all && strncmp(line, "tfd:", 4) == 0)
-		k->bytes += EPOLL_BYTES;
-	return k->bytes <= k->limit;
+	if (!lock && (!c->k->all || strncmp(line, "tfd:", 4) != 0))
+		return true;
+	c->entries++;
+	c->bytes += lock ? LOCK_BYTES : EPOLL_BYTES;
+	return c->bytes <= c->k->limit;
 }
 
 static bool add_mapping(const char *line, void *arg)
 {
-	struct beyond_look *k = arg;
+	struct file_count *c = arg;
 
 	(void)line;
-	k->bytes += MAPPING_BYTES;
-	return k->bytes <= k->limit;
+	c->bytes += MAPPING_BYTES;
+	return c->bytes <= c->k->limit;
 }
 
-static bool is_ruleset(const struct proc_view *v, const char *path)
+static bool is_ruleset(int proc_fd, const char *path)
 {
 	static const char name[] = "anon_inode:[landlock-ruleset]";
 	char target[sizeof(name) + 1];
 
-	return readlinkat(v->fd, path, target, sizeof(target)) == sizeof(name) - 1 && memcmp(target, name, sizeof(name) - 1) == 0;
+	return readlinkat(proc_fd, path, target, sizeof(target)) == sizeof(name) - 1 && memcmp(target, name, sizeof(name) - 1) == 0;
 }
 
-/* One table of descriptors; prefix: the directory of the process or thread. */
-static void look_at_table(struct beyond_look *k, const struct proc_view *v, const char *prefix)
+static void look_at_file(struct beyond_look *k, int proc_fd, pid_t pid, pid_t tid, int fd)
 {
-	char path[128];
-	int fd;
+	struct file_count c = { .k = k };
+	char path[96];
+	bool rules;
 
-	snprintf(path, sizeof(path), "%s/fdinfo", prefix);
-	fd = openat(v->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	auto_dir dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
-
-	if (!dir) {
-		own_close_fd(&fd);
+	snprintf(path, sizeof(path), "%d/task/%d/fdinfo/%d", pid, tid, fd);
+	each_line(proc_fd, path, add_entry, &c);
+	snprintf(path, sizeof(path), "%d/task/%d/fd/%d", pid, tid, fd);
+	rules = k->all && !c.entries && is_ruleset(proc_fd, path);
+	if (!c.entries && !rules)
 		return;
-	}
-	while ((entry = readdir(dir)) && !k->late && k->bytes <= k->limit) {
-		k->late = io_now_ms() > k->until_ms;
-		if (!isdigit((unsigned char)entry->d_name[0]))
-			continue;
-		each_line(fd, entry->d_name, add_entry, k);
-		snprintf(path, sizeof(path), "%s/fd/%.20s", prefix, entry->d_name);
-		k->rulesets += k->all && is_ruleset(v, path);
-	}
+	k->heavy = true;
+	if (!is_new(k, (struct file_place){ tid, fd, c.entries }))
+		return;
+	k->bytes += c.bytes;
+	k->rulesets += rules;
 }
 
-static void look_at_process(struct beyond_look *k, const struct proc_view *v, const struct proc_info *p)
+/* One table of descriptors, from number k->at_fd on. False when the time is up: k->at_fd is where to go on. */
+static bool look_at_table(struct beyond_look *k, int proc_fd, pid_t pid, pid_t tid)
 {
 	char path[64];
 	const struct dirent *entry;
 
-	snprintf(path, sizeof(path), "%d/maps", p->pid);
-	if (k->all)
-		each_line(v->fd, path, add_mapping, k);
-	snprintf(path, sizeof(path), "%d", p->pid);
-	if (p->threads < 2) {
-		look_at_table(k, v, path);
-		return;
-	}
-	/* a thread may have a table of its own; a shared one counts for each, which matters only where there is far too much */
-	snprintf(path, sizeof(path), "%d/task", p->pid);
+	snprintf(path, sizeof(path), "%d/task/%d/fdinfo", pid, tid);
 
-	int fd = openat(v->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int dir_fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_dir dir = dir_fd < 0 ? NULL : fdopendir(dir_fd);
+
+	if (!dir) {
+		own_close_fd(&dir_fd);
+		k->at_fd = 0;
+		return true;
+	}
+	while ((entry = readdir(dir)) && k->bytes <= k->limit) {
+		int fd = isdigit((unsigned char)entry->d_name[0]) ? (int)strtol(entry->d_name, NULL, 10) : -1;
+
+		if (fd < k->at_fd)
+			continue;
+		look_at_file(k, proc_fd, pid, tid, fd);
+		k->at_fd = fd + 1;
+		if (io_now_ms() >= k->until_ms)
+			return false;
+	}
+	k->at_fd = 0;
+	return true;
+}
+
+/* Whether the thread has a table that was not looked at just now; where nobody tells, only the first thread's counts. */
+static bool has_own_table(pid_t tid, pid_t leader, pid_t last)
+{
+	return tid == leader || (syscall(SYS_kcmp, leader, tid, KCMP_FILES, 0, 0) > 0 &&
+				 (last == leader || syscall(SYS_kcmp, last, tid, KCMP_FILES, 0, 0) > 0));
+}
+
+/* Every thread's, from k->at_task on. */
+static bool look_at_tables(struct beyond_look *k, int proc_fd, pid_t pid)
+{
+	char path[48];
+	const struct dirent *entry;
+	pid_t last = pid;
+	unsigned number = 0;
+
+	snprintf(path, sizeof(path), "%d/task", pid);
+
+	int fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	auto_dir tasks = fd < 0 ? NULL : fdopendir(fd);
 
 	if (!tasks) {
 		own_close_fd(&fd);
-		return;
+		return true;
 	}
-	while ((entry = readdir(tasks)) && !k->late && k->bytes <= k->limit) {
-		snprintf(path, sizeof(path), "%d/task/%.20s", p->pid, entry->d_name);
-		if (isdigit((unsigned char)entry->d_name[0]))
-			look_at_table(k, v, path);
+	while ((entry = readdir(tasks)) && k->bytes <= k->limit) {
+		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
+
+		if (!tid || number++ < k->at_task)
+			continue;
+		if (has_own_table(tid, pid, last)) {
+			if (!look_at_table(k, proc_fd, pid, tid))
+				return false;
+			last = tid;
+		}
+		k->at_task = number;
 	}
+	return true;
 }
 
-bool beyond_exact(const struct proc_view *v, const struct proc_table *t, bool all, uint64_t rise_bytes, uint64_t limit, uint64_t *ret_bytes)
+static bool look_at_process(struct beyond_look *k, int proc_fd, pid_t pid)
 {
-	struct beyond_look k = { .all = all, .limit = limit, .until_ms = io_now_ms() + LOOK_MS };
+	char path[48];
 
-	for (size_t i = 0; i < t->len && !k.late && k.bytes <= limit; i++)
-		look_at_process(&k, v, &t->items[i]);
-	if (k.rulesets > RULESETS_USUAL)
-		k.bytes += rise_bytes > k.rulesets * RULESET_BYTES ? rise_bytes : k.rulesets * RULESET_BYTES;
-	*ret_bytes = k.bytes;
-	return !k.late;
+	if (k->all && !k->at_task && !k->at_fd) {
+		struct file_count c = { .k = k };
+
+		snprintf(path, sizeof(path), "%d/maps", pid);
+		each_line(proc_fd, path, add_mapping, &c);
+		k->bytes += c.bytes;
+		k->heavy |= c.bytes >= HEAVY_BYTES;
+	}
+	return look_at_tables(k, proc_fd, pid);
+}
+
+static bool is_light(const struct proc_table *light, const struct proc_info *p)
+{
+	for (size_t i = 0; light && i < light->len; i++)
+		if (light->items[i].pid == p->pid)
+			return light->items[i].start_ticks == p->start_ticks;
+	return false;
+}
+
+void beyond_start(struct beyond_look *k, pid_t init_pid, bool all, uint64_t limit, const struct proc_table *light)
+{
+	/* by the numbers of our own pid namespace, for kcmp() */
+	struct proc_view host = { .own_fd = -1, .root = init_pid };
+	size_t kept = 0;
+
+	beyond_end(k);
+	k->all = all;
+	k->limit = limit;
+	k->under_way = true;
+	host.fd = host.own_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (host.fd < 0 || proc_list(&host, &k->table) < 0)
+		k->table.len = 0;
+	proc_view_close(&host);
+	for (size_t i = 0; i < k->table.len; i++)
+		if (!is_light(light, &k->table.items[i]))
+			k->table.items[kept++] = k->table.items[i];
+	k->table.len = kept;
+}
+
+bool beyond_go_on(struct beyond_look *k, uint64_t budget_ms)
+{
+	auto_fd proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	k->until_ms = io_now_ms() + budget_ms;
+	while (proc_fd >= 0 && k->next < k->table.len && k->bytes <= k->limit) {
+		if (io_now_ms() >= k->until_ms || !look_at_process(k, proc_fd, k->table.items[k->next].pid))
+			return false;
+		if (!k->heavy)	/* the light ones gather at the front */
+			k->table.items[k->light++] = k->table.items[k->next];
+		k->heavy = false;
+		k->at_task = 0;
+		k->at_fd = 0;
+		k->next++;
+	}
+	if (k->rulesets > RULESETS_USUAL)
+		k->bytes += k->rulesets * RULESET_BYTES;
+	tdestroy(k->seen, free);
+	k->seen = NULL;
+	k->seen_count = 0;
+	k->table.len = k->light;
+	k->under_way = false;
+	return true;
+}
+
+void beyond_end(struct beyond_look *k)
+{
+	tdestroy(k->seen, free);
+	free(k->table.items);
+	*k = (struct beyond_look){ 0 };
 }

@@ -90,16 +90,44 @@ bool beyond_parse_meminfo(const char *text, struct beyond_machine *ret_machine);
 struct beyond_growth {
 	uint64_t start_bytes, last_bytes;	/* 0: not begun */
 	uint64_t start_file_bytes;
-	uint64_t rise_bytes;		/* every rise since the last acquittal, which sets it to 0 */
+	uint64_t rise_bytes;		/* every rise since the last acquittal */
 };
 /* What to make of the kernel's memory now: nothing, a close look, or the end (the machine itself is at stake). A pure function. */
 enum beyond_alarm beyond_judge(struct beyond_growth *g, const struct beyond_machine *now, uint64_t limit);
 bool beyond_machine(struct beyond_machine *ret_machine);
-/* What waits in the sandbox's netlink sockets. nesting: it may have several network namespaces. */
-uint64_t beyond_netlink(const struct proc_view *v, const struct proc_table *t, bool nesting);
-/* Locks of files; all: also entries of epoll sets, mappings and Landlock's rules, which a cgroup counts (of rise_bytes, where they can only be guessed). Ends when there is more than the
- * limit; false when it took too long. */
-must_check bool beyond_exact(const struct proc_view *v, const struct proc_table *t, bool all, uint64_t rise_bytes, uint64_t limit, uint64_t *ret_bytes);
+
+#define BEYOND_NETWORKS_MAX 32
+
+/* A process of each network namespace. */
+struct beyond_networks {
+	pid_t pids[BEYOND_NETWORKS_MAX];
+	size_t count;
+};
+/* nesting: the sandbox may have several. */
+void beyond_find_networks(const struct proc_view *v, const struct proc_table *t, bool nesting, struct beyond_networks *ret_networks);
+/* What waits in their netlink sockets. */
+uint64_t beyond_netlink(const struct proc_view *v, const struct beyond_networks *networks);
+
+/* A look at the processes in steps. Zeroed: none under way. */
+struct beyond_look {
+	bool under_way;
+	bool all;		/* also epoll sets, mappings and Landlock's rules, which a cgroup counts */
+	uint64_t bytes, limit;	/* found so far; it ends when there is more than the limit */
+	unsigned rulesets;	/* of Landlock */
+	struct proc_table table;	/* by our own numbers; owned. At the end: those that had nothing */
+	size_t next, light;	/* the process to look at; how many had nothing */
+	unsigned at_task;	/* where in it to go on */
+	int at_fd;
+	bool heavy;		/* it has something */
+	void *seen;		/* open files that were counted: a tree; owned */
+	size_t seen_count;
+	uint64_t until_ms;
+};
+/* light: processes to leave out, or NULL. */
+void beyond_start(struct beyond_look *k, pid_t init_pid, bool all, uint64_t limit, const struct proc_table *light);
+/* Goes on for some time; true: it is over, k->bytes is what there is. */
+must_check bool beyond_go_on(struct beyond_look *k, uint64_t budget_ms);
+void beyond_end(struct beyond_look *k);
 
 /* ---- memory files, where a wall has some: watch_memfd.c ---- */
 

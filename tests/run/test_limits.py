@@ -108,6 +108,52 @@ for pid in pids:
     not_stopped(t, r)
 
 
+THREADS = """
+import threading, time
+threading.stack_size(1 << 17)
+for i in range(%d):
+    threading.Thread(target=time.sleep, args=(3.8,)).start()
+"""
+
+
+def test_threads_share_epoll_sets(t):
+    """A hundred threads have one table of descriptors: 4 MB of entries are no 400."""
+    program = """
+import os, select
+events = [os.eventfd(0) for i in range(500)]
+sets = [select.epoll() for i in range(40)]
+for s in sets:
+    for e in events:
+        s.register(e, select.EPOLLIN)
+""" + THREADS % 100
+    r = t.ward("run", "--memory", "64M", "--", *python(program), cwd=t.workspace(), report=True)
+    not_stopped(t, r)
+
+
+def test_threads_share_a_ruleset(t):
+    """One empty set of Landlock's rules is one, however many threads have it."""
+    program = """
+import ctypes
+ctypes.CDLL(None).syscall(444, (ctypes.c_uint64 * 2)(1, 0), ctypes.c_size_t(16), 0)
+""" + THREADS % 140
+    r = t.ward("run", "--memory", "512M", "--", *python(program), cwd=t.workspace(), report=True)
+    not_stopped(t, r)
+
+
+def test_inherited_locks_count_once(t):
+    """One open file with 10,000 locks, which 100 programs have inherited: 2 MB."""
+    program = """
+import fcntl, struct, subprocess
+f = open('lock', 'w+')
+for i in range(10000, 0, -1):
+    fcntl.fcntl(f, 37, struct.pack('hhqqi4x', fcntl.F_RDLCK, 0, 2 * i, 1, 0))	# F_OFD_SETLK
+for p in [subprocess.Popen(['sleep', '3.8'], pass_fds=[f.fileno()]) for i in range(100)]:
+    p.wait()
+"""
+    r = t.ward("run", "--memory", "100M", "--", *python(program), cwd=t.workspace(), report=True)
+    not_stopped(t, r)
+
+
 def test_idle_sockets_are_fine(t):
     """What they could hold is not what they hold."""
     program = """
@@ -195,6 +241,7 @@ def test_shell_bomb(t):
 def test_thread_bomb(t):
     program = """
 import threading, time
+threading.stack_size(1 << 17)
 while True:
     try:
         threading.Thread(target=time.sleep, args=(60,)).start()

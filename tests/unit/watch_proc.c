@@ -74,6 +74,7 @@ static void test_netlink(void **state)
 	(void)state;
 	assert_int_equal(beyond_parse_netlink("00000000d1ae5b1f 0   -1234567    00000111 61440    2304     0     2        0        31337"), 63744);
 	assert_int_equal(beyond_parse_netlink("sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode"), 0);
+	assert_int_equal(beyond_parse_netlink("00000000d1ae5b1f 0   -1234567    00000111 -61440   2304     0     2        0        31337"), 2304);
 	assert_int_equal(beyond_parse_netlink(""), 0);
 	assert_int_equal(beyond_parse_netlink("x 0 1 0 -"), 0);
 }
