@@ -300,6 +300,8 @@ void result_stopped_text(const struct result *r, const struct plan *p, struct bu
 
 		if (!r->usage.hit[l] || (l == LIMIT_CPU && !stopped))
 			continue;	/* being slowed down is what a cpu limit is for */
+		if (l == LIMIT_MEMORY && r->usage.machine_short)
+			t.message = "the machine ran short of memory, and its kernel holds more than is allowed here; this sandbox may not be the cause";
 		buf_printf(out, "ward: %s: %s", stopped ? "stopped" : "limit reached", t.message);
 		if (p && p->limits[l].value != POLICY_NONE) {
 			format_value(t.unit, p->limits[l].value, value, sizeof(value));

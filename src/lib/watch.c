@@ -435,11 +435,12 @@ static void tick_beyond(struct watch *w, struct usage *u, uint64_t now)
 		u->hit[LIMIT_MEMORY] |= w->netlink_bytes > limit;
 	}
 	if (now >= w->beyond_ms) {
-		enum beyond_alarm alarm = beyond_machine(&machine) ? beyond_judge(&w->kernel, &machine, limit) : BEYOND_QUIET;
+		enum beyond_alarm alarm = beyond_machine(&machine) ? beyond_judge(&w->kernel, &machine, limit, w->plan->spec->policy.proc_nesting) : BEYOND_QUIET;
 
 		w->beyond_ms = now + BEYOND_MS;
 		w->beyond_alarm = alarm == BEYOND_LOOK;
-		u->hit[LIMIT_MEMORY] |= alarm == BEYOND_MACHINE;
+		if (alarm == BEYOND_MACHINE && !u->hit[LIMIT_MEMORY])
+			u->machine_short = u->hit[LIMIT_MEMORY] = true;
 	}
 	w->beyond_suspect = tick_round(w, limit, now);
 }

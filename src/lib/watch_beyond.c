@@ -64,24 +64,34 @@ bool beyond_parse_meminfo(const char *text, struct beyond_machine *ret_machine)
 		.total_bytes = proc_parse_key(text, "MemTotal") << 10,
 		.available_bytes = proc_parse_key(text, "MemAvailable") << 10,
 		.kernel_bytes = proc_parse_key(text, "SUnreclaim") << 10,
-		.file_bytes = (proc_parse_key(text, "Shmem") + proc_parse_key(text, "Unevictable")) << 10,
+		.file_bytes = proc_parse_key(text, "Shmem") << 10,
+		.locked_bytes = proc_parse_key(text, "Unevictable") << 10,
 	};
 	return ret_machine->total_bytes && ret_machine->kernel_bytes;
 }
 
-enum beyond_alarm beyond_judge(struct beyond_growth *g, const struct beyond_machine *now, uint64_t limit)
+static uint64_t growth(uint64_t now, uint64_t start)
 {
-	uint64_t grown;
+	return now > start ? now - start : 0;
+}
+
+enum beyond_alarm beyond_judge(struct beyond_growth *g, const struct beyond_machine *now, uint64_t limit, bool nesting)
+{
+	uint64_t grown, files, locked;
 
 	if (!g->start_bytes) {
 		g->start_bytes = g->last_bytes = now->kernel_bytes;
 		g->start_file_bytes = now->file_bytes;
+		g->start_locked_bytes = now->locked_bytes;
 	}
 	if (now->kernel_bytes > g->last_bytes)
 		g->rise_bytes += now->kernel_bytes - g->last_bytes;
 	g->last_bytes = now->kernel_bytes;
-	grown = now->kernel_bytes > g->start_bytes ? now->kernel_bytes - g->start_bytes : 0;
-	grown += now->file_bytes > g->start_file_bytes ? now->file_bytes - g->start_file_bytes : 0;
+	grown = growth(now->kernel_bytes, g->start_bytes);
+	files = growth(now->file_bytes, g->start_file_bytes);
+	locked = growth(now->locked_bytes, g->start_locked_bytes);	/* may be the same pages */
+	if (nesting)	/* else it can have none that nobody sees */
+		grown += files > locked ? files : locked;
 	if (grown > limit && grown > now->total_bytes / 2 && now->available_bytes < now->total_bytes / 8)
 		return BEYOND_MACHINE;
 	return g->rise_bytes > limit / 2 ? BEYOND_LOOK : BEYOND_QUIET;

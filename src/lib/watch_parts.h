@@ -79,7 +79,8 @@ must_check bool kernel_memory_exact(pid_t init_pid, uint64_t sockets, uint64_t *
 struct beyond_machine {
 	uint64_t total_bytes, available_bytes;
 	uint64_t kernel_bytes;	/* that cannot be reclaimed */
-	uint64_t file_bytes;	/* of file systems in memory, and what is locked there */
+	uint64_t file_bytes;	/* of file systems in memory */
+	uint64_t locked_bytes;	/* of those and others, locked */
 };
 enum beyond_alarm { BEYOND_QUIET, BEYOND_LOOK, BEYOND_MACHINE };
 
@@ -89,11 +90,11 @@ uint64_t beyond_parse_netlink(const char *line);
 bool beyond_parse_meminfo(const char *text, struct beyond_machine *ret_machine);
 struct beyond_growth {
 	uint64_t start_bytes, last_bytes;	/* 0: not begun */
-	uint64_t start_file_bytes;
+	uint64_t start_file_bytes, start_locked_bytes;
 	uint64_t rise_bytes;		/* every rise since the last acquittal */
 };
-/* What to make of the kernel's memory now: nothing, a close look, or the end (the machine itself is at stake). A pure function. */
-enum beyond_alarm beyond_judge(struct beyond_growth *g, const struct beyond_machine *now, uint64_t limit);
+/* What to make of the kernel's memory now: nothing, a close look, or the end (the machine itself is at stake). nesting: it may have file systems that nobody sees. A pure function. */
+enum beyond_alarm beyond_judge(struct beyond_growth *g, const struct beyond_machine *now, uint64_t limit, bool nesting);
 bool beyond_machine(struct beyond_machine *ret_machine);
 
 #define BEYOND_NETWORKS_MAX 32

@@ -86,6 +86,11 @@ static void test_text(unused_arg void **state)
 	result_stopped_text(&r, &p, &stopped);
 	assert_string_equal(stopped.data, "ward: stopped: it used more memory than allowed (limit 64 MiB, "
 					  "held by cgroup1); remedy: --memory SIZE\n");
+	r.usage.machine_short = true;
+	stopped.len = 0;
+	result_stopped_text(&r, &p, &stopped);
+	check_has(&stopped, "ward: stopped: the machine ran short of memory");
+	check_has(&stopped, "this sandbox may not be the cause (limit 64 MiB");
 	result_clear(&r);
 }
 

@@ -89,21 +89,24 @@ static void test_machine(void **state)
 	assert_false(beyond_parse_meminfo("MemTotal: 5 kB\n", &m));
 	assert_true(beyond_parse_meminfo(text, &m));
 	assert_int_equal(m.available_bytes, 600 << 10);
-	assert_int_equal(beyond_judge(&g, &m, 100 << 10), BEYOND_QUIET);
+	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_QUIET);
 	m.kernel_bytes += 30 << 10;
-	assert_int_equal(beyond_judge(&g, &m, 100 << 10), BEYOND_QUIET);
+	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_QUIET);
 	m.kernel_bytes -= 20 << 10;	/* what others free hides no rise */
-	assert_int_equal(beyond_judge(&g, &m, 100 << 10), BEYOND_QUIET);
+	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_QUIET);
 	m.kernel_bytes += 30 << 10;
-	assert_int_equal(beyond_judge(&g, &m, 100 << 10), BEYOND_LOOK);
+	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_LOOK);
 	m.kernel_bytes = 700 << 10;
-	assert_int_equal(beyond_judge(&g, &m, 100 << 10), BEYOND_LOOK);	/* there is room yet */
+	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_LOOK);	/* there is room yet */
 	m.available_bytes = 100 << 10;
-	assert_int_equal(beyond_judge(&g, &m, 100 << 10), BEYOND_MACHINE);
+	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_MACHINE);
 	g.rise_bytes = 0;
-	assert_int_equal(beyond_judge(&g, &m, 800 << 10), BEYOND_QUIET);
-	m.file_bytes = 200 << 10;	/* a file system in memory is part of it */
-	assert_int_equal(beyond_judge(&g, &m, 800 << 10), BEYOND_MACHINE);
+	assert_int_equal(beyond_judge(&g, &m, 800 << 10, true), BEYOND_QUIET);
+	m.file_bytes = m.locked_bytes = 100 << 10;	/* the same pages: not twice */
+	assert_int_equal(beyond_judge(&g, &m, 800 << 10, true), BEYOND_QUIET);
+	m.file_bytes = 200 << 10;	/* a file system in memory is part of it, where it can be the sandbox's */
+	assert_int_equal(beyond_judge(&g, &m, 800 << 10, false), BEYOND_QUIET);
+	assert_int_equal(beyond_judge(&g, &m, 800 << 10, true), BEYOND_MACHINE);
 }
 
 int main(void)
