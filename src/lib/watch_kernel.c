@@ -17,12 +17,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <linux/sock_diag.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "lib/watch_parts.h"
@@ -221,9 +224,11 @@ static void ask_process(struct kernel_look *k, const struct proc_view *v, const 
 		return;
 	}
 	while ((entry = readdir(tasks)) && !k->late) {
+		if (!isdigit((unsigned char)entry->d_name[0]) ||
+		    syscall(SYS_kcmp, p->pid, strtol(entry->d_name, NULL, 10), KCMP_FILES, 0, 0) == 0)
+			continue;	/* the process's own, asked above */
 		snprintf(path, sizeof(path), "%d/task/%.20s/fd", p->pid, entry->d_name);
-		if (isdigit((unsigned char)entry->d_name[0]))
-			ask_table(k, v, path, -1);
+		ask_table(k, v, path, -1);
 	}
 }
 

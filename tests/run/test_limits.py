@@ -140,6 +140,25 @@ ctypes.CDLL(None).syscall(444, (ctypes.c_uint64 * 2)(1, 0), ctypes.c_size_t(16),
     not_stopped(t, r)
 
 
+def test_threads_share_descriptors(t):
+    """Many threads and many descriptors make a close look long, unless it sees that they have one table; nobody stands still for it."""
+    program = """
+import os, time
+events = [os.eventfd(0) for i in range(4000)]
+""" + THREADS % 700 + """
+last, longest = time.monotonic(), 0
+end = last + 3.5
+while last < end:
+    time.sleep(0.005)
+    now = time.monotonic()
+    last, longest = now, max(longest, now - last)
+print('longest', longest)
+"""
+    r = t.ward("run", "--memory", "200M", "--", *python(program), cwd=t.workspace(), report=True)
+    not_stopped(t, r)
+    t.check(float(r.out.split()[1]) < 1, f"it stood still: {r.out}")
+
+
 def test_inherited_locks_count_once(t):
     """One open file with 10,000 locks, which 100 programs have inherited: 2 MB."""
     program = """
