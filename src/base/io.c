@@ -32,6 +32,41 @@ int io_write_all(int fd, const void *bytes, size_t n)
 	return 0;
 }
 
+int io_write_at(int fd, const void *bytes, size_t n, uint64_t offset)
+{
+	const char *at = bytes;
+
+	while (n) {
+		ssize_t done = pwrite(fd, at, n, (off_t)offset);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return -errno;
+		at += done;
+		offset += (uint64_t)done;
+		n -= (size_t)done;
+	}
+	return 0;
+}
+
+int io_read_exactly(int fd, void *bytes, size_t n)
+{
+	char *at = bytes;
+
+	while (n) {
+		ssize_t got = read(fd, at, n);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got < 0 ? -errno : -EPIPE;
+		at += got;
+		n -= (size_t)got;
+	}
+	return 0;
+}
+
 /* A kernel before 6.4 cannot write to a pipe without waiting; there a page goes where poll promises room for one. */
 static ssize_t write_to_pipe(int fd, const char *bytes, size_t n)
 {

@@ -9,6 +9,10 @@
 
 /* Writes all n bytes; EINTR and short writes are handled. Returns 0 or -errno. */
 must_check int io_write_all(int fd, const void *bytes, size_t n);
+/* The same at a place of the file. */
+must_check int io_write_at(int fd, const void *bytes, size_t n, uint64_t offset);
+/* Reads all n bytes; -EPIPE: they end before. */
+must_check int io_read_exactly(int fd, void *bytes, size_t n);
 /* Writes what there is room for, without waiting and without changing the descriptor's flags, which others share. type is its
  * kind as in st_mode. Returns as write(2) does; EAGAIN: no room. */
 must_check ssize_t io_write_some(int fd, unsigned type, const char *bytes, size_t n);

@@ -321,18 +321,8 @@ static int take_link(void *ctx, const struct tree_head *h, const char *name, con
 static int take_chunk(void *ctx, uint64_t offset, const void *bytes, size_t n)
 {
 	const struct taker *t = ctx;
-	const char *at = bytes;
 
-	while (n) {
-		ssize_t done = pwrite(t->file_fd, at, n, (off_t)offset);
-
-		if (done < 0)
-			return -errno;
-		at += done;
-		offset += (uint64_t)done;
-		n -= (size_t)done;
-	}
-	return 0;
+	return io_write_at(t->file_fd, bytes, n, offset);
 }
 
 static int take_file_end(void *ctx)
@@ -346,21 +336,6 @@ static int take_file_end(void *ctx)
 
 static const struct tree_sink sink = { .head = take_head, .link = take_link, .chunk = take_chunk, .file_end = take_file_end };
 
-static int read_exactly(int fd, void *bytes, size_t n)
-{
-	char *at = bytes;
-
-	while (n) {
-		ssize_t got = read(fd, at, n);
-
-		if (got <= 0)
-			return got < 0 ? -errno : -EPROTO;
-		at += got;
-		n -= (size_t)got;
-	}
-	return 0;
-}
-
 int trees_take(int in_fd, char *const *paths, size_t count)
 {
 	auto_free struct taker *t = calloc(1, sizeof(*t));
@@ -372,14 +347,16 @@ int trees_take(int in_fd, char *const *paths, size_t count)
 	t->paths = paths;
 	t->top_fd = t->file_fd = -1;
 	t->reader = (struct tree_reader){ .sink = &sink, .ctx = t, .bytes_max = UINT64_MAX, .records_max = UINT64_MAX, .more = count ? count - 1 : 0 };
-	while (r == 0 && (r = read_exactly(in_fd, &n, sizeof(n))) == 0 && n) {
+	while (r == 0 && (r = io_read_exactly(in_fd, &n, sizeof(n))) == 0 && n) {
 		if (n > FRAME_MAX || !count)
 			return -EPROTO;
-		r = read_exactly(in_fd, t->frame, n);
+		r = io_read_exactly(in_fd, t->frame, n);
 		if (r == 0)
 			r = tree_read(&t->reader, t->frame, n);
 	}
 	own_close_fd(&t->top_fd);
 	own_close_fd(&t->file_fd);
+	if (r == -EPIPE)
+		return -EPROTO;
 	return r == 0 && count && t->reader.at != TREE_AT_END ? -EPROTO : r;
 }

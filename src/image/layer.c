@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/io.h"
 #include "base/text.h"
 #include "image/hash.h"
 
@@ -139,17 +140,13 @@ static int write_data(struct archive *a, int fd, uint64_t bytes, struct ward_err
 	int r;
 
 	while ((r = archive_read_data_block(a, &block, &n, &offset)) == ARCHIVE_OK) {
-		size_t done = 0;
+		int written;
 
 		if (offset < 0 || (uint64_t)offset > bytes || n > bytes - (uint64_t)offset)
 			return ward_fail(e, EINVAL, "it has more bytes than it says");
-		while (done < n) {
-			ssize_t w = pwrite(fd, (const char *)block + done, n - done, (off_t)offset + (off_t)done);
-
-			if (w < 0 && errno != EINTR)
-				return ward_fail_errno(e, "cannot write it");
-			done += w > 0 ? (size_t)w : 0;
-		}
+		written = io_write_at(fd, block, n, (uint64_t)offset);
+		if (written < 0)
+			return ward_fail(e, -written, "cannot write it: %s", strerror(-written));
 	}
 	if (r != ARCHIVE_EOF)
 		return fail_archive(a, e);

@@ -11,6 +11,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/io.h"
+
 #define COPY_BYTES (1u << 20)
 
 static int copy_plain(int from, int to, uint64_t at, uint64_t end)
@@ -21,19 +23,16 @@ static int copy_plain(int from, int to, uint64_t at, uint64_t end)
 		return -ENOMEM;
 	while (at < end) {
 		size_t want = end - at < COPY_BYTES ? (size_t)(end - at) : COPY_BYTES;
-		ssize_t n = pread(from, chunk, want, (off_t)at), done = 0;
+		ssize_t n = pread(from, chunk, want, (off_t)at);
+		int r;
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return n < 0 ? -errno : 0;
-		while (done < n) {
-			ssize_t w = pwrite(to, chunk + done, (size_t)(n - done), (off_t)at + done);
-
-			if (w < 0 && errno != EINTR)
-				return -errno;
-			done += w < 0 ? 0 : w;
-		}
+		r = io_write_at(to, chunk, (size_t)n, at);
+		if (r < 0)
+			return r;
 		at += (uint64_t)n;
 	}
 	return 0;

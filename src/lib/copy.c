@@ -98,23 +98,6 @@ struct receiver {
 	struct copy_report *report;
 };
 
-static int read_exactly(int fd, void *bytes, size_t n)
-{
-	char *at = bytes;
-
-	while (n) {
-		ssize_t got = read(fd, at, n);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got < 0 ? -errno : -EPIPE;
-		at += got;
-		n -= (size_t)got;
-	}
-	return 0;
-}
-
 static void note(struct copy_report *r, const char *path, const char *why)
 {
 	if (r->error_count++ < COPY_ERRORS_KEPT)
@@ -175,7 +158,7 @@ static int take_content(struct receiver *v, int fd, uint64_t size, int *ret_fail
 {
 	while (size) {
 		size_t want = size < CHUNK_BYTES ? (size_t)size : CHUNK_BYTES;
-		int r = read_exactly(v->in_fd, v->chunk, want);
+		int r = io_read_exactly(v->in_fd, v->chunk, want);
 
 		if (r < 0)
 			return r;
@@ -210,7 +193,7 @@ static int make_file(struct receiver *v, int dir_fd, const char *name, const str
 static int make_link(struct receiver *v, int dir_fd, const char *name, const struct guest_copy *h, int *ret_failure)
 {
 	char target[GUEST_COPY_NAME_MAX + 1];
-	int r = read_exactly(v->in_fd, target, (size_t)h->size);
+	int r = io_read_exactly(v->in_fd, target, (size_t)h->size);
 
 	if (r < 0)
 		return r;
@@ -230,12 +213,12 @@ static int take_record(struct receiver *v)
 	unsigned char bytes[sizeof(struct guest_copy)];
 	struct guest_copy h = { 0 };
 	const char *name = "";
-	int failure = 0, r = read_exactly(v->in_fd, bytes, sizeof(bytes));
+	int failure = 0, r = io_read_exactly(v->in_fd, bytes, sizeof(bytes));
 
 	if (r == 0)
 		r = copy_check_head(bytes, sizeof(bytes), &h);
 	if (r == 0)
-		r = read_exactly(v->in_fd, v->path, h.name_len);
+		r = io_read_exactly(v->in_fd, v->path, h.name_len);
 	if (r == 0)
 		r = copy_check_name(v->path, h.name_len);
 	if (r < 0)
@@ -284,12 +267,12 @@ int copy_receive_end(int in_fd, struct ward_err *e)
 	struct guest_copy h = { 0 };
 	char name[GUEST_COPY_NAME_MAX + 1];
 	unsigned char bytes[sizeof(h)];
-	int r = read_exactly(in_fd, bytes, sizeof(bytes));
+	int r = io_read_exactly(in_fd, bytes, sizeof(bytes));
 
 	if (r == 0)
 		r = copy_check_head(bytes, sizeof(bytes), &h);
 	if (r == 0)
-		r = read_exactly(in_fd, name, h.name_len);
+		r = io_read_exactly(in_fd, name, h.name_len);
 	if (r < 0)
 		return ward_fail(e, -r, "the sandbox stopped in the middle of the copy: it is not complete");
 	name[h.name_len] = '\0';

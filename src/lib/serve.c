@@ -127,6 +127,16 @@ static void do_stop(struct serve *s, struct serve_client *c, int grace_ms)
 	box_stop(s->box, (uint64_t)grace_ms);
 }
 
+static void do_kill(struct serve *s, struct serve_client *c)
+{
+	if (c->tag && c->tag == s->checkpoint_tag) {	/* it was kept and is not to go on */
+		s->checkpoint_tag = 0;
+		serve_checkpoint_told(s, true);
+	}
+	serve_answer(c, CONTROL_OK, 0, 0);
+	box_kill(s->box);
+}
+
 /* A run in the foreground has a socket for its network and its secrets alone. */
 static bool is_for_foreground(uint32_t op)
 {
@@ -156,12 +166,7 @@ static void obey(struct serve *s, struct serve_client *c, char *bytes, size_t n,
 		do_signal(s, c, m.a);
 		break;
 	case CONTROL_KILL:
-		if (c->tag && c->tag == s->checkpoint_tag) {	/* it was kept and is not to go on */
-			s->checkpoint_tag = 0;
-			serve_checkpoint_told(s, true);
-		}
-		serve_answer(c, CONTROL_OK, 0, 0);
-		box_kill(s->box);
+		do_kill(s, c);
 		break;
 	case CONTROL_STOP:
 		do_stop(s, c, m.a);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/io.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "vm/disk.h"
@@ -172,19 +173,9 @@ static void begin_file(struct taker *t, const struct tree_head *h, const char *n
 static int take_chunk(void *ctx, uint64_t offset, const void *bytes, size_t n)
 {
 	struct taker *t = ctx;
-	const char *at = bytes;
 
-	while (n && !t->failure) {
-		ssize_t done = pwrite(t->file_fd, at, n, (off_t)offset);
-
-		if (done <= 0) {
-			t->failure = done < 0 ? errno : EIO;
-			break;
-		}
-		at += done;
-		offset += (uint64_t)done;
-		n -= (size_t)done;
-	}
+	if (!t->failure)
+		t->failure = -io_write_at(t->file_fd, bytes, n, offset);
 	return 0;
 }
 
