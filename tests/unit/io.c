@@ -1,0 +1,49 @@
+/* Whole reads and writes: at their place, in several pieces, and what ends too early. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/io.h"
+#include "base/own.h"
+
+static void test_write_at(unused_arg void **state)
+{
+	auto_fd fd = memfd_create("io", MFD_CLOEXEC);
+	char bytes[16] = { 0 };
+
+	assert_int_equal(io_write_at(fd, "later", 5, 7), 0);
+	assert_int_equal(io_write_at(fd, "first", 5, 0), 0);
+	assert_int_equal(io_write_at(fd, "", 0, 100), 0);
+	assert_int_equal(pread(fd, bytes, sizeof(bytes), 0), 12);
+	assert_memory_equal(bytes, "first\0\0later", 12);
+	assert_int_equal(io_write_at(-1, "x", 1, 0), -EBADF);
+}
+
+static void test_read_exactly(unused_arg void **state)
+{
+	char bytes[8] = { 0 };
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(io_write_all(ends[1], "abcdef", 6), 0);
+	assert_int_equal(io_read_exactly(ends[0], bytes, 4), 0);
+	assert_memory_equal(bytes, "abcd", 4);
+	close(ends[1]);
+	assert_int_equal(io_read_exactly(ends[0], bytes, 4), -EPIPE);	/* two are left */
+	assert_memory_equal(bytes, "efcd", 4);
+	close(ends[0]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_write_at), cmocka_unit_test(test_read_exactly) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
