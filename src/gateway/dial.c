@@ -179,6 +179,7 @@ int dial_main(void)
 	d->front_fd = GATE_FD_CONTROL;
 	d->files_at_ms = io_now_ms();
 	inward_init(&d->inward);
+	d->routes_fd = dial_routes();
 	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (config_read(GATE_FD_CONFIG, &d->rules, NULL, &e) < 0 || config_read_proxy(&d->proxy, &e) < 0)
 		return 125;

@@ -2,6 +2,9 @@
 #ifndef WARD_GATEWAY_DIAL_H
 #define WARD_GATEWAY_DIAL_H
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include "gateway/inward.h"
 #include "gateway/lookup.h"
 #include "gateway/protocol.h"
@@ -35,6 +38,7 @@ struct attempt {
 
 struct dial {
 	int epoll_fd, front_fd;
+	int routes_fd;			/* the kernel's routes; -1: none */
 	struct lookup *lookup;
 	struct rules *rules;
 	struct upstream proxy;		/* port 0: none */
@@ -58,8 +62,12 @@ void dial_on_try(struct dial *d, uint32_t number);
 /* Waits for it to be connected. */
 must_check int dial_watch(struct dial *d, struct attempt *a, int slot, uint32_t events);
 void dial_connected(struct dial *d, struct attempt *a, int slot);
-/* Whether it is an address of this host. */
-must_check bool dial_is_own(const struct ip *ip);
+socklen_t dial_sockaddr(const struct ip *ip, uint16_t port, struct sockaddr_storage *ret);
+
+/* dial_own.c: whether it is an address of this host. */
+must_check bool dial_is_own(const struct dial *d, const struct ip *ip);
+/* The socket for that; -1: there is none. */
+must_check int dial_routes(void);
 
 /* dial_front.c: requests and answers. */
 void dial_on_front(struct dial *d);

@@ -74,7 +74,7 @@ void dial_files_are_known(struct dial *d)
 /* Through the proxy: a literal address is checked as any, a name is left to it. */
 static void begin_by_proxy(struct dial *d, struct attempt *a)
 {
-	struct addr_own own = { .items = &a->verdict.ip, .len = a->verdict.reach != REACH_NAME && dial_is_own(&a->verdict.ip) };
+	struct addr_own own = { .items = &a->verdict.ip, .len = a->verdict.reach != REACH_NAME && dial_is_own(d, &a->verdict.ip) };
 
 	if (a->verdict.reach != REACH_NAME) {
 		decide_address(&a->verdict, &a->verdict.ip, &own, &a->refused);

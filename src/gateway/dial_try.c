@@ -81,7 +81,7 @@ static void go_on_talking(struct dial *d, struct attempt *a, int slot)
 	}
 }
 
-static socklen_t to_sockaddr(const struct ip *ip, uint16_t port, struct sockaddr_storage *ret)
+socklen_t dial_sockaddr(const struct ip *ip, uint16_t port, struct sockaddr_storage *ret)
 {
 	struct sockaddr_in *v4 = (struct sockaddr_in *)ret;
 	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ret;
@@ -99,26 +99,10 @@ static socklen_t to_sockaddr(const struct ip *ip, uint16_t port, struct sockaddr
 	return sizeof(*v6);
 }
 
-/* The kernel would talk to it from that same address. Asked each time, since
- * addresses come and go. */
-bool dial_is_own(const struct ip *ip)
-{
-	struct sockaddr_storage there, here = { 0 };
-	socklen_t n = to_sockaddr(ip, 9, &there), here_n = sizeof(here);
-	auto_fd fd = socket(there.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0 || connect(fd, (struct sockaddr *)&there, n) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&here, &here_n) < 0)
-		return false;	/* then TCP will not get there either */
-	if (ip->family == 4)
-		return memcmp(&((struct sockaddr_in *)&here)->sin_addr, ip->bytes, 4) == 0;
-	return memcmp(&((struct sockaddr_in6 *)&here)->sin6_addr, ip->bytes, 16) == 0;
-}
-
 static int open_try(const struct ip *ip, uint16_t port, bool *ret_done)
 {
 	struct sockaddr_storage there;
-	socklen_t n = to_sockaddr(ip, port, &there);
+	socklen_t n = dial_sockaddr(ip, port, &there);
 	auto_fd fd = socket(there.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int on = 1;
 
@@ -156,7 +140,7 @@ void dial_try_next(struct dial *d, struct attempt *a)
 
 	while (a->next < a->count && slot >= 0) {
 		const struct ip *ip = &a->ips[a->next++];
-		struct addr_own own = { .items = ip, .len = a->verdict.reach != REACH_SERVICE && !a->by_proxy && dial_is_own(ip) };
+		struct addr_own own = { .items = ip, .len = a->verdict.reach != REACH_SERVICE && !a->by_proxy && dial_is_own(d, ip) };
 		struct verdict v;
 		bool done = false;
 		int fd, r;
