@@ -50,6 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	const uint8_t *values[] = { (const uint8_t *)SECRET, (const uint8_t *)SECRET, (const uint8_t *)SECRET };
 	const size_t bytes[] = { strlen(SECRET), strlen(SECRET), strlen(SECRET) };
 	static uint8_t out[HTTP1_HEAD_MAX + 8192];
+	static struct http_request request;
+	static struct http_path room;
 	struct sigv4_request sign;
 	auto_grant g = { 0 };
 	auto_buf base = { 0 };
@@ -67,7 +69,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	if (http1_head(exact, n - 1, &scanned, &head, &wrong) != 1 || !inject_line(exact, &head, &line))
 		return 0;
 	assert(line.path_len <= line.target_len && line.line_len <= head.len);
-	(void)grant_is_for_request(&g, line.method, line.method_len, line.target, line.path_len);
+	if (http_request_read(exact, &head, &request) && inject_fits(&g, &request, &room))
+		assert(!g.paths.len || grant_path_matches(g.paths.items[0], room.text, room.len) || g.paths.len > 1);
 	if (!inject_base(&g, exact, &head, &base, &sign))
 		return 0;
 	for (size_t at = 0; at < base.len; at += 7)

@@ -87,15 +87,36 @@ static bool has_word(struct http_text list, struct http_text word)
 	return false;
 }
 
-bool http_field_is_hop(const struct http_fields *f, const struct http_field *field)
+static bool is_hop(const struct http_field *field)
 {
 	for (size_t i = 0; i < ARRAY_LEN(hops); i++)
 		if (http_text_is(field->name, hops[i]))
 			return true;
+	return false;
+}
+
+bool http_field_is_hop(const struct http_fields *f, const struct http_field *field)
+{
+	if (is_hop(field))
+		return true;
 	for (unsigned i = 0; i < f->count; i++)
 		if (http_text_is(f->items[i].name, "connection") && has_word(f->items[i].value, field->name))
 			return true;
 	return false;
+}
+
+/* Those that Connection names are not sent on, so nothing may be decided about them; how the message itself is framed stays. */
+static void drop_named(struct http_fields *f)
+{
+	bool gone[HTTP_FIELDS_MAX] = { false };
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < f->count; i++)
+		gone[i] = !is_hop(&f->items[i]) && !http_text_is(f->items[i].name, "host") && http_field_is_hop(f, &f->items[i]);
+	for (unsigned i = 0; i < f->count; i++)
+		if (!gone[i])
+			f->items[kept++] = f->items[i];
+	f->count = kept;
 }
 
 /* -- requests */
@@ -140,6 +161,7 @@ bool http_request_read(const uint8_t *bytes, const struct http_head *head, struc
 	while (next_line(&rest, &line))
 		if (!add_field(&ret->fields, line))
 			return false;
+	drop_named(&ret->fields);
 	return true;
 }
 

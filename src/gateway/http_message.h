@@ -47,7 +47,7 @@ struct http_response {
 	struct http_fields fields;
 };
 
-/* Takes apart a head that http1_head() has accepted. False: it cannot be forwarded (a target without a path, "#"). */
+/* Takes apart a head that http1_head() has accepted, without the fields that Connection names: they are not sent on. False: it cannot be forwarded (a target without a path, "#"). */
 must_check bool http_request_read(const uint8_t *bytes, const struct http_head *head, struct http_request *ret);
 
 /* Reads the response's head at the start of the bytes. 1: *ret is one; 0: more is needed; -1: it cannot be understood. */

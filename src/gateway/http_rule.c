@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "gateway/http_alias.h"
 #include "policy/policy_rule.h"
 
 /* The order in which conditions are asked, and what is said when one is not met. */
@@ -94,28 +95,34 @@ static bool query_fits(const char *conditions, size_t len, struct http_text quer
 	return true;
 }
 
-/* "name:pattern": there is such a field, and all of that name match. */
+/* "name:pattern": there is such a field, and all that anybody would call so match. */
 static bool header_fits(const struct http_fields *f, const char *condition)
 {
 	const char *colon = strchr(condition, ':');
 	size_t n = colon ? (size_t)(colon - condition) : 0;
+	char name[256];
 	bool found = false;
 
-	for (unsigned i = 0; i < f->count && n; i++) {
+	if (!n || n >= sizeof(name))
+		return false;
+	memcpy(name, condition, n);
+	name[n] = '\0';
+	for (unsigned i = 0; i < f->count; i++) {
 		const struct http_field *field = &f->items[i];
 
-		if (field->name.n != n || strncasecmp(field->name.s, condition, n) != 0)
+		if (!http_name_like(field->name.s, field->name.n, name))
 			continue;
 		if (!http_glob(colon + 1, strlen(colon + 1), field->value.s, field->value.n))
 			return false;
-		found = true;
+		found |= http_text_is(field->name, name);
 	}
 	return found;
 }
 
 static bool type_fits(const struct http_request *r, const char *pattern)
 {
-	struct http_text value = http_field_get(&r->fields, "content-type");
+	unsigned count;
+	struct http_text value = http_field_only(&r->fields, "content-type", &count);	/* of two each server takes another */
 	char type[128];
 	size_t n = 0;
 
@@ -134,6 +141,20 @@ static bool path_fits(const struct asking *a, const char *pattern)
 		return false;
 	return http_glob(pattern, n, a->room->text, a->room->len) &&
 	       (!a->room->two || http_glob(pattern, n, a->room->other, a->room->other_len));
+}
+
+/* Whether the method that a header or a parameter names, for servers that take it from there, is one of the rule's, too. */
+static bool overrides_fit(const struct http_request *r, const char *conditions, size_t len)
+{
+	struct http_text method;
+	bool fits = true;
+
+	for (unsigned i = 0; fits && (method = http_override(r, i)).s; i++) {
+		fits = false;
+		for (size_t at = 0; at < len && !fits; at += strlen(conditions + at) + 1)
+			fits = conditions[at] == POLICY_HTTP_METHOD && http_text_is(method, conditions + at + 1);
+	}
+	return fits;
 }
 
 static uint64_t number(const char *s)
@@ -155,7 +176,7 @@ static void ask(struct asking *a, const char *conditions, size_t len, const char
 	switch ((enum policy_http)*condition) {
 	case POLICY_HTTP_METHOD:
 		what = ASK_METHOD;
-		met = r->method.n == strlen(text) && memcmp(r->method.s, text, r->method.n) == 0;
+		met = r->method.n == strlen(text) && memcmp(r->method.s, text, r->method.n) == 0 && overrides_fit(r, conditions, len);
 		break;
 	case POLICY_HTTP_PATH:
 		what = ASK_PATH;

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "creds/forms.h"
+#include "gateway/http_alias.h"
 
 bool inject_line(const uint8_t *head, const struct http_head *h, struct inject_line *ret)
 {
@@ -29,28 +30,64 @@ bool inject_line(const uint8_t *head, const struct http_head *h, struct inject_l
 	return true;
 }
 
-/* The target without the grant's parameter. */
+/* Whether one of the grant's paths is that of every reading of the request's. A path that can be read in ways that nobody knows is none of them. */
+static bool path_fits(const struct policy_grant *g, struct http_text path, struct http_path *normal)
+{
+	if (!g->paths.len)
+		return true;
+	if (!http_path_read(path.s, path.n, normal))
+		return false;
+	for (size_t i = 0; i < g->paths.len; i++)
+		if (grant_path_matches(g->paths.items[i], path.s, path.n) && grant_path_matches(g->paths.items[i], normal->text, normal->len) &&
+		    (!normal->two || grant_path_matches(g->paths.items[i], normal->other, normal->other_len)))
+			return true;
+	return false;
+}
+
+/* The method of the first line, and those that a header or a parameter puts in its place for some servers. */
+static bool method_fits(const struct policy_grant *g, const struct http_request *request)
+{
+	struct http_text method = request->method;
+	bool fits = true;
+
+	for (unsigned i = 0; g->methods.len && fits && method.s; i++) {
+		fits = false;
+		for (size_t k = 0; k < g->methods.len && !fits; k++)
+			fits = i ? http_text_is(method, g->methods.items[k]) :
+				   strlen(g->methods.items[k]) == method.n && memcmp(g->methods.items[k], method.s, method.n) == 0;
+		method = http_override(request, i);
+	}
+	return fits;
+}
+
+bool inject_fits(const struct policy_grant *g, const struct http_request *request, struct http_path *room)
+{
+	return method_fits(g, request) && path_fits(g, request->path, room);
+}
+
+/* The target without the grant's parameter, whatever the spelling and the separator: it would be there twice, and the server's choice. */
 static void add_target(const struct policy_grant *g, const struct inject_line *l, struct buf *out)
 {
 	const char *at = l->target + l->path_len, *end = l->target + l->target_len;
-	size_t n = g && g->way == GRANT_QUERY ? strlen(g->parameter) : 0;
-	bool any = false;
+	char before = '?';
 
-	if (!n) {
+	if (!g || g->way != GRANT_QUERY) {
 		buf_add(out, l->target, l->target_len);
 		return;
 	}
 	buf_add(out, l->target, l->path_len);
 	for (at += at < end; at < end;) {
-		const char *next = memchr(at, '&', (size_t)(end - at));
-		size_t len = (size_t)((next ? next : end) - at);
+		const char *next = at, *sign;
 
-		if (len && !(len >= n && memcmp(at, g->parameter, n) == 0 && (len == n || at[n] == '='))) {
-			buf_puts(out, any ? "&" : "?");
-			buf_add(out, at, len);
-			any = true;
+		while (next < end && *next != '&' && *next != ';')
+			next++;
+		sign = memchr(at, '=', (size_t)(next - at));
+		if (next > at && !http_parameter_like(at, (size_t)((sign ? sign : next) - at), g->parameter)) {
+			buf_add(out, &before, 1);
+			buf_add(out, at, (size_t)(next - at));
+			before = next < end ? *next : '&';
 		}
-		at += len + (next != NULL);
+		at = next + (next < end);
 	}
 }
 
@@ -59,12 +96,12 @@ static bool is(const char *name, size_t n, const char *what)
 	return n == strlen(what) && strncasecmp(name, what, n) == 0;
 }
 
-/* Whether a field is the grant's own place. */
+/* Whether a field is the grant's own place, or would be for some servers. */
 static bool is_place(const struct policy_grant *g, const char *name, size_t n)
 {
 	if (!g || g->way == GRANT_QUERY)
 		return false;
-	return is(name, n, g->header) || (g->way == GRANT_SIGV4 && is(name, n, "x-amz-security-token"));
+	return http_name_like(name, n, g->header) || (g->way == GRANT_SIGV4 && http_name_like(name, n, "x-amz-security-token"));
 }
 
 static void read_sign(struct sigv4_request *sign, const char *name, size_t name_len, const char *value, size_t n)
@@ -81,6 +118,12 @@ static void read_sign(struct sigv4_request *sign, const char *name, size_t name_
 		lower[i] = (char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] + 32 : name[i]);
 	if (name_len < sizeof(lower))
 		sigv4_read_field(sign, lower, name_len, value, n);
+}
+
+/* Fields that stay behind beside the grant's own: an answer in a coding, or in several parts of something, could not be looked through. */
+static bool is_unwanted(const char *name, size_t n, const char *value, size_t value_n)
+{
+	return is(name, n, "accept-encoding") || is(name, n, "grpc-accept-encoding") || (is(name, n, "range") && memchr(value, ',', value_n));
 }
 
 bool inject_base(const struct policy_grant *g, const uint8_t *head, const struct http_head *h, struct buf *ret, struct sigv4_request *sign)
@@ -106,8 +149,7 @@ bool inject_base(const struct policy_grant *g, const uint8_t *head, const struct
 			return false;
 		if (sign)
 			read_sign(sign, at, (size_t)(colon - at), colon + 1, (size_t)(line_end - colon) - 1);
-		if (!is_place(g, at, (size_t)(colon - at)) && !is(at, (size_t)(colon - at), "accept-encoding") &&
-		    !is(at, (size_t)(colon - at), "grpc-accept-encoding"))
+		if (!is_place(g, at, (size_t)(colon - at)) && !is_unwanted(at, (size_t)(colon - at), colon + 1, (size_t)(line_end - colon) - 1))
 			buf_add(ret, at, (size_t)(line_end - at) + 2);
 		at = line_end + 2;
 	}

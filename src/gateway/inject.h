@@ -7,7 +7,8 @@
 #define WARD_GATEWAY_INJECT_H
 
 #include "base/buf.h"
-#include "gateway/http1.h"
+#include "gateway/http_message.h"
+#include "gateway/http_path.h"
 #include "gateway/sigv4.h"
 #include "policy/policy_grant.h"
 
@@ -18,6 +19,9 @@ struct inject_line {
 	size_t line_len;				/* with its line break */
 };
 must_check bool inject_line(const uint8_t *head, const struct http_head *h, struct inject_line *ret);
+
+/* Whether the grant's methods and paths are those of the request, however its server may read it. */
+must_check bool inject_fits(const struct policy_grant *g, const struct http_request *request, struct http_path *room);
 
 /* The head without what the grant puts in (g NULL: nothing is put in), with Accept-Encoding: identity, so that what comes back can be
  * looked through. sign gets what SigV4 has to know (NULL where it is not that). False: out of memory. */

@@ -37,6 +37,8 @@ struct keys {
 	struct scan_text *texts;
 	bool odd_texts;				/* one has a byte that may be a flag of gRPC's */
 	size_t collected;			/* bytes of bodies that are held */
+	struct http_request request;		/* room for the one that is looked at, */
+	struct http_path path;			/* and the other readings of its path */
 	uint8_t *compose;			/* KEYS_COMPOSE bytes of the safe: where heads are put together */
 	struct buf said;			/* for ward-secrets, not yet sent */
 	uint32_t lost;				/* events that there was no room for, not told yet */
@@ -55,7 +57,7 @@ bool store_say(struct keys *k, enum keys_op op, uint64_t number, const void *byt
 void store_flush(struct keys *k);
 void store_event(struct keys *k, const struct keys_event *event);
 /* The grant for a request, NULL: none; *ret_why is set where there is one that may not be used now. Counts nothing. */
-struct key_grant *store_find(struct keys *k, const char *host, const struct inject_line *line, uint64_t now, const char **ret_why,
+struct key_grant *store_find(struct keys *k, const char *host, const struct http_request *request, uint64_t now, const char **ret_why,
 			     const char **ret_name);
 /* Why a grant may not be used now; NULL: it may. */
 const char *store_why_not(const struct key_grant *g, uint64_t now);

@@ -132,11 +132,10 @@ static bool choose_grant(struct keys *k, struct ask *a, const uint8_t *bytes)
 {
 	const char *why = NULL, *name = NULL;
 	enum sigv4_wrong wrong;
-	struct inject_line line;
 
-	if (!inject_line(bytes, &a->head, &line))
+	if (!http_request_read(bytes, &a->head, &k->request) || k->request.path.s[0] != '/')
 		return ask_refuse(a, 400, "not a request that can be sent on");
-	a->grant = store_find(k, a->host->name, &line, io_now_ms(), &why, &name);
+	a->grant = store_find(k, a->host->name, &k->request, io_now_ms(), &why, &name);
 	if (!inject_base(a->grant ? &a->grant->grant : NULL, bytes, &a->head, &a->base, &a->sign))
 		return ask_refuse(a, 400, "not a request that can be sent on");
 	if (a->grant && a->grant->grant.way == GRANT_SIGV4) {

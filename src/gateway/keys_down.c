@@ -8,27 +8,46 @@
 #include <string.h>
 #include <strings.h>
 
+/* The value of a line of that name, name with its colon; NULL: it is another line. */
+static const char *value_of(const char *line, size_t *n, const char *name)
+{
+	size_t len = strlen(name);
+
+	if (*n <= len || strncasecmp(line, name, len) != 0)
+		return NULL;
+	line += len;
+	*n -= len;
+	while (*n && (line[*n - 1] == '\r' || line[*n - 1] == ' '))
+		--*n;
+	while (*n && *line == ' ')
+		line++, --*n;
+	return line;
+}
+
+/* A line that says that the body cannot be looked through: a coding, or several parts of something in one. */
+static bool hides(const char *line, size_t n)
+{
+	size_t type = n;
+	const char *value = value_of(line, &n, "content-encoding:");
+
+	if (value)
+		return n && !(n == 8 && strncasecmp(value, "identity", 8) == 0) && !(n == 11 && strncasecmp(value, "aws-chunked", 11) == 0);
+	value = value_of(line, &type, "content-type:");
+	return value && type >= 20 && strncasecmp(value, "multipart/byteranges", 20) == 0;
+}
+
 static bool has_coding(const struct buf *head)
 {
 	const char *at = head->data, *end = head->data + head->len;
+	bool found = false;
 
-	while (at < end) {
+	while (at < end && !found) {
 		const char *line_end = memchr(at, '\n', (size_t)(end - at));
-		size_t n = (size_t)((line_end ? line_end : end) - at);
 
-		if (n > 17 && strncasecmp(at, "content-encoding:", 17) == 0) {
-			const char *value = at + 17;
-
-			n -= 17;
-			while (n && (value[n - 1] == '\r' || value[n - 1] == ' '))
-				n--;
-			while (n && *value == ' ')
-				value++, n--;
-			return n && !(n == 8 && strncasecmp(value, "identity", 8) == 0) && !(n == 11 && strncasecmp(value, "aws-chunked", 11) == 0);
-		}
+		found = hides(at, (size_t)((line_end ? line_end : end) - at));
 		at = line_end ? line_end + 1 : end;
 	}
-	return false;
+	return found;
 }
 
 static void clean_head(struct keys *k, struct conn *c)
@@ -63,13 +82,15 @@ static void begin_answer(struct keys *k, struct conn *c)
 		return;
 	}
 	if (has_coding(&c->down_head) && !none) {
-		conn_refuse(c, 502, "the server compresses its answer unasked, so it cannot be looked through for the secret");
+		conn_refuse(c, 502, "the server compresses its answer unasked, or sends several parts in one, so it cannot be looked through for the secret");
 		return;
 	}
 	if (a->status == 101 && !c->ask.head.websocket) {
 		conn_refuse(c, 502, "the server changes the protocol unasked");
 		return;
 	}
+	c->down_part = a->status == 206;
+	c->down_part_begun = false;
 	c->down_chunked = a->chunked && !none;
 	if (a->status == 101)
 		c->up = UP_TUNNEL;
@@ -88,7 +109,8 @@ static void begin_answer(struct keys *k, struct conn *c)
 /* What was held back goes, too. */
 static void pass_data(struct keys *k, struct conn *c, bool final)
 {
-	size_t clean = scan_run(k->scan, (uint8_t *)c->down_data.data, c->down_data.len, final, &c->down_found);
+	size_t clean = c->down_part ? scan_run_part(k->scan, (uint8_t *)c->down_data.data, c->down_data.len, final, &c->down_part_begun, &c->down_found) :
+				      scan_run(k->scan, (uint8_t *)c->down_data.data, c->down_data.len, final, &c->down_found);
 
 	if (clean && c->down_chunked)
 		buf_printf(&c->back.bytes, "%zx\r\n", clean);

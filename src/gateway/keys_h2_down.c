@@ -77,16 +77,27 @@ void keys_h2_answer(struct keys_h2 *h, struct keys_stream *s, bool ends)
 		keys_h2_refuse(h, s, 502, "the server's answer cannot be understood");
 		return;
 	}
-	if (!none && s->status >= 200 && (is_coded(&s->lines, "content-encoding") || is_coded(&s->lines, "grpc-encoding"))) {
-		keys_h2_refuse(h, s, 502, "the server compresses its answer unasked, so it cannot be looked through for the secret");
+	type = field(&s->lines, "content-type", &n);
+	if (!none && s->status >= 200 && (is_coded(&s->lines, "content-encoding") || is_coded(&s->lines, "grpc-encoding") ||
+					  (n >= 20 && strncasecmp(type, "multipart/byteranges", 20) == 0))) {
+		keys_h2_refuse(h, s, 502, "the server compresses its answer unasked, or sends several parts in one, so it cannot be looked through for the secret");
 		return;
 	}
-	type = field(&s->lines, "content-type", &n);
+	s->down_part = s->status == 206;
 	s->down_grpc = n && grpc_is_type(type, n);
 	clean(h, s, &s->lines);
 	pass_head(h, s, ends);
 	if (ends && s->status >= 200)
 		keys_h2_came_all(h, s);
+}
+
+static size_t look(struct keys_h2 *h, struct keys_stream *s, size_t boundary, bool final)
+{
+	struct buf *held = &s->held[WAY_DOWN];
+
+	if (s->down_part)
+		return scan_run_part(h->k->scan, (uint8_t *)held->data, held->len, final, &s->down_part_begun, &s->down_found);
+	return ask_scan(h->k, held, boundary, final, &s->down_found);
 }
 
 void keys_h2_came(struct keys_h2 *h, struct keys_stream *s, const uint8_t *bytes, size_t n)
@@ -105,19 +116,17 @@ void keys_h2_came(struct keys_h2 *h, struct keys_stream *s, const uint8_t *bytes
 		keys_h2_refuse(h, s, 502, "the server's answer says that it is gRPC and is not");
 		return;
 	}
-	keys_h2_pass(h, s, WAY_DOWN, ask_scan(h->k, held, boundary, false, &s->down_found));
+	keys_h2_pass(h, s, WAY_DOWN, look(h, s, boundary, false));
 }
 
 void keys_h2_came_all(struct keys_h2 *h, struct keys_stream *s)
 {
-	struct buf *held = &s->held[WAY_DOWN];
-
 	s->ended[WAY_DOWN] = true;
 	if (s->has_head && s->lines.len && s->answered && !s->status) {
 		clean(h, s, &s->lines);
 		buf_add(&s->trailers[WAY_DOWN], s->lines.data, s->lines.len);
 	}
-	keys_h2_pass(h, s, WAY_DOWN, ask_scan(h->k, held, 0, true, &s->down_found));
+	keys_h2_pass(h, s, WAY_DOWN, look(h, s, 0, true));
 	if (s->down_found.count)
 		store_found(h->k, KEYS_EVENT_SCRUB, &s->down_found, h->c->host.name, "the answer");
 }

@@ -262,7 +262,7 @@ const char *store_why_not(const struct key_grant *g, uint64_t now)
 	return now >= g->expires_at_ms ? "it has expired and could not be renewed" : NULL;
 }
 
-struct key_grant *store_find(struct keys *k, const char *host, const struct inject_line *line, uint64_t now, const char **ret_why,
+struct key_grant *store_find(struct keys *k, const char *host, const struct http_request *request, uint64_t now, const char **ret_why,
 			     const char **ret_name)
 {
 	for (size_t i = 0; i < GRANTS_MAX; i++) {
@@ -270,7 +270,7 @@ struct key_grant *store_find(struct keys *k, const char *host, const struct inje
 		const char *why;
 
 		if (!(g->there || g->revoked) || !g->grant.name || !grant_is_for_host(&g->grant, host) ||
-		    !grant_is_for_request(&g->grant, line->method, line->method_len, line->target, line->path_len))
+		    !inject_fits(&g->grant, request, &k->path))
 			continue;
 		why = store_why_not(g, now);
 		*ret_name = g->grant.name;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "gateway/http_alias.h"
 #include "policy/policy_rule.h"
 
 bool look_has(const char *conditions, size_t len, char sort, const char *text)
@@ -32,25 +33,11 @@ bool look_fits(const char *conditions, size_t len, char sort, const char *text, 
 	return !some;
 }
 
-/* The only field of that name; .s is NULL: none, or several (*ret_count). */
-static struct http_text only(const struct http_request *r, const char *name, unsigned *ret_count)
-{
-	struct http_text found = { NULL, 0 };
-
-	*ret_count = 0;
-	for (unsigned i = 0; i < r->fields.count; i++)
-		if (http_text_is(r->fields.items[i].name, name)) {
-			found = r->fields.items[i].value;
-			++*ret_count;
-		}
-	return *ret_count == 1 ? found : (struct http_text){ NULL, 0 };
-}
-
 /* The type is this one, with no parameter but that it is UTF-8. */
 static bool is_type(const struct http_request *r, const char *type)
 {
 	unsigned count;
-	struct http_text t = only(r, "content-type", &count);
+	struct http_text t = http_field_only(&r->fields, "content-type", &count);
 	size_t n = strlen(type);
 
 	if (!t.s || t.n < n || strncasecmp(t.s, type, n) != 0)
@@ -61,23 +48,16 @@ static bool is_type(const struct http_request *r, const char *type)
 	return t.n == 0 || http_text_is(t, "charset=utf-8") || http_text_is(t, "charset=\"utf-8\"");
 }
 
-/* A header that some servers take the method from. */
+/* A header, or a parameter, that some servers take the method from. */
 static bool is_overridden(const struct http_request *r)
 {
-	static const char *const names[] = { "x-http-method-override", "x-http-method", "x-method-override" };
-	unsigned count, all = 0;
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		(void)only(r, names[i], &count);
-		all += count;
-	}
-	return all > 0;
+	return http_override(r, 0).s;
 }
 
 static bool is_coded_oddly(const struct http_request *r)
 {
 	unsigned count;
-	struct http_text t = only(r, "content-encoding", &count);
+	struct http_text t = http_field_only(&r->fields, "content-encoding", &count);
 
 	return count > 1 || (t.s && !http_text_is(t, "gzip") && !http_text_is(t, "x-gzip") && !http_text_is(t, "identity"));
 }

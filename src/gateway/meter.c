@@ -14,6 +14,7 @@
 
 #include "base/io.h"
 #include "base/json.h"
+#include "gateway/http_alias.h"
 #include "policy/units.h"
 
 #define BYTES_A_TOKEN 3		/* of a text that nobody has counted: few */
@@ -57,24 +58,13 @@ static bool ends_with(struct http_text path, const char *end)
 	return path.n >= n && memcmp(path.s + path.n - n, end, n) == 0;
 }
 
-/* Some servers take the method from a header. */
-static bool is_disguised(const struct http_request *r)
-{
-	static const char *const names[] = { "x-http-method-override", "x-http-method", "x-method-override" };
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (http_field_get(&r->fields, names[i]).s)
-			return true;
-	return false;
-}
-
 static struct paid_path kind_of(const struct http_request *r, struct http_text path)
 {
 	static const char *const reading[] = { "GET", "HEAD", "OPTIONS", "DELETE" };
 
 	for (size_t i = 0; i < ARRAY_LEN(reading); i++)
 		if (http_text_is(r->method, reading[i]))
-			return (struct paid_path){ .kind = r->websocket || r->body || is_disguised(r) ? PATH_OTHER : PATH_FREE };
+			return (struct paid_path){ .kind = r->websocket || r->body || http_override(r, 0).s ? PATH_OTHER : PATH_FREE };
 	for (size_t i = 0; i < ARRAY_LEN(paths) && http_text_is(r->method, "POST"); i++)
 		if (ends_with(path, paths[i].end))
 			return paths[i];

@@ -82,7 +82,7 @@ bool unzip_look(struct unzip *u, const struct scan *s, const uint8_t *bytes, siz
 		if ((r != Z_OK && r != Z_STREAM_END && r != Z_BUF_ERROR) || u->out > GRACE_BYTES + RATIO_MAX * u->in)
 			return false;
 		u->ended = r == Z_STREAM_END;
-		clean = scan_run(s, u->bytes, u->held + made, u->ended && !u->z.avail_in, f);
+		clean = scan_run(s, u->bytes, u->held + made, false, f);	/* never final: another member may go on with the text */
 		u->held = u->held + made - clean;
 		if (u->held > HELD_MAX)
 			return false;

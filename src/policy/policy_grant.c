@@ -502,17 +502,6 @@ bool grant_is_for_host(const struct policy_grant *g, const char *host)
 	return false;
 }
 
-bool grant_is_for_request(const struct policy_grant *g, const char *method, size_t method_len, const char *path, size_t path_len)
-{
-	bool method_fits = !g->methods.len, path_fits = !g->paths.len;
-
-	for (size_t i = 0; i < g->methods.len && !method_fits; i++)
-		method_fits = strlen(g->methods.items[i]) == method_len && memcmp(g->methods.items[i], method, method_len) == 0;
-	for (size_t i = 0; i < g->paths.len && !path_fits; i++)
-		path_fits = grant_path_matches(g->paths.items[i], path, path_len);
-	return method_fits && path_fits;
-}
-
 /* Whether pattern a (a name or *.suffix) stands for everything that b does. */
 static bool covers(const char *a, const char *b)
 {

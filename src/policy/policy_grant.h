@@ -44,10 +44,8 @@ bool grant_header_is_sound(const char *text, const char **ret_expected, const ch
  * is no shell and nothing is expanded. -EINVAL: a quote is open, or there is no word. */
 must_check int grant_command_words(const char *text, struct strv *ret);
 
-/* Whether a grant is for this host (canonical), method and path (as they are sent, without the query). Pure. */
+/* Whether a grant is for this host (canonical). Pure. */
 bool grant_is_for_host(const struct policy_grant *g, const char *host);
-bool grant_is_for_request(const struct policy_grant *g, const char *method, size_t method_len, const char *path,
-			  size_t path_len);
 /* Whether the policy has a grant in force for a host (canonical, *.suffix too), or one for some name that a rule's host stands for. */
 bool policy_grants_have(const struct policy *p, const char *host);
 bool policy_grants_touch(const struct policy *p, const char *rule_host);

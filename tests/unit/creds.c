@@ -149,6 +149,82 @@ static void test_heads(void **state)
 	}
 }
 
+static bool fits(const struct policy_grant *g, const char *line, const char *field)
+{
+	static struct http_request request;
+	static struct http_path room;
+	struct http_head h;
+	enum http_wrong wrong;
+	size_t scanned = 0;
+	auto_buf text = { 0 };
+
+	buf_printf(&text, "%s HTTP/1.1\r\nHost: a.example\r\n%s\r\n", line, field);
+	assert_int_equal(http1_head((const uint8_t *)text.data, text.len, &scanned, &h, &wrong), 1);
+	assert_true(http_request_read((const uint8_t *)text.data, &h, &request));
+	return inject_fits(g, &request, &room);
+}
+
+/* However a server may read the request: a grant's secret goes to its paths and by its methods. */
+static void test_requests_of_a_grant(void **state)
+{
+	struct ward_err e = { 0 };
+	auto_grant g = { 0 }, any = { 0 };
+
+	(void)state;
+	assert_int_equal(policy_grant_parse("{name: n, source: 'env:K', hosts: [a.example], methods: [GET, POST], paths: ['/v1/*', '/x/*/y']}", &g, NULL, &e), 0);
+	assert_int_equal(policy_grant_parse("{name: n, source: 'env:K', hosts: [a.example]}", &any, NULL, &e), 0);
+	assert_true(fits(&g, "GET /v1/", ""));
+	assert_true(fits(&g, "GET /v1/a?b=../c", ""));
+	assert_true(fits(&g, "GET /v1/@scope%2fname", ""));
+	assert_true(fits(&g, "GET /v1/a%7eb%20c/./d", ""));
+	assert_true(fits(&g, "POST /x/1/2/y", "X-HTTP-Method-Override: get\r\n"));
+	assert_false(fits(&g, "GET /v1", ""));
+	assert_false(fits(&g, "GET /x/y", ""));
+	assert_false(fits(&g, "DELETE /v1/a", ""));
+	assert_false(fits(&g, "GETX /v1/a", ""));
+	assert_false(fits(&g, "GET /v1/../admin", ""));
+	assert_false(fits(&g, "GET /v1/%2e%2E/admin", ""));
+	assert_false(fits(&g, "GET /v1/..%2fadmin", ""));
+	assert_false(fits(&g, "GET /v1/..;/admin", ""));
+	assert_false(fits(&g, "GET /v1/%252e%252e/admin", ""));
+	assert_false(fits(&g, "GET /v1/%5c..%5cadmin", ""));
+	assert_false(fits(&g, "POST /v1/a", "X-HTTP-Method-Override: DELETE\r\n"));
+	assert_false(fits(&g, "POST /v1/a", "x_http_method: DELETE\r\n"));
+	assert_false(fits(&g, "POST /v1/a?b=c&%5fmethod=DELETE", ""));
+	assert_true(fits(&any, "DELETE /a/../b", "X-HTTP-Method-Override: PUT\r\n"));
+}
+
+/* What a program writes into a grant's place goes, in every spelling that a server may take for it. */
+static void test_other_spellings(void **state)
+{
+	static const struct { const char *spec, *line, *field, *wanted; } cases[] = {
+		{ "query: api_key", "GET /a?api%5Fkey=A&API_KEY=B&api.key=C&+api_key=D&api_key[]=E&x=1;api_key=F;y=2&api_keys=3", "", "/a?x=1;y=2&api_keys=3&api_key=REALVALUE HTTP" },
+		{ "query: k", "GET /a?%6b=A", "", "/a?k=REALVALUE HTTP" },
+		{ "header: 'X-Api-Key: {}'", "GET /a", "X_Api-key: A\r\nX-Api-Keys: B\r\n", "\r\nX-Api-Keys: B\r\nAccept-Encoding: identity\r\nX-Api-Key: REALVALUE\r\n" },
+	};
+	const uint8_t *values[] = { (const uint8_t *)"REALVALUE" };
+	const size_t bytes[] = { 9 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct ward_err e = { 0 };
+		auto_grant g = { 0 };
+		auto_buf text = { 0 }, spec = { 0 }, base = { 0 };
+		struct http_head h;
+		enum http_wrong wrong;
+		uint8_t out[4096] = { 0 };
+		size_t scanned = 0;
+
+		buf_printf(&spec, "{name: n, source: 'env:K', hosts: [a.example], %s}", cases[i].spec);
+		buf_printf(&text, "%s HTTP/1.1\r\nHost: a.example\r\n%s\r\n", cases[i].line, cases[i].field);
+		assert_int_equal(policy_grant_parse(buf_text(&spec), &g, NULL, &e), 0);
+		assert_int_equal(http1_head((const uint8_t *)text.data, text.len, &scanned, &h, &wrong), 1);
+		assert_true(inject_base(&g, (const uint8_t *)text.data, &h, &base, NULL));
+		assert_true(inject_write(&g, values, bytes, 1, &base, NULL, out, sizeof(out) - 1) > 0);
+		assert_non_null(strstr((char *)out, cases[i].wanted));
+	}
+}
+
 /* The example of AWS's own documentation ("GET Object"). */
 static void test_sigv4(void **state)
 {
@@ -226,7 +302,7 @@ static void test_codings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),	cmocka_unit_test(test_placeholders), cmocka_unit_test(test_answers), cmocka_unit_test(test_heads),
+		cmocka_unit_test(test_forms),	cmocka_unit_test(test_placeholders), cmocka_unit_test(test_answers), cmocka_unit_test(test_heads), cmocka_unit_test(test_requests_of_a_grant), cmocka_unit_test(test_other_spellings),
 		cmocka_unit_test(test_sigv4),	cmocka_unit_test(test_safe),	     cmocka_unit_test(test_codings),
 	};
 

@@ -124,6 +124,29 @@ static void test_conditions(void **state)
 	assert_int_equal(decide(two, REQUEST("PUT /in/x", "")), REASON_METHOD);
 }
 
+/* What some servers read otherwise than their neighbours: the rule must hold for all of them. */
+static void test_other_readings(void **state)
+{
+	(void)state;
+	/* the method from elsewhere */
+	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /", "X-HTTP-Method-Override: get\r\n")), REASON_ALLOWED);
+	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /", "X-HTTP-Method-Override: DELETE\r\n")), REASON_METHOD);
+	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /", "X_HTTP_Method: DELETE\r\n")), REASON_METHOD);
+	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /", "X-Method-Override: GET\r\nX-Method-Override: PUT\r\n")), REASON_METHOD);
+	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /?a=b&_method=delete", "")), REASON_METHOD);
+	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /?%5Fmetho%64=delete", "")), REASON_METHOD);
+	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /?my_method=delete&method=x", "")), REASON_ALLOWED);
+	assert_int_equal(decide(RULE("mode: inspect"), REQUEST("POST /", "X-HTTP-Method-Override: DELETE\r\n")), REASON_ALLOWED);
+	/* a field that stays behind is none */
+	assert_int_equal(decide(RULE("headers: ['X-A: 1']"), REQUEST("GET /", "X-A: 1\r\nConnection: close, x-a\r\n")), REASON_HEADER);
+	assert_int_equal(decide(RULE("content_types: [text/*]"), REQUEST("PUT /", "Connection: content-type\r\nContent-Length: 1\r\nContent-Type: text/plain\r\n")), REASON_TYPE);
+	/* the same name in another spelling, and two of one */
+	assert_int_equal(decide(RULE("headers: ['X-A: 1']"), REQUEST("GET /", "X-A: 1\r\nX_A: 2\r\n")), REASON_HEADER);
+	assert_int_equal(decide(RULE("headers: ['X-A: 1']"), REQUEST("GET /", "X_A: 1\r\n")), REASON_HEADER);
+	assert_int_equal(decide(RULE("content_types: [text/*]"), REQUEST("PUT /", "Content-Length: 1\r\nContent-Type: text/plain\r\nContent-Type: a/b\r\n")), REASON_TYPE);
+	assert_int_equal(decide(RULE("content_types: [text/*]"), REQUEST("PUT /", "Content-Length: 1\r\nContent-Type: text/plain\r\ncontent_type: a/b\r\n")), REASON_TYPE);
+}
+
 static void test_written_anew(void **state)
 {
 	static const char fine[] = "POST http://a.example/p?q HTTP/1.1\r\nConnection: X-Hop, close\r\nHost: A.Example.\r\nX-Hop: 1\r\n"
@@ -175,7 +198,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_paths),	      cmocka_unit_test(test_patterns),	cmocka_unit_test(test_conditions),
-		cmocka_unit_test(test_written_anew), cmocka_unit_test(test_responses),
+		cmocka_unit_test(test_other_readings), cmocka_unit_test(test_written_anew), cmocka_unit_test(test_responses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

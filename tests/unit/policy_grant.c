@@ -156,12 +156,6 @@ static void test_matching(void **state)
 	assert_false(grant_is_for_host(&g, "corp.example"));
 	assert_false(grant_is_for_host(&g, "acorp.example"));
 	assert_false(grant_is_for_host(&g, "api.example.evil"));
-	assert_true(grant_is_for_request(&g, "GET", 3, "/v1/", 4));
-	assert_true(grant_is_for_request(&g, "POST", 4, "/x/1/2/y", 8));
-	assert_false(grant_is_for_request(&g, "GET", 3, "/v1", 3));
-	assert_false(grant_is_for_request(&g, "GET", 3, "/x/y", 4));
-	assert_false(grant_is_for_request(&g, "DELETE", 6, "/v1/a", 5));
-	assert_false(grant_is_for_request(&g, "GETX", 4, "/v1/a", 5));
 	assert_true(grant_path_matches("*", "", 0));
 	assert_true(grant_path_matches("/a*b*c", "/aXbYbZc", 8));
 	assert_false(grant_path_matches("/a*b*c", "/aXbYbZ", 7));

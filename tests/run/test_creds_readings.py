@@ -1,0 +1,178 @@
+"""What a server may read otherwise than ward: paths, methods and places of a grant; a secret that comes back, or leaves, in pieces of which none is one."""
+import json
+import os
+
+from harness.creds import SECRET, secret_file
+from harness.world import serve, trusted_world
+
+PORT = 9447
+FILE = f"the beginning {SECRET} and the end of a file that has a secret in it"
+
+# Sends back what it was asked for, and a file whose parts can be asked for.
+SERVER = r"""
+import http.server, json, re, ssl, sys, zlib
+FILE = sys.argv[3].encode()
+def inflate(body):
+    out = b""
+    while body:
+        z = zlib.decompressobj(31)
+        out += z.decompress(body)
+        body = z.unused_data
+    return out
+class Server(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def log_message(self, *_):
+        pass
+    def body(self):
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        out = b""
+        while n := int(self.rfile.readline(), 16):
+            out += self.rfile.read(n)
+            self.rfile.readline()
+        self.rfile.readline()
+        return out
+    def answer(self):
+        body = self.body()
+        if self.headers.get("Content-Encoding") == "gzip":
+            body = inflate(body)
+        with open(sys.argv[1] + "/seen", "a") as f:
+            f.write(json.dumps([self.command, self.path, list(self.headers.items()), body.decode("latin-1")]) + "\n")
+        text, part = (FILE, self.headers.get("Range")) if self.path.startswith("/a/file") else (b"fine", None)
+        ends = [int(x) for x in re.findall(r"\d+", part or "")]
+        kind = "text/plain"
+        if len(ends) == 2:
+            text = text[ends[0]:ends[1] + 1]
+        elif ends:
+            text, kind = b"--B\r\n\r\n" + b"\r\n--B\r\n\r\n".join(text[a:b + 1] for a, b in zip(ends[::2], ends[1::2])) + b"\r\n--B--", "multipart/byteranges; boundary=B"
+        self.send_response(206 if ends else 200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        for at in range(0, len(text), 7):
+            self.wfile.write(text[at:at + 7])
+            self.wfile.flush()
+    do_GET = do_POST = do_DELETE = answer
+server = http.server.ThreadingHTTPServer(("0.0.0.0", 9447), Server)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[2] + "/server.pem", sys.argv[2] + "/server.key")
+server.socket = context.wrap_socket(server.socket, server_side=True)
+server.serve_forever()
+"""
+
+CLIENT = r"""
+import http.client, json, os, socket, ssl, sys, time, zlib
+token = os.environ["API_KEY"]
+connection = None
+def raw(method, target, fields=(), body=b""):
+    "A request whose bytes nobody cleans up; a body that is a list goes in pieces."
+    global connection
+    connection = connection or ssl.create_default_context().wrap_socket(socket.create_connection(("web.test", 9447), 20), server_hostname="web.test")
+    head = "".join("%s: %s\r\n" % f for f in fields)
+    connection.sendall(("%s %s HTTP/1.1\r\nHost: web.test:9447\r\n%s\r\n" % (method, target, head)).encode())
+    for piece in body if isinstance(body, list) else [body]:
+        connection.sendall(piece)
+        if isinstance(body, list):
+            time.sleep(0.1)
+    r = http.client.HTTPResponse(connection, method=method)
+    r.begin()
+    got = (r.status, r.read().decode("latin-1"))
+    if r.will_close:
+        connection.close()
+        connection = None
+    return got
+def say(name, value):
+    print(json.dumps([name, value]), flush=True)
+"""
+
+
+def start(t):
+    world = trusted_world(t)
+    t.write(world.dir, {"server.py": SERVER, "seen": ""})
+    serve(t, world, ["/usr/bin/python3", os.path.join(world.dir, "server.py"), world.dir, world.certificates, FILE], PORT)
+    return world
+
+
+def run(t, world, grants, script, rule=None):
+    path = os.path.join(t.fresh_dir("policy"), "ward.yaml")
+    with open(path, "w") as f:
+        json.dump({"version": 1, "network": {"mode": "restricted", "egress_allowlist": [{"host": "web.test", "ports": [PORT], "mode": "inspect", **(rule or {})}]},
+                   "credentials": {"mode": "just_in_time", "grants": grants}}, f)
+    ws = t.workspace({"client.py": CLIENT + script})
+    r = world.ward("run", "-p", path, "--", "/usr/bin/python3", "client.py", cwd=ws, report=True, timeout=60)
+    t.equal(r.rc, 0, f"exit code ({r.out} {r.err})")
+    t.check(SECRET not in r.out + r.err, "the secret came back")
+    return {line[0]: line[1] for line in map(json.loads, r.out.splitlines())}
+
+
+def seen(t, world):
+    return [json.loads(line) for line in (t.read(os.path.join(world.dir, "seen")) or "").splitlines()]
+
+
+def test_paths_and_methods(t):
+    """A path that leads elsewhere, another method in a header: whatever the server makes of it, the secret is not with it. Honest ones have it."""
+    world = start(t)
+    run(t, world, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "paths": ["/a/*"], "methods": ["GET", "POST"]}], r"""
+for path in ("/a/1", "/a/@scope%2fname?x=..%2f..", "/a/b%7ec"):
+    say(path, raw("GET", path))
+for path in ("/a/../evil", "/a/%2e%2e/evil", "/a/..%2fevil", "/a/%252e%252e/evil", "/a/..;/evil", "/a//../../evil"):
+    say(path, raw("GET", path))
+for field in ("X-HTTP-Method-Override", "X_HTTP_Method_Override", "X-Method-Override"):
+    say(field, raw("GET", "/a/override", [(field, "DELETE")]))
+say("parameter", raw("GET", "/a/override?_method=DELETE"))
+say("own", raw("GET", "/a/override-fine", [("X-HTTP-Method-Override", "post")]))
+say("connection", raw("GET", "/a/2", [("Connection", "authorization, keep-alive")]))
+""")
+    got = seen(t, world)
+    t.check(len(got) >= 9, f"they came: {[g[1] for g in got]}")
+    for method, path, fields, _ in got:
+        has = SECRET in json.dumps(fields)
+        t.equal(has, path in ("/a/1", "/a/@scope%2fname?x=..%2f..", "/a/b%7ec", "/a/override-fine", "/a/2"), f"the secret is with {path} ({fields})")
+
+
+def test_places(t):
+    """The place of a secret in another spelling: what the program wrote there is gone, whichever the server would have taken."""
+    world = start(t)
+    run(t, world, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "query": "api_key", "paths": ["/q"]},
+                   {"name": "two", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "header": "X-Api-Key: {}", "paths": ["/h"]}], r"""
+say("q", raw("GET", "/q?api%5fkey=ATTACKERS&x=1&Api_Key=ATTACKERS;y=2;api_key=ATTACKERS"))
+say("h", raw("GET", "/h", [("X_Api_Key", "ATTACKERS"), ("x-api-key", "ATTACKERS")]))
+""")
+    got = seen(t, world)
+    t.equal([g[1] for g in got], [f"/q?x=1&y=2&api_key={SECRET}", "/h"], "targets")
+    t.check("ATTACKERS" not in json.dumps(got), f"what the program wrote: {got}")
+    t.equal([v for k, v in got[1][2] if k.lower().replace("_", "-") == "x-api-key"], [SECRET], "the header")
+
+
+def test_pieces(t):
+    """A file that has the secret, in parts; a body of several gzip members, each with half of the placeholder."""
+    world = start(t)
+    at = FILE.index(SECRET)
+    got = run(t, world, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "paths": ["/a/*"]}], r"""
+at, end = %d, %d
+def part(a, b):
+    return raw("GET", "/a/file", [("Range", "bytes=%%d-%%d" %% (a, b))])
+say("whole", raw("GET", "/a/file"))
+say("before", part(0, at - 1))
+say("first", part(0, at + 10))
+say("last", part(at + 10, end + 30))
+say("middle", part(at + 5, at + 20))
+say("bytes", "".join(part(i, i)[1] for i in range(at, at + 8)))
+say("threes", "".join(part(i, i + 2)[1] for i in range(at, at + 24, 3)))
+say("behind", part(end, end + 20))
+say("several", raw("GET", "/a/file", [("Range", "bytes=%%d-%%d, %%d-%%d" %% (at, at + 9, at + 10, end))]))
+half = [zlib.compressobj(6, zlib.DEFLATED, 31) for _ in range(2)]
+half = [z.compress(x) + z.flush() for z, x in zip(half, (b'{"a": "' + token[:20].encode(), token[20:].encode() + b'"}'))]
+say("members", raw("POST", "/b", [("Content-Encoding", "gzip"), ("Transfer-Encoding", "chunked")],
+                   [b"%%x\r\n%%s\r\n" %% (len(h), h) for h in half] + [b"0\r\n\r\n"])[0])
+""" % (at, at + len(SECRET)))
+    for name in ("first", "last", "middle", "bytes", "threes", "several", "whole"):
+        text = got[name] if isinstance(got[name], str) else got[name][1]
+        found = [SECRET[i:i + 6] for i in range(len(SECRET) - 5) if SECRET[i:i + 6] in text]
+        t.equal(found, [], f"{name}: {text}")
+    t.equal((got["bytes"], got["threes"]), ("x" * 8, "x" * 24), "parts that are too small to tell")
+    t.equal(got["before"], [206, FILE[:at]], "an honest part")
+    t.equal(got["behind"], [206, FILE[at + len(SECRET):at + len(SECRET) + 21]], "another")
+    t.equal(got["several"][0], 200, "several parts are asked for as the whole")
+    t.contains(got["last"][1], "and the end of a file", "the rest of a part")
+    t.equal(got["members"], 403, "a placeholder in two members")
