@@ -179,6 +179,8 @@ static void start_guardian(struct box *b)
 	if (b->record && guardian_start(&b->guardian, b->run.pid_fd) < 0)
 		strv_add(&b->result->notes, "no guardian could be started: if ward is killed now, the next `ward run` "
 					    "cleans up");
+	if (b->engine->lasts)
+		b->engine->lasts(&b->run);
 	listen_for_net(b);
 	confine(b);
 }

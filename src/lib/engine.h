@@ -65,6 +65,8 @@ struct engine {
 	int (*net_bring)(int rules_fd, const struct net_match *matches, size_t count, struct ward_err *e);
 	/* Kills every process of the sandbox, as often as asked. NULL: SIGKILL to pid_fd does it. */
 	void (*kill)(struct running *run);
+	/* The command is not over in a moment. NULL: nothing to do. */
+	void (*lasts)(struct running *run);
 	/* The command has ended, says ward-init, and will be followed by it. NULL: nothing to do. */
 	void (*exited)(struct running *run);
 	/* Whether the dead sandbox failed before it could become ward-init, and why. NULL: cannot happen. */

@@ -6,8 +6,9 @@
  * Two pieces of work are as long as everything else and need nothing of each other: the network namespace, which is the
  * kernel's slowest part of a start, and the stages that tables/native_stages.def calls EITHER's: the plan's mounts.
  * Whoever is free takes the next one. With three processors the helper begins at once, with the network.
- * With two it waits until the supervisor has given the word and steps back: then the child is in the midst of the network
- * namespace, and the helper mounts. If the supervisor takes long (a large workspace is being looked through) the child
+ * With two it waits, on the supervisor's, until the supervisor has given the word and steps back: then the child is in the midst of the
+ * network namespace, and the helper mounts. It stays off the child's processor: the kernel would wake it there at times, behind the
+ * network namespace, which lets nobody in between. If the supervisor takes long (a large workspace is being looked through) the child
  * comes to both first, and if it is late with the first thing that the child needs of it (the machine is busy with what ran before), the
  * child makes the network namespace meanwhile. Without a helper the child does them in turn.
  *
@@ -21,6 +22,7 @@
 #include <linux/futex.h>
 #include <linux/sched.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -87,6 +89,7 @@ static int help(void *argument)
 	struct native_child *c = argument;
 
 	native_wait_for(&c->go);
+	__atomic_store_n(&c->helping, true, __ATOMIC_RELEASE);
 	if (take(&c->net_taken))
 		make_net(c);
 	native_wait_for(&c->system_done);
@@ -147,14 +150,23 @@ long native_helper_begin(struct native_child *c)
 		return 0;	/* a limit of processes has no room for it */
 	if (r < 0)
 		return r;
-	c->helper_pid = r;
-	native_move(c, r, &c->here);
+	raw_call(SYS_sched_setaffinity, r, sizeof(c->here), &c->here);	/* for its short life */
+	__atomic_store_n(&c->helper_pid, r, __ATOMIC_RELEASE);
 	return 0;
 }
 
 void native_helper_go(struct native_child *c)
 {
 	native_set(&c->go);
+}
+
+void native_give_way(struct native_child *c)
+{
+	enum { TURNS = 8 };	/* others may wait for this processor, too */
+
+	native_helper_go(c);
+	for (int i = 0; i < TURNS && !__atomic_load_n(&c->helping, __ATOMIC_ACQUIRE); i++)
+		sched_yield();
 }
 
 /* Until what the helper has taken is done; false: it was killed before. */

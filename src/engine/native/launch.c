@@ -99,9 +99,9 @@ static int write_maps(const struct plan_ids *ids, const struct running *run, str
 	return 0;
 }
 
-/* Whether most processors have nothing to do, now and for the last minute. In "0.71 0.2 0.3 2/80 4711" 0.71 is how many
- * processes wanted one on average, 2 how many want one now, on the whole host; one of them is ours. Where everybody waits
- * for a processor, more processes wait longer. */
+/* Whether most processors have nothing to do now. In "0.71 0.2 0.3 2/80 4711" 2 is how many processes want one, on the whole host; one of
+ * them is ours. Where everybody waits for a processor, more processes wait longer. The averages before it say little: they count whoever
+ * waits for the kernel, and remember for a minute what is over. */
 static bool host_is_idle(int cpu_count)
 {
 #ifdef WARD_HELPER_ALWAYS
@@ -110,11 +110,10 @@ static bool host_is_idle(int cpu_count)
 	char text[64];
 	auto_fd fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	int load, running;
+	int running;
 
 	text[n > 0 ? n : 0] = '\0';
-	return sscanf(text, "%d.%*s %*s %*s %d/", &load, &running) == 2 && load <= cpu_count && running <= cpu_count &&
-	       4 * (running - 1) < cpu_count;
+	return sscanf(text, "%*s %*s %*s %d/", &running) == 1 && 4 * (running - 1) < cpu_count;
 }
 
 /* Where the child and its helper work: beside us if there are idle processors, else in turn. What looks busy may be over in a moment (the

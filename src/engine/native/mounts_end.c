@@ -1,8 +1,9 @@
 /*
  * The end of the sandbox's mounts, beside the end of the run. The kernel takes a mount namespace apart when the last who
  * holds it lets go, and lets that one wait for every processor: ward-init's end would take several times as long, and the
- * supervisor with the sweep and the records behind it. So, where processors are idle, the supervisor holds the
- * namespace, and when the command has ended a process of its own lets go of it, as soon as ward-init is dead.
+ * supervisor with the sweep and the records behind it. So, where processors are idle, a process of its own holds the
+ * namespace and lets go of it as soon as ward-init is dead. It begins while the sandbox is being built, when the supervisor has nothing
+ * to do, and is for short commands: if one lasts, it is ended.
  *
  * That process shares the supervisor's memory, but has nothing else of it: every descriptor except two is closed, and it
  * ends with the supervisor. It is waited for before ward itself ends, so whoever waited for ward finds no mount of the
@@ -55,10 +56,10 @@ void native_hold_mounts(struct running *run)
 	run->mounts_fd = fd < 0 ? -1 : (int)fd;
 }
 
-void native_exited(struct running *run)
+void native_begin_holder(struct running *run)
 {
 	struct native_memory *m = run->child;	/* native_discard() leaves it to the end of ward: it is used till then */
-	struct clone_child child = { .flags = CLONE_VM, .stack = m->child.helper_stack, .stack_bytes = sizeof(m->child.helper_stack),
+	struct clone_child child = { .flags = CLONE_VM, .stack = m->holder_stack, .stack_bytes = sizeof(m->holder_stack),
 				     .main = hold, .argument = &m->holder };
 	long pid;
 
@@ -66,9 +67,17 @@ void native_exited(struct running *run)
 		return;
 	m->holder = (struct native_holder){ run->pid_fd, run->mounts_fd };
 	pid = clone_start(&child);
-	if (pid > 0)
-		native_move_away(&m->child, pid);
 	own_close_fd(&run->mounts_fd);
 	run->mounts_fd = -1;
 	run->mounts_pid = pid < 0 ? 0 : (pid_t)pid;
+}
+
+void native_end_holder(struct running *run)
+{
+	if (run->mounts_pid <= 0)
+		return;
+	kill(run->mounts_pid, SIGKILL);
+	while (waitpid(run->mounts_pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	run->mounts_pid = 0;
 }

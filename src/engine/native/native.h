@@ -96,6 +96,7 @@ struct native_child {
 	/* the child's and its helper's: helper.c */
 	long helper_pid;
 	uint32_t go;			/* a futex: the supervisor has done its part, its processor is free */
+	bool helping;			/* the helper has begun */
 	uint32_t system_done;		/* a futex: what is made of either may begin */
 	uint32_t entered;		/* a futex: both are in the new root, the old one can go */
 	long old_root_left;		/* with this error; -ECHILD: not yet */
@@ -145,6 +146,7 @@ struct native_holder {
 struct native_memory {
 	struct native_child child;
 	struct native_holder holder;
+	char holder_stack[NATIVE_STACK_BYTES / 4] __attribute__((aligned(16)));
 	struct strv texts;
 	char **options, **argv;
 	struct buf routes4, routes6, rules, log;
@@ -161,8 +163,10 @@ const char *const *native_stage_names(void);
 
 /* The sandbox's mounts outlive ward-init, if that can be had: what takes them apart is not what ends it. */
 void native_hold_mounts(struct running *run);
-/* The command has ended: somebody who waits for ward-init's end takes the mounts apart. */
-void native_exited(struct running *run);
+/* From here on somebody waits for ward-init's end, to take the mounts apart. */
+void native_begin_holder(struct running *run);
+/* The run takes long enough: nobody does. */
+void native_end_holder(struct running *run);
 
 /* Launches the child: it builds what no policy changes and waits for the word. ids NULL: native_tell_ids() follows; into is a cgroup's
  * directory, -1: none; bundle NULL: it becomes ward-init. */
@@ -172,6 +176,8 @@ must_check int native_launch(struct running *run, const struct plan_ids *ids, co
 must_check int native_tell_ids(struct running *run, const struct plan_ids *ids, struct ward_err *e);
 /* Prepares the rest and gives the word to a child that was launched. */
 must_check int native_begin(const struct plan *p, const int stdio_fds[3], struct running *run, struct ward_err *e);
+/* Lets the command go, as soon as all is built. */
+void native_let_go(struct running *run);
 /* Takes the descriptors that the child's hello brings. */
 must_check int native_take_hello(struct running *run, struct ward_err *e);
 /* The child's side of that. */
@@ -244,6 +250,8 @@ long native_enter_root(struct native_child *c);
 long native_leave_old_root(struct native_child *c);
 /* Lets the helper begin: from now on it has a processor for itself. */
 void native_helper_go(struct native_child *c);
+/* The same in the supervisor, whose processor it uses: what comes next has time until the helper waits for the kernel. */
+void native_give_way(struct native_child *c);
 /* Makes a network namespace around the caller; net_fd says how that went. */
 void native_net_make(struct native_child *c);
 

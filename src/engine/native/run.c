@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <linux/magic.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/vfs.h>
@@ -154,10 +153,8 @@ int native_begin(const struct plan *p, const int stdio_fds[3], struct running *r
 	r = native_prepare(m, p, e);
 	if (r == 0)
 		r = give_word(p, &m->child, run, stdio_fds, e);
-	if (r == 0 && m->child.apart && !m->child.go) {
-		native_helper_go(&m->child);
-		sched_yield();	/* it uses this processor; what we do next has time while it waits for the kernel */
-	}
+	if (r == 0 && m->child.apart && !m->child.go)
+		native_give_way(&m->child);
 	return r;
 }
 
@@ -169,6 +166,14 @@ static bool native_last_words(const struct running *run, struct ward_err *e)
 	return m && m->child.failed_error < 0 && native_explain_child(&m->child, e) < 0;
 }
 
+void native_let_go(struct running *run)
+{
+	struct native_memory *m = run->child;
+
+	(void)!send(run->control_fd, "g", 1, MSG_NOSIGNAL);	/* a dead child is seen by native_take_hello() */
+	native_helper_go(&m->child);
+}
+
 int native_take_hello(struct running *run, struct ward_err *e)
 {
 	struct native_child *c = &((struct native_memory *)run->child)->child;
@@ -176,8 +181,6 @@ int native_take_hello(struct running *run, struct ward_err *e)
 	size_t count, next = 0;
 	char word;
 
-	(void)!send(run->control_fd, "g", 1, MSG_NOSIGNAL);	/* a dead child is seen below */
-	native_helper_go(c);
 	if (io_recv_fds(run->control_fd, &word, 1, fds, ARRAY_LEN(fds), &count) != 1 || word != NATIVE_HELLO) {
 		siginfo_t info;
 
@@ -206,7 +209,10 @@ static int native_release(const struct plan *p, struct running *run, struct resu
 	struct native_child *c = &((struct native_memory *)run->child)->child;
 	int status;
 
-	native_hold_mounts(run);	/* while it is in our memory: whoever has become ward-init shows less */
+	if (!p->review && !run->asked)
+		native_hold_mounts(run);	/* while it is in our memory: whoever has become ward-init shows less */
+	native_let_go(run);
+	native_begin_holder(run);
 	status = native_take_hello(run, e);
 	if (status < 0)
 		return status;
@@ -232,7 +238,7 @@ const struct engine engine_native = {
 	.release = native_release,
 	.remount = native_remount,
 	.net_bring = native_net_bring,
-	.exited = native_exited,
+	.lasts = native_end_holder,
 	.last_words = native_last_words,
 	.finish = native_finish,
 	.stages = native_stage_names,

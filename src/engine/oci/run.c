@@ -316,7 +316,10 @@ static void note_layers(const struct plan *p, const struct running *run, struct 
 
 static int oci_release(const struct plan *p, struct running *run, struct result *r, struct ward_err *e)
 {
-	int status = native_take_hello(run, e);
+	int status;
+
+	native_let_go(run);
+	status = native_take_hello(run, e);
 
 	if (status == 0)
 		status = send_join(p, run, e);
