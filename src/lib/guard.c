@@ -25,14 +25,6 @@
 #define STEPS_MAX 8192		/* a mount each; the kernel's own bound is 100,000 a namespace */
 #define AIIGNORE_MAX (1u << 20)
 
-static const char builtin[] =
-#define GIT_PART(id, name, why)
-#define PROTECT(pattern, why) pattern "\n"
-#include "protect.def"
-#undef GIT_PART
-#undef PROTECT
-	;
-
 static const struct {
 	const char *pattern, *why;
 } reasons[] = {
@@ -43,47 +35,12 @@ static const struct {
 #undef PROTECT
 };
 
-/* Adds each parent of one pattern to the list that is asked for links: "a/b/c" gives "a/b" and "a". */
-static int add_parents(struct guard_root *g, const char *line, size_t n)
-{
-	while (n && line[n - 1] == '/')
-		n--;
-	for (;;) {
-		const char *slash = memrchr(line, '/', n);
-		int status;
-
-		if (!slash || slash == line)
-			return 0;
-		n = (size_t)(slash - line);
-		if (n == 2 && memcmp(line, "**", 2) == 0)
-			return 0;
-		if (!memchr(line, '/', n)) {	/* its slash is gone, but it still means the top */
-			auto_buf anchored = { 0 };
-
-			buf_puts(&anchored, "/");
-			buf_add(&anchored, line, n);
-			if (anchored.failed)
-				return -ENOMEM;
-			return ignore_add(&g->protect_links, anchored.data, anchored.len);
-		}
-		status = ignore_add(&g->protect_links, line, n);
-		if (status < 0)
-			return status;
-	}
-}
-
 int guard_add_rules(struct guard_root *g, const char *text, size_t n, struct ward_err *e)
 {
 	int status = ignore_add(&g->protect, text, n);
 
-	for (size_t at = 0; status >= 0 && at < n;) {
-		const char *newline = memchr(text + at, '\n', n - at);
-		size_t len = newline ? (size_t)(newline - (text + at)) : n - at;
-
-		if (len && text[at] != '!' && text[at] != '#')
-			status = add_parents(g, text + at, len);
-		at += len + 1;
-	}
+	if (status == 0)
+		status = ignore_add_parents(&g->protect_links, text, n);
 	return status < 0 ? ward_fail(e, -status, "out of memory") : 0;
 }
 
@@ -107,8 +64,10 @@ static int add_rooted(struct guard_root *g, const char *pattern, struct ward_err
 
 int guard_restore_rules(struct guard_root *g, struct ward_err *e)
 {
-	int status = guard_add_rules(g, builtin, sizeof(builtin) - 1, e);
+	int status = 0;
 
+	g->protect = guard_builtin_protect();
+	g->protect_links = guard_builtin_links();
 	for (size_t i = 0; status >= 0 && i < ARRAY_LEN(reasons); i++)
 		status = add_rooted(g, reasons[i].pattern, e);
 	for (size_t i = 0; status >= 0 && i < g->rules.len; i++)

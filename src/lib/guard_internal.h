@@ -66,6 +66,9 @@ const char *guard_reason(const struct guard_root *g, const struct walk_entry *en
 must_check int guard_add_rules(struct guard_root *g, const char *text, size_t n, struct ward_err *e);
 /* The built-in rules, and those that a record kept. */
 must_check int guard_restore_rules(struct guard_root *g, struct ward_err *e);
+/* The built-in names; ignore_free() leaves them. */
+struct ignore *guard_builtin_protect(void);
+struct ignore *guard_builtin_links(void);	/* the directories that lead to them, asked for links */
 /* Adds a literal path as a rule of the root. */
 must_check int guard_add_path_rule(struct guard_root *g, const char *path, bool is_dir, struct ward_err *e);
 must_check int guard_add_step(struct guard_root *g, enum guard_action action, const char *path, bool is_dir,

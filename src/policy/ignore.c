@@ -13,35 +13,15 @@
  * A tree has many names and a list few hits. Nearly every pattern ends in a literal component, so patterns are filed by
  * the hash of that component and a name that no pattern ends in costs one look; the others are in one chain of
  * their own. Chains run from the newest pattern to the oldest, as verdicts do.
+ *
+ * A list may lie over another one that was compiled when ward was built (ignore_internal.h): what is added comes behind all of that, so
+ * the lower list is asked about what no pattern of the upper one matches.
  */
-#include "policy/ignore.h"
+#include "policy/ignore_internal.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
-
-#define BUCKETS 256u
-#define GENERAL BUCKETS		/* chain of the patterns whose last component is not literal */
-#define CHAIN_END UINT32_MAX
-
-enum { NEGATIVE = 1, MUST_BE_DIR = 2, NAME_ONLY = 4, ENDS_WITH = 8 };
-
-struct pattern {
-	uint32_t offset;	/* in ignore.text */
-	uint32_t len;		/* without "!", leading and trailing slash */
-	uint32_t literal;	/* length of the beginning without wildcards */
-	uint32_t next;		/* older pattern of the same chain */
-	uint32_t hash;		/* of the last component, in its chain */
-	uint8_t flags;
-	char last;		/* the last byte that a name must have, where that is known: ENDS_WITH */
-};
-
-struct ignore {
-	struct pattern *items;
-	uint32_t count, cap;
-	uint32_t chains[BUCKETS + 1];
-	struct buf text;
-};
 
 struct span {
 	const char *at, *end;
@@ -273,7 +253,7 @@ enum ignore_verdict ignore_decide_at(const struct ignore *ig, const char *path, 
 	uint32_t best = CHAIN_END, hash, i;
 	char last = path_len ? path[path_len - 1] : '\0';
 
-	if (!ig || !ig->count)
+	if (!ig)
 		return IGNORE_NONE;
 	hash = name_hash(name.at, path_len - name_at);
 	for (i = ig->chains[hash % BUCKETS]; i != CHAIN_END && best == CHAIN_END; i = ig->items[i].next)
@@ -288,7 +268,7 @@ enum ignore_verdict ignore_decide_at(const struct ignore *ig, const char *path, 
 			break;
 		}
 	if (best == CHAIN_END)
-		return IGNORE_NONE;
+		return ignore_decide_at(ig->below, path, path_len, name_at, is_dir);
 	return ig->items[best].flags & NEGATIVE ? IGNORE_INCLUDED : IGNORE_EXCLUDED;
 }
 
@@ -412,12 +392,15 @@ int ignore_add(struct ignore **ig, const char *text, size_t n)
 {
 	const char *at = text, *end = text + n;
 
-	if (!*ig) {
-		*ig = calloc(1, sizeof(**ig));
-		if (!*ig)
+	if (!*ig || (*ig)->built) {
+		struct ignore *own = calloc(1, sizeof(*own));
+
+		if (!own)
 			return -ENOMEM;
+		own->below = *ig;
 		for (size_t i = 0; i <= BUCKETS; i++)
-			(*ig)->chains[i] = CHAIN_END;
+			own->chains[i] = CHAIN_END;
+		*ig = own;
 	}
 	if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
 		at += 3;
@@ -443,7 +426,7 @@ int ignore_add(struct ignore **ig, const char *text, size_t n)
 
 void ignore_free(struct ignore *ig)
 {
-	if (!ig)
+	if (!ig || ig->built)
 		return;
 	buf_free(&ig->text);
 	free(ig->items);
@@ -452,11 +435,13 @@ void ignore_free(struct ignore *ig)
 
 bool ignore_is_empty(const struct ignore *ig)
 {
-	return !ig || !ig->count;
+	return !ig || (!ig->count && ignore_is_empty(ig->below));
 }
 
 bool ignore_literals(const struct ignore *ig, struct strv *literals)
 {
+	if (ig && ig->below)
+		return false;
 	for (uint32_t i = 0; ig && i < ig->count; i++)
 		if (ig->items[i].flags & (NEGATIVE | NAME_ONLY) || ig->items[i].literal != ig->items[i].len)
 			return false;

@@ -16,6 +16,8 @@ enum ignore_verdict {
 /* Compiles the lines of one gitignore text (comments, blank lines, "!", trailing "/", "**", classes, escapes as git
  * reads them) behind those already in *ig (NULL: a new one). The caller frees with ignore_free(). -ENOMEM only. */
 must_check int ignore_add(struct ignore **ig, const char *text, size_t n);
+/* Adds the parents of what the text's patterns name: "a/b/c" gives "a/b" and "a", from the top. -ENOMEM only. */
+must_check int ignore_add_parents(struct ignore **ig, const char *text, size_t n);
 void ignore_free(struct ignore *ig);
 /* What the list (NULL: an empty one) says about path (relative, no leading "/"). Parents are the caller's business: walk from the
  * top and do not descend into a directory that matched. */

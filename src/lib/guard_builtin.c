@@ -1,0 +1,23 @@
+/*
+ * The guard's built-in names (tables/protect.def), compiled when ward was built (tools/gen_guard.c). What a policy or a tree adds lies over
+ * them (policy/ignore.c); they themselves are never written.
+ */
+#include "lib/guard_internal.h"
+#include "policy/ignore_internal.h"
+
+#include "guard-builtin.h"
+
+#define BUILT(name) { .items = (struct pattern *)(uintptr_t)name##_items, .count = ARRAY_LEN(name##_items), .chains = name##_CHAINS, \
+		      .text = { .data = (char *)(uintptr_t)name##_text, .len = sizeof(name##_text) }, .built = true }
+
+static const struct ignore protect = BUILT(protect), links = BUILT(links);
+
+struct ignore *guard_builtin_protect(void)
+{
+	return (struct ignore *)(uintptr_t)&protect;
+}
+
+struct ignore *guard_builtin_links(void)
+{
+	return (struct ignore *)(uintptr_t)&links;
+}

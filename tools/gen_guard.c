@@ -1,0 +1,45 @@
+/*
+ * Compiles the built-in names of tables/protect.def when ward is built: at each start that would take longer than everything else that the
+ * guard of a small workspace does. Out, on standard output: a header with the two lists as guard_builtin.c wants them.
+ */
+#include <stdio.h>
+
+#include "policy/ignore_internal.h"
+
+static const char builtin[] =
+#define GIT_PART(id, name, why)
+#define PROTECT(pattern, why) pattern "\n"
+#include "protect.def"
+#undef GIT_PART
+#undef PROTECT
+	;
+
+static void print_list(const char *name, const struct ignore *ig)
+{
+	printf("static const struct pattern %s_items[] = {\n", name);
+	for (uint32_t i = 0; i < ig->count; i++) {
+		const struct pattern *p = &ig->items[i];
+
+		printf("\t{ %u, %u, %u, %uu, %uu, %u, %d },\n", p->offset, p->len, p->literal, p->next, p->hash, p->flags, p->last);
+	}
+	printf("};\nstatic const char %s_text[] = {", name);
+	for (size_t i = 0; i < ig->text.len; i++)
+		printf("%s%d,", i % 32 ? " " : "\n\t", ig->text.data[i]);
+	printf("\n};\n#define %s_CHAINS {", name);
+	for (uint32_t i = 0; i <= BUCKETS; i++)
+		printf(" %uu,", ig->chains[i]);
+	printf(" }\n\n");
+}
+
+int main(void)
+{
+	struct ignore *protect = NULL, *links = NULL;
+
+	if (ignore_add(&protect, builtin, sizeof(builtin) - 1) < 0 || ignore_add_parents(&links, builtin, sizeof(builtin) - 1) < 0)
+		return 1;
+	print_list("protect", protect);
+	print_list("links", links);
+	ignore_free(protect);
+	ignore_free(links);
+	return 0;
+}
