@@ -11,6 +11,7 @@
 /* One command, or one copy, of a channel. */
 struct job {
 	bool active;		/* false: the channel is free, or its words are still coming */
+	bool fresh;		/* it was begun in this turn of the loop: it cannot have said anything */
 	bool exited, terminal;
 	pid_t pid;
 	int status;
@@ -18,7 +19,7 @@ struct job {
 	int in_fd;		/* where its standard input's bytes go; -1: closed */
 	int out_fds[VM_STREAMS];	/* what it writes: [0] its terminal, [1], [2] */
 	char *words;
-	size_t words_len;
+	size_t words_len, words_room;
 	uint8_t *pending;	/* bytes for in_fd that it has not taken yet: VM_WINDOW_BYTES */
 	size_t pending_at, pending_len;
 	uint32_t owed;		/* bytes of standard input that the host may be given credit for */
@@ -35,10 +36,18 @@ struct agent {
 	int disk_fd;		/* over which trees go; -1: there is none */
 	struct vm_setup_frame setup;
 	struct job jobs[VM_CHANNELS];	/* [0]: rehearse.c */
-	unsigned next;		/* which channel is served next */
+	unsigned channels;	/* those from this one on are free: nobody looks at them */
+	char *spare_words;	/* JOB_SPARE_BYTES for the words of a command; NULL: one has them */
+	int spare_pipes[VM_STREAMS][2];	/* made when nobody waited; -1: one has them */
+	unsigned next;		/* which channel was served last */
+	int spent_fds[2 * VM_STREAMS];	/* at their end, and closed when that has been told: a pipe takes longer to go than the rest of it */
+	unsigned spent;
 	bool quiescing, childless;	/* childless: but for what is rehearsed */
 	bool greeted, used;	/* VM_SETUP has come; a command has been started */
-	unsigned rehearsed;
+	struct rehearsal {
+		unsigned times, vain;	/* in all; in a row, without being faster */
+		uint64_t began_ns, first_ns, best_ns;
+	} rehearsal;
 	bool echoing;
 	uint8_t echo[VM_ECHO_MAX];	/* to be said again */
 	size_t echo_len;
@@ -82,10 +91,16 @@ pid_t limits_fork(const struct agent *a, bool in_cgroup);
 bool limits_enter(const struct agent *a);
 /* ---- job.c ---- */
 
+#define JOB_SPARE_BYTES 16384
+
 /* Starts what VM_START says with the words that came before. */
 void job_start(struct agent *a, unsigned channel, const struct vm_start *s);
+/* Makes what the next command will need, while there is none. */
+void job_prepare(struct agent *a);
+/* Makes room for n bytes of words; false: out of memory. */
+bool job_make_room(struct agent *a, unsigned channel, size_t n);
 /* Frees all that a channel had. */
-void job_clear(struct job *j);
+void job_clear(struct agent *a, unsigned channel);
 /* Tells the host why; a job that never began ends with this code. */
 void job_fail(struct agent *a, unsigned channel, int code);
 /* ---- rehearse.c ---- */
@@ -93,8 +108,14 @@ void job_fail(struct agent *a, unsigned channel, int code);
 /* Whether a guest that has nothing to do should start something of its own. */
 bool rehearse_is_due(const struct agent *a);
 void rehearse(struct agent *a);
-/* It has ended. */
-void rehearse_end(struct agent *a);
+/* It has said something; or that it has ended, and then it was this fast. */
+void rehearse_heard(struct agent *a);
+/* Ends it, where there is one: a command begins, and has what it may use for itself. */
+void rehearse_stop(struct agent *a);
+/* Before READY: what is done once in a kernel's life is done in the template, not in each clone. */
+void rehearse_in_template(struct agent *a);
+/* What is rehearsed: the whole of the program where it is not pid 1. */
+int rehearse_main(void);
 /* ---- streams.c ---- */
 
 /* Takes a frame of the host's. */
@@ -105,6 +126,8 @@ void streams_take_about_job(struct agent *a, const struct vm_frame *f);
 bool streams_say_about_job(struct agent *a, unsigned channel);
 /* Makes the next frame in a->out, behind those that are there: room for one with VM_DATA_MAX bytes. False when there is nothing to say. */
 bool streams_next(struct agent *a);
+/* Closes what has come to its end. */
+void streams_close_spent(struct agent *a);
 /* Writes what waits for a job's standard input. */
 void streams_feed(struct job *j);
 /* ---- tree_in.c, tree_out.c: in a child; return an exit code ---- */

@@ -25,6 +25,7 @@
 #define CHILD_FDS 5
 #define DISK_FD 4
 #define STACK_BYTES 65536
+#define LIST_WORDS 256	/* of a command that need no memory of their own */
 
 /* Of the freestanding code that is shared with ward-init. */
 _Noreturn void guest_exit(int code)
@@ -32,9 +33,49 @@ _Noreturn void guest_exit(int code)
 	_exit(code);
 }
 
-void job_clear(struct job *j)
+static void use_channel(struct agent *a, unsigned channel)
 {
-	free(j->words);
+	if (a->channels <= channel)
+		a->channels = channel + 1;
+}
+
+bool job_make_room(struct agent *a, unsigned channel, size_t n)
+{
+	struct job *j = &a->jobs[channel];
+	char *more;
+
+	use_channel(a, channel);
+	if (n <= j->words_room)
+		return true;
+	if (!j->words && n <= JOB_SPARE_BYTES && a->spare_words) {
+		j->words = a->spare_words;
+		j->words_room = JOB_SPARE_BYTES;
+		a->spare_words = NULL;
+		return true;
+	}
+	more = realloc(j->words, n);
+	if (!more)
+		return false;
+	j->words = more;
+	j->words_room = n;
+	return true;
+}
+
+static void drop_words(struct agent *a, struct job *j)
+{
+	if (!a->spare_words && j->words_room == JOB_SPARE_BYTES)
+		a->spare_words = j->words;
+	else
+		free(j->words);
+	j->words = NULL;
+	j->words_len = j->words_room = 0;
+}
+
+void job_clear(struct agent *a, unsigned channel)
+{
+	struct job *j = &a->jobs[channel];
+
+	drop_words(a, j);
 	free(j->pending);
 	if (j->in_fd >= 0)
 		close(j->in_fd);
@@ -44,6 +85,8 @@ void job_clear(struct job *j)
 	if (j->told_fd >= 0)
 		close(j->told_fd);
 	*j = (struct job){ .in_fd = -1, .told_fd = -1, .out_fds = { -1, -1, -1 } };
+	while (a->channels > 1 && !a->jobs[a->channels - 1].active && !a->jobs[a->channels - 1].words)
+		a->channels--;
 }
 
 void job_fail(struct agent *a, unsigned channel, int code)
@@ -51,7 +94,7 @@ void job_fail(struct agent *a, unsigned channel, int code)
 	struct job *j = &a->jobs[channel];
 
 	if (!channel) {
-		rehearse_end(a);
+		job_clear(a, channel);
 		return;
 	}
 	a->error_code = code;
@@ -67,16 +110,35 @@ struct ends {
 	int told[2];		/* where the session's leader says that its command was stopped */
 };
 
-static int make_pipe(int *ret_read, int *ret_write, bool ours_is_read)
+/* Into standard input we write; from the others we read. */
+static int make_pipe(unsigned stream, int fds[2])
 {
-	int fds[2];
-
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
-	fcntl(ours_is_read ? fds[0] : fds[1], F_SETFL, O_NONBLOCK);
-	*ret_read = fds[0];
-	*ret_write = fds[1];
+	fcntl(fds[stream ? 0 : 1], F_SETFL, O_NONBLOCK);
 	return 0;
+}
+
+/* One that was made before, or a new one. */
+static int take_pipe(struct agent *a, unsigned stream, int *ret_inner, int *ret_ours)
+{
+	int fds[2] = { a->spare_pipes[stream][0], a->spare_pipes[stream][1] }, r = fds[0] < 0 ? make_pipe(stream, fds) : 0;
+
+	if (r < 0)
+		return r;
+	a->spare_pipes[stream][0] = a->spare_pipes[stream][1] = -1;
+	*ret_inner = fds[stream ? 1 : 0];
+	*ret_ours = fds[stream ? 0 : 1];
+	return 0;
+}
+
+void job_prepare(struct agent *a)
+{
+	for (unsigned i = 0; i < VM_STREAMS; i++)
+		if (a->spare_pipes[i][0] < 0 && make_pipe(i, a->spare_pipes[i]) < 0)
+			a->spare_pipes[i][0] = a->spare_pipes[i][1] = -1;
+	if (!a->spare_words)
+		a->spare_words = calloc(1, JOB_SPARE_BYTES);
 }
 
 static int make_terminal(struct agent *a, struct job *j, const struct vm_start *s, struct ends *ends)
@@ -110,35 +172,32 @@ static int make_ends(struct agent *a, struct job *j, const struct vm_start *s, s
 {
 	int r = s->terminals & 7 ? make_terminal(a, j, s, ends) : 0;
 
-	if (r == 0 && !(s->terminals & 1))
-		r = make_pipe(&ends->inner[0], &j->in_fd, false);
-	for (int i = 1; i < VM_STREAMS && r == 0; i++)
+	for (unsigned i = 0; i < VM_STREAMS && r == 0; i++)
 		if (!(s->terminals & 1u << i))
-			r = make_pipe(&j->out_fds[i], &ends->inner[i], true);
+			r = take_pipe(a, i, &ends->inner[i], i ? &j->out_fds[i] : &j->in_fd);
 	return r;
 }
 
 /* ---- the child ---- */
 
-/* 0-2; 3 for the session's leader or the manifest; 4 for a tree's device, which no command gets. All else is closed at once: not every child executes something, and a pipe that
- * somebody has open does not end. */
-static bool take_ends(const struct ends *ends, int manifest_fd, int disk_fd)
+/* The first `count` descriptors: 0-2; 3 for the session's leader or the manifest; 4 for a tree's device, which no command gets. All else is for the caller to close; an exec does. */
+static bool take_ends(const struct ends *ends, int count, int manifest_fd, int disk_fd)
 {
 	int fds[CHILD_FDS] = { ends->inner[0], ends->inner[1], ends->inner[2], ends->told[1] < 0 ? manifest_fd : ends->told[1], disk_fd };
 
-	for (int i = 0; i < CHILD_FDS; i++)	/* out of the way of each other first */
-		if (fds[i] >= 0 && fds[i] < CHILD_FDS) {
-			fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, CHILD_FDS);
+	for (int i = 0; i < count; i++)	/* out of the way of each other first */
+		if (fds[i] >= 0 && fds[i] < count) {
+			fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, count);
 			if (fds[i] < 0)
 				return false;
 		}
-	for (int i = 0; i < CHILD_FDS; i++) {
+	for (int i = 0; i < count; i++) {
 		if (fds[i] < 0)
 			close(i);
 		else if (dup3(fds[i], i, i < VM_STREAMS ? 0 : O_CLOEXEC) < 0)
 			return false;
 	}
-	return syscall(SYS_close_range, CHILD_FDS, ~0u, 0) == 0;
+	return true;
 }
 
 /* Less than a pipe holds: who reads it may be waiting for us (start_quick). */
@@ -193,7 +252,8 @@ static _Noreturn void run_child(const struct agent *a, const char *words, const 
 	bool tree = s->kind == VM_TREE_IN || s->kind == VM_TREE_OUT;
 	int disk_fd = tree && a->disk_fd >= 0 ? DISK_FD : -1;
 
-	if (!take_ends(ends, tree ? a->manifest_fd : -1, tree ? a->disk_fd : -1))
+	/* not every child executes something, and a pipe that somebody has open does not end */
+	if (!take_ends(ends, CHILD_FDS, tree ? a->manifest_fd : -1, tree ? a->disk_fd : -1) || syscall(SYS_close_range, CHILD_FDS, ~0u, 0) < 0)
 		_exit(EXIT_NOT_STARTED);
 	if (s->kind == VM_RUN)
 		run_command(a, words, s, NULL);
@@ -217,18 +277,22 @@ static int quick_main(void *argument)
 {
 	const struct quick *q = argument;
 
-	if (!take_ends(q->ends, -1, -1))
+	if (!take_ends(q->ends, VM_STREAMS, -1, -1))
 		_exit(EXIT_NOT_STARTED);
 	run_command(q->agent, q->words, q->start, q->list);
 }
 
-/* Words and variables as execve() wants them, pointing into the words. NULL: no memory. */
-static char **list_words(char *words, const struct vm_start *s)
+/* Words and variables as execve() wants them, pointing into the words: in `few` where that has room, else in memory of their own. NULL: no memory. */
+static char **list_words(char *words, const struct vm_start *s, char **few)
 {
-	char **list = calloc((size_t)s->argc + s->envc + 2, sizeof(*list)), *at = words + strlen(words) + 1;
+	size_t count = (size_t)s->argc + s->envc;
+	char **list = count + 2 <= LIST_WORDS ? few : calloc(count + 2, sizeof(*list)), *at = words + strlen(words) + 1;
 
-	for (size_t i = 0; list && i < (size_t)s->argc + s->envc; i++, at += strlen(at) + 1)
+	if (!list)
+		return NULL;
+	for (size_t i = 0; i < count; i++, at += strlen(at) + 1)
 		list[i < s->argc ? i : i + 1] = at;
+	list[s->argc] = list[count + 1] = NULL;
 	return list;
 }
 
@@ -237,7 +301,8 @@ static char **list_words(char *words, const struct vm_start *s)
 static pid_t start_quick(struct agent *a, char *words, const struct vm_start *s, const struct ends *ends)
 {
 	static char stack[STACK_BYTES] __attribute__((aligned(16)));
-	struct quick q = { a, words, s, ends, list_words(words, s) };
+	char *few[LIST_WORDS];
+	struct quick q = { a, words, s, ends, list_words(words, s, few) };
 	struct clone_child c = { .flags = CLONE_VM | CLONE_VFORK, .stack = stack, .stack_bytes = sizeof(stack), .main = quick_main, .argument = &q };
 	long pid;
 
@@ -246,7 +311,8 @@ static pid_t start_quick(struct agent *a, char *words, const struct vm_start *s,
 		c.cgroup_fd = a->cgroup_fd;
 	}
 	pid = q.list ? clone_start(&c) : -ENOMEM;
-	free(q.list);
+	if (q.list != few)
+		free(q.list);
 	errno = pid < 0 ? (int)-pid : 0;
 	return pid < 0 ? -1 : (pid_t)pid;
 }
@@ -269,6 +335,9 @@ void job_start(struct agent *a, unsigned channel, const struct vm_start *s)
 	struct ends ends = { .inner = { -1, -1, -1 }, .told = { -1, -1 } };
 	int r = 0;
 
+	use_channel(a, channel);
+	if (channel)
+		rehearse_stop(a);
 	if (j->active || !j->words || s->kind < VM_RUN || s->kind >= VM_KINDS || !wire_check_words(j->words, j->words_len, s->argc, s->envc))
 		r = -EINVAL;
 	if (r == 0)
@@ -288,10 +357,8 @@ void job_start(struct agent *a, unsigned channel, const struct vm_start *s)
 	}
 	if (ends.told[1] >= 0)
 		close(ends.told[1]);
-	free(j->words);
-	j->words = NULL;
-	j->words_len = 0;
-	j->active = true;
+	drop_words(a, j);
+	j->active = j->fresh = true;
 	if (r < 0)
 		job_fail(a, channel, -r);
 }

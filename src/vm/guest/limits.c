@@ -101,7 +101,8 @@ bool limits_enter(const struct agent *a)
 
 	if (a->setup.files && setrlimit(RLIMIT_NOFILE, &files) < 0)
 		return false;
-	return setresgid(gid, gid, gid) == 0 && setresuid(uid, uid, uid) == 0 && syscall(SYS_capset, &head, none) == 0;
+	/* a libc would have other threads do the same: here are none. Who is root no longer has no capability any more */
+	return syscall(SYS_setresgid, gid, gid, gid) == 0 && syscall(SYS_setresuid, uid, uid, uid) == 0 && (uid || syscall(SYS_capset, &head, none) == 0);
 }
 
 /* Born in the cgroup: to move there takes a lock of the kernel's that waits for all of its processors. */

@@ -15,6 +15,7 @@
 
 #define NAP_US 5000
 #define ALONE_MS 2	/* after so long a guest that has done nothing yet is left alone */
+#define BUFFER_BYTES 4096	/* of the port's driver: one page */
 #define FDS_MAX (2 + VM_CHANNELS * (VM_STREAMS + 2))
 
 /* Orphans are reaped with the rest. */
@@ -24,21 +25,20 @@ static void reap(struct agent *a)
 	int status;
 	pid_t pid;
 
-	while (read(a->signal_fd, info, sizeof(info)) > 0)
+	while (read(a->signal_fd, info, sizeof(info)) == sizeof(info))
 		;
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		for (unsigned i = 0; i < VM_CHANNELS; i++)
+		for (unsigned i = 0; i < a->channels; i++)
 			if (a->jobs[i].active && a->jobs[i].pid == pid && !a->jobs[i].exited) {
 				a->jobs[i].exited = true;
 				a->jobs[i].status = status;
 			}
 	a->childless = pid < 0 && errno == ECHILD;
-	if (a->jobs[0].exited)
-		rehearse_end(a);
 	if (a->quiescing && !a->childless)
 		kill(-1, SIGKILL);	/* who was born meanwhile */
 }
 
+/* The port gives one buffer of the driver's at a time. One that is not full was the last, or poll() says otherwise. */
 static void read_port(struct agent *a)
 {
 	struct vm_frame f;
@@ -46,7 +46,10 @@ static void read_port(struct agent *a)
 	ssize_t n;
 	long used;
 
-	while ((n = read(a->port_fd, a->in + a->in_len, sizeof(a->in) - a->in_len)) > 0) {
+	do {
+		n = read(a->port_fd, a->in + a->in_len, sizeof(a->in) - a->in_len);
+		if (n <= 0)
+			return;
 		a->in_len += (size_t)n;
 		for (at = 0; (used = wire_parse(a->in + at, a->in_len - at, false, &f)) > 0; at += (size_t)used)
 			streams_take(a, &f);
@@ -54,7 +57,7 @@ static void read_port(struct agent *a)
 			boot_die("the host sent what is no frame");
 		memmove(a->in, a->in + at, a->in_len - at);
 		a->in_len -= at;
-	}
+	} while (n >= BUFFER_BYTES);
 }
 
 /* All that there is to say, as far as there is room: the port takes one piece at a time, and each costs a turn of the host. */
@@ -94,9 +97,10 @@ static nfds_t gather(struct agent *a, struct pollfd *fds, bool more)
 	nfds_t n = add(fds, 0, a->port_fd, (short)(POLLIN | (more ? POLLOUT : 0)));
 
 	n = add(fds, n, a->signal_fd, POLLIN);
-	for (unsigned i = 1; i < VM_CHANNELS; i++) {
+	for (unsigned i = 0; i < a->channels; i++) {
 		struct job *j = &a->jobs[i];
 
+		j->fresh = false;
 		if (!j->active)
 			continue;
 		if (j->pending_len)
@@ -113,7 +117,7 @@ static nfds_t gather(struct agent *a, struct pollfd *fds, bool more)
 /* A leader of a session is gone, and with it who tells of stops. */
 static void look_at_told(struct agent *a, const struct pollfd *fds, nfds_t n)
 {
-	for (unsigned i = 1; i < VM_CHANNELS; i++)
+	for (unsigned i = 1; i < a->channels; i++)
 		for (nfds_t k = 2; k < n; k++)
 			if (a->jobs[i].told_fd >= 0 && fds[k].fd == a->jobs[i].told_fd && fds[k].revents == POLLHUP) {
 				close(a->jobs[i].told_fd);
@@ -127,8 +131,12 @@ static _Noreturn void serve(struct agent *a)
 
 	for (;;) {
 		bool more = write_port(a);
-		nfds_t n = gather(a, fds, more);
+		nfds_t n;
 
+		streams_close_spent(a);
+		if (a->channels == 1 && !a->jobs[0].active)
+			job_prepare(a);
+		n = gather(a, fds, more);
 		if (poll(fds, n, rehearse_is_due(a) ? ALONE_MS : -1) == 0) {
 			rehearse(a);
 			continue;
@@ -139,7 +147,7 @@ static _Noreturn void serve(struct agent *a)
 			read_port(a);
 		if (fds[1].revents)
 			reap(a);
-		for (unsigned i = 1; i < VM_CHANNELS; i++)
+		for (unsigned i = 1; i < a->channels; i++)
 			if (a->jobs[i].pending_len)
 				streams_feed(&a->jobs[i]);
 		look_at_told(a, fds, n);
@@ -152,11 +160,16 @@ int main(void)
 	struct vm_ready ready = { .version = VM_VERSION };
 
 	if (getpid() != 1)
-		return 0;	/* rehearse.c */
+		return rehearse_main();
 	for (unsigned i = 0; i < VM_CHANNELS; i++)
 		a.jobs[i] = (struct job){ .in_fd = -1, .told_fd = -1, .out_fds = { -1, -1, -1 } };
+	for (unsigned i = 0; i < VM_STREAMS; i++)
+		a.spare_pipes[i][0] = a.spare_pipes[i][1] = -1;
 	a.childless = true;
+	a.channels = 1;
 	boot_all(&a);
+	rehearse_in_template(&a);
+	job_prepare(&a);
 	a.out_len = wire_put(a.out, VM_READY, 0, 0, &ready, sizeof(ready));
 	serve(&a);
 }

@@ -75,17 +75,13 @@ static void take_data(struct job *j, const struct vm_frame *frame)
 	streams_feed(j);
 }
 
-static void take_words(struct job *j, const struct vm_frame *f)
+static void take_words(struct agent *a, const struct vm_frame *f)
 {
-	char *more;
+	struct job *j = &a->jobs[f->channel];
 
-	if (j->active || f->len > VM_WORDS_MAX - j->words_len)
+	if (j->active || f->len > VM_WORDS_MAX - j->words_len || !job_make_room(a, f->channel, j->words_len + f->len))
 		return;
-	more = realloc(j->words, j->words_len + f->len);
-	if (!more)
-		return;
-	memcpy(more + j->words_len, f->payload, f->len);
-	j->words = more;
+	memcpy(j->words + j->words_len, f->payload, f->len);
 	j->words_len += f->len;
 }
 
@@ -130,7 +126,7 @@ void streams_take_about_job(struct agent *a, const struct vm_frame *f)
 	struct vm_start s;
 
 	if (f->type == VM_WORDS)
-		take_words(j, f);
+		take_words(a, f);
 	if (f->type == VM_START) {
 		memcpy(&s, f->payload, sizeof(s));
 		job_start(a, f->channel, &s);
@@ -194,6 +190,12 @@ static bool say_number(struct agent *a, enum vm_type type, unsigned channel, uin
 	return say(a, type, channel, 0, &number, sizeof(number));
 }
 
+void streams_close_spent(struct agent *a)
+{
+	while (a->spent)
+		close(a->spent_fds[--a->spent]);
+}
+
 /* A piece of what the job wrote. */
 static bool say_output(struct agent *a, unsigned channel, unsigned stream)
 {
@@ -202,7 +204,7 @@ static bool say_output(struct agent *a, unsigned channel, unsigned stream)
 	int fd = j->out_fds[stream], left = 0;
 	ssize_t n = -1;
 
-	if (fd < 0)
+	if (fd < 0 || (j->fresh && !j->exited))
 		return false;
 	errno = EAGAIN;
 	if (want)
@@ -215,7 +217,10 @@ static bool say_output(struct agent *a, unsigned channel, unsigned stream)
 	}
 	if (n < 0 && errno == EAGAIN && !j->exited)
 		return false;
-	close_out(j, stream);
+	if (a->spent == sizeof(a->spent_fds) / sizeof(a->spent_fds[0]))
+		streams_close_spent(a);
+	a->spent_fds[a->spent++] = fd;
+	j->out_fds[stream] = -1;
 	return say(a, VM_EOF, channel, stream, NULL, 0);
 }
 
@@ -251,7 +256,7 @@ bool streams_say_about_job(struct agent *a, unsigned channel)
 			return true;
 	if (!j->exited || j->out_fds[0] >= 0 || j->out_fds[1] >= 0 || j->out_fds[2] >= 0)
 		return false;
-	job_clear(j);
+	job_clear(a, channel);
 	return say_number(a, VM_EXIT, channel, (uint32_t)status);
 }
 
@@ -267,6 +272,7 @@ static bool say_error(struct agent *a)
 
 bool streams_next(struct agent *a)
 {
+	size_t before = a->out_len;
 	bool busy = false;
 
 	if (say_error(a))
@@ -275,16 +281,19 @@ bool streams_next(struct agent *a)
 		a->echoing = false;
 		return say(a, VM_ECHO, 0, 0, a->echo, a->echo_len);
 	}
-	for (unsigned i = 1; i < VM_CHANNELS; i++) {
-		unsigned channel = 1 + (a->next + i) % (VM_CHANNELS - 1);
+	for (unsigned i = 1; i <= a->channels; i++) {
+		unsigned channel = (a->next + i) % a->channels;
 
-		if (streams_say_about_job(a, channel)) {
-			a->next = channel - 1;
-			return true;
+		while (streams_say_about_job(a, channel)) {
+			a->next = channel;
+			if (channel)
+				return true;
+			a->out_len = before;	/* to nobody */
+			rehearse_heard(a);
 		}
 		busy |= a->jobs[channel].active;
 	}
-	if (a->quiescing && a->childless && !busy && !a->jobs[0].active) {
+	if (a->quiescing && a->childless && !busy) {
 		a->quiescing = false;
 		return say(a, VM_QUIET, 0, 0, NULL, 0);
 	}
