@@ -120,12 +120,6 @@ static void read_sign(struct sigv4_request *sign, const char *name, size_t name_
 		sigv4_read_field(sign, lower, name_len, value, n);
 }
 
-/* Fields that stay behind beside the grant's own: an answer in a coding, or in several parts of something, could not be looked through. */
-static bool is_unwanted(const char *name, size_t n, const char *value, size_t value_n)
-{
-	return is(name, n, "accept-encoding") || is(name, n, "grpc-accept-encoding") || (is(name, n, "range") && memchr(value, ',', value_n));
-}
-
 bool inject_base(const struct policy_grant *g, const uint8_t *head, const struct http_head *h, struct buf *ret, struct sigv4_request *sign)
 {
 	const char *at = (const char *)head, *end = at + h->len;
@@ -149,7 +143,8 @@ bool inject_base(const struct policy_grant *g, const uint8_t *head, const struct
 			return false;
 		if (sign)
 			read_sign(sign, at, (size_t)(colon - at), colon + 1, (size_t)(line_end - colon) - 1);
-		if (!is_place(g, at, (size_t)(colon - at)) && !is_unwanted(at, (size_t)(colon - at), colon + 1, (size_t)(line_end - colon) - 1))
+		if (!is_place(g, at, (size_t)(colon - at)) && !is(at, (size_t)(colon - at), "accept-encoding") &&
+		    !is(at, (size_t)(colon - at), "grpc-accept-encoding"))
 			buf_add(ret, at, (size_t)(line_end - at) + 2);
 		at = line_end + 2;
 	}

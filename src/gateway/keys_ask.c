@@ -136,7 +136,7 @@ static bool choose_grant(struct keys *k, struct ask *a, const uint8_t *bytes)
 	if (!http_request_read(bytes, &a->head, &k->request) || k->request.path.s[0] != '/')
 		return ask_refuse(a, 400, "not a request that can be sent on");
 	a->grant = store_find(k, a->host->name, &k->request, io_now_ms(), &why, &name);
-	if (!inject_base(a->grant ? &a->grant->grant : NULL, bytes, &a->head, &a->base, &a->sign))
+	if (!inject_base(a->grant ? &a->grant->grant : NULL, bytes, &a->head, &a->base, &a->sign) || !part_request(&a->base, scan_longest(k->scan), &a->part))
 		return ask_refuse(a, 400, "not a request that can be sent on");
 	if (a->grant && a->grant->grant.way == GRANT_SIGV4) {
 		wrong = sigv4_check(&a->sign, a->grant->grant.region, a->grant->grant.service);

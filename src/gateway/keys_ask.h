@@ -7,6 +7,7 @@
 
 #include "gateway/grpc.h"
 #include "gateway/keys.h"
+#include "gateway/part.h"
 
 #define ASK_COLLECT_MAX (4 * 1024 * 1024)	/* of a body that has to be signed */
 #define ASK_WHOLE_MAX (64 * 1024)	/* a body, or message of gRPC's, that is all looked through before a byte of it leaves */
@@ -17,6 +18,7 @@ struct ask {
 	struct http_head head;
 	struct key_grant *grant;	/* NULL: none is put in */
 	struct sigv4_request sign;
+	struct part part;		/* of something, that was asked for; more was asked for then */
 	struct buf base;		/* its head, without a secret */
 	enum unzip_kind coding;		/* of its body, or of gRPC's messages in it */
 	bool grpc;

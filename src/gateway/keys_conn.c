@@ -36,7 +36,8 @@ void conn_kill(struct conn *c)
 
 void conn_refuse(struct conn *c, unsigned status, const char *why)
 {
-	const char *reason = status == 400 ? "Bad Request" : status == 403 ? "Forbidden" : status == 413 ? "Content Too Large" : "Bad Gateway";
+	const char *reason = status == 400 ? "Bad Request" : status == 403 ? "Forbidden" : status == 413 ? "Content Too Large" :
+			     status == 416 ? "Range Not Satisfiable" : "Bad Gateway";
 	auto_buf body = { 0 };
 
 	if (c->down_begun || c->finishing) {

@@ -52,7 +52,7 @@ struct conn {
 	struct buf down_head, down_data;
 	struct http_body down_body;
 	bool down_chunked;
-	bool down_part, down_part_begun;	/* it is a part of something (206); some of it has been looked through */
+	struct part_window down_window;
 	struct scan_for down_found;
 	struct queue back;		/* for front */
 };

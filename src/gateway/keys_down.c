@@ -66,6 +66,16 @@ static void clean_head(struct keys *k, struct conn *c)
 	c->down_head.len = 0;
 }
 
+/* Of what was asked for, only what the program asked for goes on. False: it was answered otherwise. */
+static bool cut_part(struct conn *c)
+{
+	enum part_say say = part_answer(&c->down_head, &c->ask.part, &c->down_window);
+
+	if (say != PART_FINE)
+		conn_refuse(c, say == PART_BEYOND ? 416 : 502, say == PART_BEYOND ? "there is no such part" : "the server's answer is another part than was asked for");
+	return say == PART_FINE;
+}
+
 /* A whole head is in down_head. */
 static void begin_answer(struct keys *k, struct conn *c)
 {
@@ -89,8 +99,9 @@ static void begin_answer(struct keys *k, struct conn *c)
 		conn_refuse(c, 502, "the server changes the protocol unasked");
 		return;
 	}
-	c->down_part = a->status == 206;
-	c->down_part_begun = false;
+	c->down_window = (struct part_window){ .on = false };
+	if (a->status == 206 && c->ask.part.kind != PART_NONE && !cut_part(c))
+		return;
 	c->down_chunked = a->chunked && !none;
 	if (a->status == 101)
 		c->up = UP_TUNNEL;
@@ -109,13 +120,14 @@ static void begin_answer(struct keys *k, struct conn *c)
 /* What was held back goes, too. */
 static void pass_data(struct keys *k, struct conn *c, bool final)
 {
-	size_t clean = c->down_part ? scan_run_part(k->scan, (uint8_t *)c->down_data.data, c->down_data.len, final, &c->down_part_begun, &c->down_found) :
-				      scan_run(k->scan, (uint8_t *)c->down_data.data, c->down_data.len, final, &c->down_found);
+	size_t clean = scan_run(k->scan, (uint8_t *)c->down_data.data, c->down_data.len, final, &c->down_found), from;
+	size_t some = part_pass(&c->down_window, clean, &from);
 
-	if (clean && c->down_chunked)
-		buf_printf(&c->back.bytes, "%zx\r\n", clean);
-	buf_add(&c->back.bytes, c->down_data.data, clean);
-	if (clean && c->down_chunked)
+	if (some && c->down_chunked)
+		buf_printf(&c->back.bytes, "%zx\r\n", some);
+	if (some)
+		buf_add(&c->back.bytes, c->down_data.data + from, some);
+	if (some && c->down_chunked)
 		buf_puts(&c->back.bytes, "\r\n");
 	if (c->down_data.len)
 		memmove(c->down_data.data, c->down_data.data + clean, c->down_data.len - clean);

@@ -100,8 +100,14 @@ size_t keys_h2_fields(char *lines, size_t n, nghttp2_nv *out, size_t room, uint8
 void keys_h2_pass(struct keys_h2 *h, struct keys_stream *s, enum keys_way way, size_t clean)
 {
 	struct buf *held = &s->held[way];
+	size_t from = 0, some = way == WAY_DOWN && !s->own ? part_pass(&s->down_window, clean, &from) : clean;
 
-	buf_add(&s->data[way].bytes, held->data, clean);
+	if (some)
+		buf_add(&s->data[way].bytes, held->data + from, some);
+	if (some < clean && s->owed[way] >= clean - some) {	/* nobody will ask for the rest */
+		s->owed[way] -= clean - some;
+		nghttp2_session_consume(h->up, s->up_id, clean - some);
+	}
 	if (held->len) {
 		memmove(held->data, held->data + clean, held->len - clean);
 		explicit_bzero(held->data + held->len - clean, clean);

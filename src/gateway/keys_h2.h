@@ -31,7 +31,7 @@ struct keys_stream {
 	struct ask ask;
 	uint8_t *secret;		/* what is put into its head, in the safe, until it is sent */
 	bool down_grpc;
-	bool down_part, down_part_begun;	/* as in struct conn */
+	struct part_window down_window;
 	struct grpc down_messages;
 	struct scan_for down_found;
 	struct buf held[WAYS];		/* may be the beginning of a secret; or all of the body */

@@ -83,21 +83,20 @@ void keys_h2_answer(struct keys_h2 *h, struct keys_stream *s, bool ends)
 		keys_h2_refuse(h, s, 502, "the server compresses its answer unasked, or sends several parts in one, so it cannot be looked through for the secret");
 		return;
 	}
-	s->down_part = s->status == 206;
+	if (s->status == 206 && s->ask.part.kind != PART_NONE) {
+		enum part_say say = part_answer(&s->lines, &s->ask.part, &s->down_window);
+
+		if (say != PART_FINE) {
+			keys_h2_refuse(h, s, say == PART_BEYOND ? 416 : 502, say == PART_BEYOND ? "there is no such part" : "the server's answer is another part than was asked for");
+			return;
+		}
+		type = field(&s->lines, "content-type", &n);
+	}
 	s->down_grpc = n && grpc_is_type(type, n);
 	clean(h, s, &s->lines);
 	pass_head(h, s, ends);
 	if (ends && s->status >= 200)
 		keys_h2_came_all(h, s);
-}
-
-static size_t look(struct keys_h2 *h, struct keys_stream *s, size_t boundary, bool final)
-{
-	struct buf *held = &s->held[WAY_DOWN];
-
-	if (s->down_part)
-		return scan_run_part(h->k->scan, (uint8_t *)held->data, held->len, final, &s->down_part_begun, &s->down_found);
-	return ask_scan(h->k, held, boundary, final, &s->down_found);
 }
 
 void keys_h2_came(struct keys_h2 *h, struct keys_stream *s, const uint8_t *bytes, size_t n)
@@ -116,7 +115,7 @@ void keys_h2_came(struct keys_h2 *h, struct keys_stream *s, const uint8_t *bytes
 		keys_h2_refuse(h, s, 502, "the server's answer says that it is gRPC and is not");
 		return;
 	}
-	keys_h2_pass(h, s, WAY_DOWN, look(h, s, boundary, false));
+	keys_h2_pass(h, s, WAY_DOWN, ask_scan(h->k, held, boundary, false, &s->down_found));
 }
 
 void keys_h2_came_all(struct keys_h2 *h, struct keys_stream *s)
@@ -126,7 +125,7 @@ void keys_h2_came_all(struct keys_h2 *h, struct keys_stream *s)
 		clean(h, s, &s->lines);
 		buf_add(&s->trailers[WAY_DOWN], s->lines.data, s->lines.len);
 	}
-	keys_h2_pass(h, s, WAY_DOWN, look(h, s, 0, true));
+	keys_h2_pass(h, s, WAY_DOWN, ask_scan(h->k, &s->held[WAY_DOWN], 0, true, &s->down_found));
 	if (s->down_found.count)
 		store_found(h->k, KEYS_EVENT_SCRUB, &s->down_found, h->c->host.name, "the answer");
 }

@@ -148,16 +148,7 @@ size_t scan_run(const struct scan *s, uint8_t *bytes, size_t n, bool final, stru
 	return n - held;
 }
 
-size_t scan_run_part(const struct scan *s, uint8_t *bytes, size_t n, bool final, bool *begun, struct scan_for *f)
+size_t scan_longest(const struct scan *s)
 {
-	bool first = !*begun;
-	size_t clean;
-
-	if (!s || !s->count || !n || (first && !final && n < s->longest))
-		return s && s->count && n ? 0 : n;
-	*begun = true;
-	clean = scan_run(s, bytes, n, final, f);
-	if (first || final)
-		scan_part_edges(s->texts, s->count, bytes, n, first, final, f);
-	return clean;
+	return s ? s->longest : 0;
 }

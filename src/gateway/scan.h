@@ -39,11 +39,7 @@ struct scan_for {
  * back and comes first in the next call. final: nothing follows, all can go. What is found is counted in *f. */
 size_t scan_run(const struct scan *s, uint8_t *bytes, size_t n, bool final, struct scan_for *f);
 
-/* The same for the body of an answer that is a part of something larger; *begun is false before its first bytes, which are held back until they are
- * enough to tell whether they are the rest of a secret. */
-size_t scan_run_part(const struct scan *s, uint8_t *bytes, size_t n, bool final, bool *begun, struct scan_for *f);
-
-/* scan_part.c: overwrites pieces of secrets at the beginning (first) and the end (last) of the bytes. */
-void scan_part_edges(const struct scan_text *texts, size_t count, uint8_t *bytes, size_t n, bool first, bool last, struct scan_for *f);
+/* How long the longest text is that is looked for. */
+size_t scan_longest(const struct scan *s);
 
 #endif

@@ -41,6 +41,12 @@ server.on('stream', (stream, headers) => {
             stream.end(require('zlib').gzipSync(secret));
             return;
         }
+        if (path.startsWith('/file')) {	// parts of it can be asked for; what was asked for is in a field
+            const file = 'the beginning ' + secret + ' and the end', [from, to] = headers.range.match(/\d+/g).map(Number), last = Math.min(to, file.length - 1);
+            stream.respond({ ':status': 206, 'content-range': `bytes ${from}-${last}/${file.length}`, 'content-length': String(last + 1 - from) });
+            stream.end(file.slice(from, last + 1));
+            return;
+        }
         const text = [secret, Buffer.from('x' + secret).toString('base64'), Buffer.from(secret).toString('hex'), body.length].join('|');
         stream.respond({ 'x-back': secret, 'x-length': String(body.length) }, { waitForTrailers: true });
         stream.on('wantTrailers', () => stream.sendTrailers({ 'x-trail': 'so it was ' + secret }));

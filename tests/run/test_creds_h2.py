@@ -109,6 +109,12 @@ async function main() {
     say('large', (await ask(post({ ':path': '/c' }), Buffer.alloc(3000000, 'z'))).headers['x-length']);
     say('other', (await ask({ ':path': '/d', authorization: 'Bearer ' + token }, undefined, undefined, 'other.test')).status);
     say('packed', (await ask({ ':path': '/packed' })).status);
+    const parts = [];
+    for (const range of ['4-12', '0-30', '30-70', '35-45', '40-40', '72-78'])
+        parts.push(await ask({ ':path': '/file', range: 'bytes=' + range }));
+    say('parts', parts.map(p => [p.status, p.body, p.headers['content-range'], p.headers['content-length']]));
+    await Promise.all([...Array(40)].map(() => ask({ ':path': '/file', range: 'bytes=0-9' })));
+    say('beyond', (await ask({ ':path': '/file', range: 'bytes=100-110' })).status);
     await close();
 }
 main();
@@ -119,6 +125,10 @@ main();
             (f"Bearer {SECRET}", "y", "hello", "four"), "and all else")
     t.check(SECRET not in json.dumps(server["/d"]) and "WARD" in server["/d"][1]["authorization"], f"another host: {server['/d']}")
     t.equal((got["get"]["status"], got["large"], got["other"], got["packed"]), (200, "3000000", 200, 502), "answers")
+    file = f"the beginning Bearer {'x' * len(SECRET)} and the end"
+    t.equal(got["parts"], [[206, file[a:b + 1], f"bytes {a}-{b}/{len(file)}", str(b + 1 - a)] for a, b in ((4, 12), (0, 30), (30, 70), (35, 45), (40, 40), (72, 78))],
+            "parts of a file that has it")
+    t.equal(got["beyond"], 416, "a part that is not there")
     for name in ("get", "post"):
         t.contains(got[name]["headers"]["x-back"], "xxxxxx", "the header")
         t.contains(got[name]["trailers"]["x-trail"], "so it was Bearer xxxxxx", "the trailer")

@@ -41,13 +41,21 @@ class Server(http.server.BaseHTTPRequestHandler):
         text, part = (FILE, self.headers.get("Range")) if self.path.startswith("/a/file") else (b"fine", None)
         ends = [int(x) for x in re.findall(r"\d+", part or "")]
         kind = "text/plain"
+        placed = None
         if len(ends) == 2:
+            placed = "bytes %d-%d/%d" % (ends[0], min(ends[1], len(text) - 1), len(text))
             text = text[ends[0]:ends[1] + 1]
+        elif len(ends) == 1:
+            first = max(len(text) - ends[0], 0) if "=-" in part else ends[0]
+            placed = "bytes %d-%d/%d" % (first, len(text) - 1, len(text))
+            text = text[first:]
         elif ends:
             text, kind = b"--B\r\n\r\n" + b"\r\n--B\r\n\r\n".join(text[a:b + 1] for a, b in zip(ends[::2], ends[1::2])) + b"\r\n--B--", "multipart/byteranges; boundary=B"
         self.send_response(206 if ends else 200)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(text)))
+        if placed:
+            self.send_header("Content-Range", placed)
         self.end_headers()
         for at in range(0, len(text), 7):
             self.wfile.write(text[at:at + 7])
@@ -150,8 +158,8 @@ def test_pieces(t):
     at = FILE.index(SECRET)
     got = run(t, world, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "paths": ["/a/*"]}], r"""
 at, end = %d, %d
-def part(a, b):
-    return raw("GET", "/a/file", [("Range", "bytes=%%d-%%d" %% (a, b))])
+def part(a, b, field="Range"):
+    return raw("GET", "/a/file", [(field, "bytes=%%s-%%s" %% (a, b))])
 say("whole", raw("GET", "/a/file"))
 say("before", part(0, at - 1))
 say("first", part(0, at + 10))
@@ -160,6 +168,11 @@ say("middle", part(at + 5, at + 20))
 say("bytes", "".join(part(i, i)[1] for i in range(at, at + 8)))
 say("threes", "".join(part(i, i + 2)[1] for i in range(at, at + 24, 3)))
 say("behind", part(end, end + 20))
+say("one", part(4, 4))
+say("from", part(end + 4, ""))
+say("tail", part("", 9))
+say("beyond", part(end + 60, end + 70)[0])
+say("again", raw("GET", "/a/2"))
 say("several", raw("GET", "/a/file", [("Range", "bytes=%%d-%%d, %%d-%%d" %% (at, at + 9, at + 10, end))]))
 half = [zlib.compressobj(6, zlib.DEFLATED, 31) for _ in range(2)]
 half = [z.compress(x) + z.flush() for z, x in zip(half, (b'{"a": "' + token[:20].encode(), token[20:].encode() + b'"}'))]
@@ -170,9 +183,12 @@ say("members", raw("POST", "/b", [("Content-Encoding", "gzip"), ("Transfer-Encod
         text = got[name] if isinstance(got[name], str) else got[name][1]
         found = [SECRET[i:i + 6] for i in range(len(SECRET) - 5) if SECRET[i:i + 6] in text]
         t.equal(found, [], f"{name}: {text}")
-    t.equal((got["bytes"], got["threes"]), ("x" * 8, "x" * 24), "parts that are too small to tell")
+    t.equal((got["bytes"], got["threes"]), ("x" * 8, "x" * 24), "parts that are small")
     t.equal(got["before"], [206, FILE[:at]], "an honest part")
     t.equal(got["behind"], [206, FILE[at + len(SECRET):at + len(SECRET) + 21]], "another")
     t.equal(got["several"][0], 200, "several parts are asked for as the whole")
+    t.equal((got["one"], got["from"], got["tail"]), ([206, FILE[4]], [206, FILE[at + len(SECRET) + 4:]], [206, FILE[-9:]]), "more of them")
+    t.equal((got["first"][1], got["middle"][1]), (FILE[:at] + "x" * 11, "x" * 16), "parts of it")
+    t.equal((got["beyond"], got["again"][0]), (416, 200), "one that is not there, and what comes after it")
     t.contains(got["last"][1], "and the end of a file", "the rest of a part")
     t.equal(got["members"], 403, "a placeholder in two members")

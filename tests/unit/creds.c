@@ -11,6 +11,7 @@
 #include "creds/placeholder.h"
 #include "creds/safe.h"
 #include "gateway/inject.h"
+#include "gateway/part.h"
 #include "gateway/unzip.h"
 
 static void expect_form(enum form f, const char *value, const char *wanted)
@@ -225,6 +226,68 @@ static void test_other_spellings(void **state)
 	}
 }
 
+static void expect_range(const char *asked, const char *sent)
+{
+	auto_buf head = { 0 }, wanted = { 0 };
+	struct part p;
+
+	buf_printf(&head, "GET / HTTP/1.1\r\nHost: a\r\n%sX: y\r\n\r\n", asked);
+	buf_printf(&wanted, "GET / HTTP/1.1\r\nHost: a\r\n%sX: y\r\n\r\n", sent);
+	assert_true(part_request(&head, 100, &p));
+	assert_string_equal(buf_text(&head), buf_text(&wanted));
+}
+
+static void expect_part(const char *range, const char *came, enum part_say say, const char *told, uint64_t skip, uint64_t left)
+{
+	auto_buf head = { 0 }, lines = { 0 };
+	struct part_window w;
+	struct part p;
+
+	buf_printf(&head, "GET / HTTP/1.1\r\nrange: bytes=%s\r\n\r\n", range);
+	assert_true(part_request(&head, 100, &p));
+	buf_printf(&lines, "HTTP/1.1 206 Part\r\nContent-Length: 9\nContent-Range:%s\r\n\r\n", came);
+	assert_int_equal(part_answer(&lines, &p, &w), say);
+	assert_int_equal(w.on, say == PART_FINE);
+	if (say != PART_FINE)
+		return;
+	assert_true(w.skip == skip && w.left == left);
+	assert_non_null(strstr(buf_text(&lines), told));
+}
+
+/* More is asked for on either side, and what was asked for goes on. */
+static void test_parts(void **state)
+{
+	struct part_window w = { .on = true, .skip = 5, .left = 4 };
+	size_t from;
+
+	(void)state;
+	expect_range("", "");
+	expect_range("Range: bytes=500-599\r\n", "Range: bytes=400-699\r\n");
+	expect_range("range: Bytes=5-5\r\n", "range: bytes=0-105\r\n");
+	expect_range("x-ms-range: bytes=101-\r\n", "x-ms-range: bytes=1-\r\n");
+	expect_range("Range: bytes=-7\r\n", "Range: bytes=-107\r\n");
+	expect_range("Range: bytes=1-2,4-5\r\n", "");
+	expect_range("Range: bytes=2-1\r\n", "");
+	expect_range("Range: lines=1-2\r\n", "");
+	expect_range("Range: bytes=99999999999999999999-\r\n", "");
+	expect_range("Range: bytes=200-201\r\nRange: bytes=1-2\r\nRequest-Range: bytes=3-3\r\n", "Range: bytes=100-301\r\n");
+	expect_part("500-599", " bytes 400-699/1000", PART_FINE, "content-length: 100\r\ncontent-range: bytes 500-599/1000\r\n\r\n", 100, 100);
+	expect_part("500-599", "bytes 400-549/550", PART_FINE, "bytes 500-549/550", 100, 50);
+	expect_part("5-", "bytes 0-9/*", PART_FINE, "bytes 5-9/*", 5, 5);
+	expect_part("-3", "bytes 0-9/10", PART_FINE, "bytes 7-9/10", 7, 3);
+	expect_part("-30", "bytes 0-9/10", PART_FINE, "bytes 0-9/10", 0, 10);
+	expect_part("-3", "bytes 0-9/*", PART_ODD, "", 0, 0);
+	expect_part("500-599", "bytes 400-450/451", PART_BEYOND, "", 0, 0);
+	expect_part("500-599", "bytes 501-599/1000", PART_ODD, "", 0, 0);
+	expect_part("5-6", "bytes 9-3/10", PART_ODD, "", 0, 0);
+	expect_part("5-6", "lines 0-9/10", PART_ODD, "", 0, 0);
+	assert_int_equal(part_pass(&w, 3, &from), 0);
+	assert_int_equal(part_pass(&w, 3, &from), 1);
+	assert_int_equal(from, 2);
+	assert_int_equal(part_pass(&w, 9, &from), 3);
+	assert_int_equal(part_pass(&w, 9, &from), 0);
+}
+
 /* The example of AWS's own documentation ("GET Object"). */
 static void test_sigv4(void **state)
 {
@@ -302,7 +365,7 @@ static void test_codings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),	cmocka_unit_test(test_placeholders), cmocka_unit_test(test_answers), cmocka_unit_test(test_heads), cmocka_unit_test(test_requests_of_a_grant), cmocka_unit_test(test_other_spellings),
+		cmocka_unit_test(test_forms),	cmocka_unit_test(test_placeholders), cmocka_unit_test(test_answers), cmocka_unit_test(test_heads), cmocka_unit_test(test_requests_of_a_grant), cmocka_unit_test(test_other_spellings), cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_sigv4),	cmocka_unit_test(test_safe),	     cmocka_unit_test(test_codings),
 	};
 

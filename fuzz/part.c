@@ -1,0 +1,32 @@
+/* Parts of something: whatever is asked for and comes, a window lies within what came, and a head that is made is read again as one part. */
+#include <assert.h>
+#include <string.h>
+
+#include "gateway/part.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	size_t cut = n ? data[0] % n : 0, from, passed = 0;
+	auto_buf head = { 0 }, again = { 0 }, lines = { 0 };
+	struct part p, second;
+	struct part_window w;
+
+	if (n < 2)
+		return 0;
+	buf_add(&head, data + 1, cut);
+	buf_add(&lines, data + 1 + cut, n - 1 - cut);
+	assert(part_request(&head, 64, &p));
+	buf_add(&again, head.data, head.len);
+	assert(part_request(&again, 0, &second) && (second.kind == p.kind || p.kind == PART_NONE));
+	if (part_answer(&lines, &p, &w) != PART_FINE)
+		return 0;
+	assert(w.on && w.left);
+	for (unsigned i = 0; i < 50; i++) {
+		size_t some = part_pass(&w, i * 37, &from);
+
+		assert(from + some <= i * 37);
+		passed += some;
+	}
+	(void)passed;
+	return 0;
+}
