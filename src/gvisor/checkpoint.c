@@ -36,7 +36,7 @@ static void say_refused(struct answer *a)
 	if (trace)
 		*trace = '\0';
 	if (strstr(a->error, "deleted"))
-		gvisor_say("a program has a file open that was deleted, which gVisor cannot keep: have it close the file, or keep such files in /dev/shm (%s)", a->error);
+		gvisor_say("a program has a file open that was deleted, which gVisor cannot keep: have it close the file, or begin with --set resources.inode_limit=none and keep such files in /dev/shm (%s)", a->error);
 	else
 		gvisor_say("gVisor refuses: %s", a->error);
 }

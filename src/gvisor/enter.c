@@ -1,5 +1,5 @@
 /*
- * The first process of a command behind the wall. In: a file in a directory that both sides see. Runs in gVisor's kernel as its uid 0, which is the agent's one id on the other side, without capabilities. It makes a user namespace of
+ * The first process of a command behind the wall. In: a file in a directory that both sides see. Runs in gVisor's kernel as its uid 0, which is the agent's one id on the other side, without capabilities (the first has CAP_CHOWN until /dev is nobody's). It makes a user namespace of
  * gVisor's in which that id has the agent's number, so that whoami, stat and files look as in every sandbox; there is no way to a second id. Then it starts the command in a process group, passes signals to that group
  * (or to the terminal's foreground group), collects orphans, and tells how the command ended.
  */
@@ -21,6 +21,18 @@
 #include "gvisor/gvisor.h"
 
 #define START_MAX (16 * 1024 * 1024)
+#define NOBODY 65534
+
+/* What is in gVisor's /dev is nobody's: it has no limit of names, and read-only it would be so for writes to devices, too. The first command's enter has the one capability for it, and nobody else comes before. */
+static int close_dev(void)
+{
+	static const char *const dirs[] = { "/dev/net", "/dev" };
+
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+		if (lchown(dirs[i], NOBODY, NOBODY) < 0 && errno != ENOENT)
+			return -errno;
+	return 0;
+}
 
 static int become_agent(const struct start *s)
 {
@@ -202,6 +214,8 @@ int gvisor_enter(int argc, char **argv)
 	r = io_read_file(AT_FDCWD, path, START_MAX, &bytes);
 	if (r == 0)
 		r = start_parse(buf_text(&bytes), bytes.len, &s);
+	if (r == 0 && strcmp(argv[0], "run") == 0)
+		r = close_dev();
 	if (r == 0)
 		r = become_agent(&s);
 	if (r != 0) {

@@ -18,12 +18,14 @@
 #define GVISOR_CONTROL GVISOR_DIR "/control"	/* the socket of gVisor's kernel, where the runner started it by itself */
 #define GVISOR_PID GVISOR_DIR "/pid"		/* of runsc-sandbox */
 #define GVISOR_MASK GVISOR_DIR "/mask"		/* an empty directory */
+#define GVISOR_DEV GVISOR_DIR "/dev"		/* and one that has nothing but an empty shm */
 #define GVISOR_UP GVISOR_DIR "/up"		/* is there once the first command has begun */
 #define GVISOR_START GVISOR_DIR "/start"
 #define GVISOR_IMAGE "/.ward/image"		/* the checkpoint that a sandbox goes on from */
 /* On both sides of the wall. */
 #define GVISOR_START_INSIDE "/.ward/start"	/* read-only */
 #define GVISOR_IO "/.ward/io"			/* a small tmpfs that the command may fill */
+#define GVISOR_SHM "/dev/shm"
 #define GVISOR_NAME "box"			/* of the container */
 #define GVISOR_END 16				/* SIGSTKFLT, which nothing sends (runsc knows no real-time signals): the client of an exec is gone, its command shall be, too */
 
@@ -69,6 +71,7 @@ struct gvisor_way {
 	int image_fd;			/* alone: goes on from this checkpoint instead of starting a command; -1: none */
 	int told_fd;			/* with a checkpoint: where its command told long ago, under the same name, that it had begun */
 	uint64_t file_bytes;		/* the longest file that may be written; 0: any */
+	uint64_t shm_bytes;		/* the size of a /dev/shm of gVisor's own; 0: it is the sandbox's */
 };
 
 /* Makes the directories in GVISOR_DIR. */

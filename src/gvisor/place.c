@@ -2,11 +2,12 @@
  * The place that gVisor runs in: namespaces of its own inside the native sandbox, a tree for its gofer, an OCI bundle. In: the directories that others may change while it runs. Out: the calling process is root of a user namespace that
  * holds one id, the agent's. Runs in the runner, and the tree is made in the process that becomes the gofer where the runner starts it by itself (direct.c), with the rights of any program in the sandbox.
  *
- * The tree is the sandbox's own root with all its mounts, so that what is hidden, protected or under review stays so: the gofer has no other view. Covered are what gVisor has of its own (/proc, /dev, /sys) and /.ward, where the
+ * The tree is the sandbox's own root with all its mounts, so that what is hidden, protected or under review stays so: the gofer has no other view. Covered are what gVisor has of its own (/proc, /sys, /dev but for /dev/shm) and /.ward, where the
  * runner's own things lie. runsc mounts a /proc for each of its two processes; the kernel allows that because the native engine has left one in view (/.ward/proc) on which nothing is masked.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,7 +57,7 @@ int gvisor_own_files(void)
 
 int gvisor_make_dirs(void)
 {
-	static const char *const dirs[] = { GVISOR_STATE, GVISOR_BUNDLE, GVISOR_JAIL, GVISOR_START, GVISOR_MASK };
+	static const char *const dirs[] = { GVISOR_STATE, GVISOR_BUNDLE, GVISOR_JAIL, GVISOR_START, GVISOR_MASK, GVISOR_DEV, GVISOR_DEV "/shm" };
 
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
 		if (mkdir(dirs[i], 0700) < 0)
@@ -64,10 +65,10 @@ int gvisor_make_dirs(void)
 	return 0;
 }
 
-/* An empty directory over what gVisor has of its own; what the tree does not have needs none. */
-static int cover(const char *path)
+/* Over what gVisor has of its own; what the tree does not have needs nothing. */
+static int cover(const char *path, const char *with)
 {
-	if (mount(GVISOR_MASK, path, NULL, MS_BIND, NULL) < 0 && errno != ENOENT && errno != ENOTDIR)
+	if (mount(with, path, NULL, MS_BIND, NULL) < 0 && errno != ENOENT && errno != ENOTDIR)
 		return fail(path);
 	return 0;
 }
@@ -90,38 +91,45 @@ static int make_own(void)
 
 int gvisor_make_tree(void)
 {
-	static const char *const covered[] = { GVISOR_ROOT "/proc", GVISOR_ROOT "/dev", GVISOR_ROOT "/sys" };
+	static const char *const covered[][2] = { { GVISOR_ROOT "/proc", GVISOR_MASK }, { GVISOR_ROOT "/sys", GVISOR_MASK }, { GVISOR_ROOT "/dev", GVISOR_DEV }, { GVISOR_ROOT GVISOR_SHM, GVISOR_SHM } };
 	int r = 0;
 
 	if (mount("/", GVISOR_ROOT, NULL, MS_BIND | MS_REC, NULL) < 0)
 		return fail(GVISOR_ROOT);
 	for (size_t i = 0; i < ARRAY_LEN(covered) && r == 0; i++)
-		r = cover(covered[i]);
+		r = cover(covered[i][0], covered[i][1]);
 	return r < 0 ? r : make_own();
 }
 
-static void one_mount(struct json *j, const char *type, const char *source, const char *target, const char *option)
+static void one_mount(struct json *j, const char *type, const char *target, const char *source, const char *first, const char *second)
 {
 	json_begin_object(j, NULL);
 	json_string(j, "type", type);
 	json_string(j, "source", source);
 	json_string(j, "destination", target);
 	json_begin_array(j, "options");
-	json_string(j, NULL, *type == 'b' ? "rbind" : "mode=1777");
-	if (option)
-		json_string(j, NULL, option);
+	json_string(j, NULL, first);
+	if (second)
+		json_string(j, NULL, second);
 	json_end_array(j);
 	json_end_object(j);
 }
 
-static void mounts_json(struct json *j, char *const *binds, size_t count)
+/* gVisor's own file systems in memory know no limit of names: /dev/shm is the sandbox's, where the host's kernel counts, unless names have none. */
+static void mounts_json(struct json *j, const struct gvisor_way *way, char *const *binds, size_t count)
 {
+	char size[32];
+
+	snprintf(size, sizeof(size), "size=%" PRIu64, way->shm_bytes);
 	json_begin_array(j, "mounts");
-	one_mount(j, "tmpfs", "tmpfs", "/dev/shm", NULL);
-	one_mount(j, "bind", GVISOR_IO, GVISOR_IO, NULL);
-	one_mount(j, "bind", GVISOR_START, GVISOR_START_INSIDE, "ro");
+	if (way->shm_bytes)
+		one_mount(j, "tmpfs", GVISOR_SHM, "tmpfs", "mode=1777", size);
+	else
+		one_mount(j, "bind", GVISOR_SHM, GVISOR_SHM, "rbind", "noexec");
+	one_mount(j, "bind", GVISOR_IO, GVISOR_IO, "rbind", NULL);
+	one_mount(j, "bind", GVISOR_START_INSIDE, GVISOR_START, "rbind", "ro");
 	for (size_t i = 0; i < count; i++)
-		one_mount(j, "bind", binds[i], binds[i], NULL);
+		one_mount(j, "bind", binds[i], binds[i], "rbind", NULL);
 	json_end_array(j);
 }
 
@@ -139,6 +147,20 @@ static void limits_json(struct json *j, uint64_t file_bytes)
 	json_end_array(j);
 }
 
+/* See close_dev() in enter.c. */
+static void capabilities_json(struct json *j)
+{
+	static const char *const sets[] = { "bounding", "effective", "permitted" };
+
+	json_begin_object(j, "capabilities");
+	for (size_t i = 0; i < ARRAY_LEN(sets); i++) {
+		json_begin_array(j, sets[i]);
+		json_string(j, NULL, "CAP_CHOWN");
+		json_end_array(j);
+	}
+	json_end_object(j);
+}
+
 static void process_json(struct json *j, bool terminal, uint64_t file_bytes)
 {
 	json_begin_object(j, "process");
@@ -153,6 +175,7 @@ static void process_json(struct json *j, bool terminal, uint64_t file_bytes)
 	json_string(j, NULL, "run");
 	json_end_array(j);
 	json_string(j, "cwd", "/");
+	capabilities_json(j);
 	json_bool(j, "noNewPrivileges", true);
 	limits_json(j, file_bytes);
 	json_end_object(j);
@@ -176,7 +199,7 @@ static int write_bundle(const struct gvisor_way *way, char *const *binds, size_t
 	json_string(&j, "path", GVISOR_ROOT);
 	json_end_object(&j);
 	json_string(&j, "hostname", name);
-	mounts_json(&j, binds, count);
+	mounts_json(&j, way, binds, count);
 	json_begin_object(&j, "linux");
 	json_begin_array(&j, "namespaces");
 	for (size_t i = 0; i < ARRAY_LEN(namespaces); i++) {

@@ -286,7 +286,7 @@ int gvisor_run(int argc, char **argv)
 
 int gvisor_run_from(int image_fd, int argc, char **argv)
 {
-	long count = argc > 5 ? strtol(argv[4], NULL, 10) : -1;
+	long count = argc > 6 ? strtol(argv[5], NULL, 10) : -1;
 	char name[16] = "run";
 	auto_fd told = -1;
 	struct pumps pumps = { 0 };
@@ -295,13 +295,13 @@ int gvisor_run_from(int image_fd, int argc, char **argv)
 	enum told how;
 	int status, value = 0;
 
-	if (count < 0 || count > BINDS_MAX || count + 5 >= argc) {
-		gvisor_say("usage: ward-gvisor run PLATFORM OPTION WAY BYTES COUNT DIR... CMD...");
+	if (count < 0 || count > BINDS_MAX || count + 6 >= argc) {
+		gvisor_say("usage: ward-gvisor run PLATFORM OPTION WAY FILE-BYTES SHM-BYTES COUNT DIR... CMD...");
 		return 125;
 	}
-	way = (struct gvisor_way){ .platform = argv[0], .option = argv[1], .whole = strcmp(argv[2], "whole") == 0, .alone = strcmp(argv[2], "alone") == 0, .image_fd = image_fd, .file_bytes = strtoull(argv[3], NULL, 10) };
+	way = (struct gvisor_way){ .platform = argv[0], .option = argv[1], .whole = strcmp(argv[2], "whole") == 0, .alone = strcmp(argv[2], "alone") == 0, .image_fd = image_fd, .file_bytes = strtoull(argv[3], NULL, 10), .shm_bytes = strtoull(argv[4], NULL, 10) };
 	take_signals();
-	if (gvisor_make_dirs() < 0 || gvisor_tell(argv + 5 + count, name, sizeof(name), &told) < 0 || gvisor_place(&way, argv + 5, (size_t)count, isatty(0) == 1) < 0 ||
+	if (gvisor_make_dirs() < 0 || gvisor_tell(argv + 6 + count, name, sizeof(name), &told) < 0 || gvisor_place(&way, argv + 6, (size_t)count, isatty(0) == 1) < 0 ||
 	    chdir("/") < 0 || pumps_start(&pumps) < 0)
 		return 125;
 	way.told_fd = told;

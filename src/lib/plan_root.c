@@ -280,12 +280,18 @@ static int add_kept(const struct mount_list *list, const struct etc_kept *kept)
 	return 0;
 }
 
-/* Every private file system may grow to the whole memory limit: the limit itself counts them all together. */
+uint64_t plan_private_bytes(const struct plan *p)
+{
+	const struct plan_limit *memory = &p->limits[LIMIT_MEMORY];
+
+	return memory->value != POLICY_NONE ? memory->value : p->facts.memory_bytes / 2;
+}
+
 static void size_tmpfs(const struct plan *p, struct plan_mount *m)
 {
-	const struct plan_limit *memory = &p->limits[LIMIT_MEMORY], *inodes = &p->limits[LIMIT_INODES];
+	const struct plan_limit *inodes = &p->limits[LIMIT_INODES];
 
-	m->bytes = memory->value != POLICY_NONE ? memory->value : p->facts.memory_bytes / 2;
+	m->bytes = plan_private_bytes(p);
 	m->inodes = inodes->value != POLICY_NONE ? inodes->value : 0;
 }
 

@@ -19,6 +19,8 @@ must_check int plan_add_policy_bind(struct plan *p, const char *source, const ch
 /* Appends a link or a file of ward's own, which the engine makes. Texts are copied. -ENOMEM. */
 must_check int plan_add_link(struct plan *p, const char *to, const char *target);
 must_check int plan_add_file(struct plan *p, const char *text, const char *target);
+/* How large each private file system may grow: to the whole memory limit, which counts them all together. */
+uint64_t plan_private_bytes(const struct plan *p);
 /* Appends a private file system of ward's own, which the caller sizes. NULL: out of memory. */
 must_check struct plan_mount *plan_add_tmpfs(struct plan *p, const char *target, unsigned mode);
 /* Appends a read-only /proc of the sandbox's processes on which nothing is masked: while one is in view the kernel lets a program inside mount another. -ENOMEM. */

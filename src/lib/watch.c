@@ -72,6 +72,7 @@ struct watch {
 	uint64_t last_ms, scan_ms;	/* the last scan, the next one */
 	uint64_t look_ms;		/* no close look at memory before */
 	uint64_t disk_look_ms;		/* nor at the trees */
+	bool disk_over;			/* the last look was after a limit was passed */
 	unsigned hidden_looks;		/* at moving processes, in a row */
 	uint64_t ticks_per_second;
 	uint64_t cpu_ms;		/* at the last scan */
@@ -242,7 +243,7 @@ static uint64_t tmpfs_bytes(struct watch *w)
 	return sum;
 }
 
-static void tick_disk(struct watch *w, struct usage *u)
+static void measure_disks(struct watch *w, struct usage *u)
 {
 	u->disk_bytes = u->inodes = w->gross_bytes = w->gross_files = 0;
 	for (size_t i = 0; i < w->disk_count; i++) {
@@ -252,11 +253,19 @@ static void tick_disk(struct watch *w, struct usage *u)
 		w->gross_bytes += w->disks[i].gross_bytes;
 		w->gross_files += w->disks[i].gross_files;
 	}
-	w->disk_suspect = (watched(w, LIMIT_DISK) && (u->disk_bytes > limit_of(w, LIMIT_DISK) ||
-						      w->gross_bytes > w->next_bytes)) ||
-			  (watched(w, LIMIT_INODES) && (u->inodes > limit_of(w, LIMIT_INODES) ||
-							w->gross_files > w->next_files));
-	w->disk_suspect &= io_now_ms() >= w->disk_look_ms;
+}
+
+static void tick_disk(struct watch *w, struct usage *u)
+{
+	bool over, risen;
+
+	measure_disks(w, u);
+	over = (watched(w, LIMIT_DISK) && u->disk_bytes > limit_of(w, LIMIT_DISK)) || (watched(w, LIMIT_INODES) && u->inodes > limit_of(w, LIMIT_INODES));
+	risen = (watched(w, LIMIT_DISK) && w->gross_bytes > w->next_bytes) || (watched(w, LIMIT_INODES) && w->gross_files > w->next_files);
+	/* a look before the limit was passed does not delay the first one after */
+	w->disk_suspect = io_now_ms() >= w->disk_look_ms ? over || risen : over && !w->disk_over;
+	if (w->disk_suspect)
+		w->disk_over = over;
 }
 
 /* What the processes could hold, from the list alone. */
@@ -548,10 +557,10 @@ static uint64_t next_look(uint64_t gross, uint64_t limit, uint64_t own)
 	return gross + (left > limit / 16 ? left : limit / 16);
 }
 
-/* While the processes move, one look proves nothing in their favour: the next comes soon. */
-static void acquit_disk(struct watch *w, const struct disk_look *look, uint64_t began)
+/* While the processes move, one look proves nothing in their favour: the next comes soon, and very soon where little is missing. */
+static void acquit_disk(struct watch *w, const struct disk_look *look, uint64_t began, bool near)
 {
-	uint64_t pause = (io_now_ms() - began) * 10;
+	uint64_t pause = (io_now_ms() - began) * (near ? 1 : 10);
 
 	if (look->moving)
 		w->disk_look_ms = io_now_ms() + (pause < LOOK_PAUSE_MS ? pause : LOOK_PAUSE_MS);
@@ -576,8 +585,9 @@ static void confirm_disk(struct watch *w, struct usage *u, bool moving, bool set
 	look.deadline.tv_sec += LOOK_SECONDS;
 	for (size_t i = 0; i < w->tree_count; i++)
 		disk_look_tree(&look, w->tree_fds[i]);
-	disk_look_open(&look, &w->view, &w->table);
-	tick_disk(w, u);
+	if (look.new_bytes <= bytes_limit && look.new_files <= files_limit)	/* else it is proven */
+		disk_look_open(&look, w->init_pid);
+	measure_disks(w, u);
 	w->hidden_looks = moving && look.hidden ? w->hidden_looks + 1 : 0;
 	if (moving)
 		look.hidden = w->hidden_looks >= HIDDEN_LOOKS;
@@ -591,7 +601,7 @@ static void confirm_disk(struct watch *w, struct usage *u, bool moving, bool set
 	u->hit[LIMIT_INODES] |= look.new_files > files_limit;
 	if (u->hit[LIMIT_DISK] || u->hit[LIMIT_INODES])
 		return;
-	acquit_disk(w, &look, began);
+	acquit_disk(w, &look, began, look.new_bytes > bytes_limit / 8 * 7 || look.new_files > files_limit / 8 * 7);
 	w->next_bytes = next_look(w->gross_bytes, bytes_limit, look.new_bytes);
 	w->next_files = next_look(w->gross_files, files_limit, look.new_files);
 }

@@ -33,10 +33,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #define MAX_DEPTH 200
 #define BLOCK 512
@@ -348,38 +351,56 @@ static void look_at_maps(struct disk_look *k, struct seen *s, int base_fd, bool 
 	}
 }
 
-void disk_look_open(struct disk_look *k, const struct proc_view *v, const struct proc_table *t)
+/* Those of a process's threads: one table is looked at once, as far as the kernel tells (else each thread's: a wall has dozens, with thousands of descriptors). */
+static void look_at_threads(struct disk_look *k, struct seen *s, int proc_fd, pid_t pid, bool closed)
 {
+	const struct dirent *entry;
+	auto_dir tasks = NULL;
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "%d/task", pid);
+	fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	tasks = fd < 0 ? NULL : fdopendir(fd);
+	if (!tasks) {
+		own_close_fd(&fd);
+		return;
+	}
+	while ((entry = readdir(tasks)) && !out_of_time(k)) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+		auto_fd task = -1;
+
+		if (tid <= 0 || (tid != pid && syscall(SYS_kcmp, pid, tid, KCMP_FILES, 0, 0) == 0))
+			continue;
+		task = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (task >= 0)
+			look_at_fds(k, s, task, closed);
+	}
+}
+
+void disk_look_open(struct disk_look *k, pid_t init_pid)
+{
+	/* by the numbers of our own pid namespace, for kcmp() */
+	struct proc_view own = { .own_fd = -1, .root = init_pid };
+	struct proc_table t = { 0 };
 	struct seen seen = { 0 };
 
-	for (size_t i = 0; i < t->len && !out_of_time(k); i++) {
+	own.fd = own.own_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (own.fd < 0 || proc_list(&own, &t) < 0)
+		k->hidden = true;
+	for (size_t i = 0; i < t.len && !out_of_time(k); i++) {
 		/* ward's own process is closed to everybody, and keeps no files */
-		bool is_init = t->items[i].pid == (v->root ? v->root : 1);
-		char path[32];
-		const struct dirent *entry;
+		bool is_init = t.items[i].pid == init_pid;
+		auto_fd process = -1;
+		char path[16];
 
-		snprintf(path, sizeof(path), "%d/task", t->items[i].pid);
-
-		int fd = openat(v->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		auto_dir tasks = fd < 0 ? NULL : fdopendir(fd);
-
-		if (!tasks) {
-			own_close_fd(&fd);
-			continue;
-		}
-		while ((entry = readdir(tasks)) && !out_of_time(k)) {
-			auto_fd task = entry->d_name[0] == '.'
-					       ? -1
-					       : openat(fd, entry->d_name,
-							O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-			if (task >= 0)
-				look_at_fds(k, &seen, task, is_init);
-		}
-		snprintf(path, sizeof(path), "%d", t->items[i].pid);
-
-		auto_fd process = openat(v->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		look_at_threads(k, &seen, own.fd, t.items[i].pid, is_init);
+		snprintf(path, sizeof(path), "%d", t.items[i].pid);
+		process = openat(own.fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (process >= 0)
 			look_at_maps(k, &seen, process, is_init);
 	}
+	proc_view_close(&own);
+	free(t.items);
 	free(seen.items);
 }

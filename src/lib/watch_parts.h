@@ -189,6 +189,6 @@ void disk_forgive(struct disk *d, uint64_t own_bytes, uint64_t own_files);
 void disk_look_tree(struct disk_look *k, int fd);
 /* Adds the files without a name that the processes hold open or mapped; notes what may hide
  * more. */
-void disk_look_open(struct disk_look *k, const struct proc_view *v, const struct proc_table *t);
+void disk_look_open(struct disk_look *k, pid_t init_pid);
 
 #endif

@@ -15,8 +15,9 @@ from harness.vm import DIR, DIR_END, END, LINK, file_record, record
 from run.test_gvisor import GVISOR, other_version, processes, usable
 
 COUNTER = r"""
-import os, signal, socket, sys, time
+import mmap, os, signal, socket, sys, time
 n, mine = 0, open("/tmp/MARKERPRIVATE", "w+")
+shared = open("/dev/shm/MARKERSHARED", "w+"); shared.truncate(4096); shared = mmap.mmap(shared.fileno(), 4096); shared[:4] = b"memo"
 mine.write("private"); mine.flush()
 os.makedirs("/home/agent/deep/er")
 open("/home/agent/deep/er/closed", "w").write("home"); os.chmod("/home/agent/deep/er/closed", 0)
@@ -27,7 +28,7 @@ server = listener.accept()[0]
 signal.signal(signal.SIGUSR1, lambda *a: print("signal", flush=True))
 def look():
     client.sendall(b"loop"); mine.seek(0)
-    return [mine.read(), server.recv(4).decode(), os.path.getsize("/home/agent/deep/er/closed"), os.readlink("/home/agent/link"), oct(os.stat("/tmp").st_mode)]
+    return [mine.read(), server.recv(4).decode(), os.path.getsize("/home/agent/deep/er/closed"), os.readlink("/home/agent/link"), oct(os.stat("/tmp").st_mode), shared[:4].decode(), open("/dev/shm/MARKERSHARED").read(4)]
 while True:
     n += 1
     print(n, *look(), flush=True)
@@ -36,7 +37,7 @@ while True:
             sys.exit(7)
     time.sleep(0.05)
 """
-LINE = ["private", "loop", "4", "/tmp/MARKERPRIVATE", "0o41777"]
+LINE = ["private", "loop", "4", "/tmp/MARKERPRIVATE", "0o41777", "memo", "memo"]
 
 WRITER = r"""
 import os, time
@@ -220,6 +221,39 @@ def test_guards_hold(t):
     t.equal(lines[6:], ["No such file or directory"] * 2, "ward's own")
     t.check(r.rc == 137 and "memory" in r.err, r)
     t.check("MARKERGVISOR" not in t.read(ws, ".git/config"), "the repository")
+    drop(t)
+
+
+SEMAPHORE = r"""
+import multiprocessing, os, time
+lock, n = multiprocessing.Lock(), 0
+while True:
+    with lock:
+        n += 1
+        print(n, flush=True)
+    if os.path.exists("end"):
+        raise SystemExit(7)
+    time.sleep(0.05)
+"""
+
+
+@needs("unsanitized")
+def test_deleted_shared_memory(t):
+    """A semaphore is a mapped file in /dev/shm without a name: it is refused with the remedy, which is then seen to do."""
+    usable(t)
+    ws = t.workspace({"lock.py": SEMAPHORE})
+    run = box(t, *GVISOR, "--", "python3", "lock.py", cwd=ws)
+    counting(t, run)
+    r = t.ward("checkpoint", run, "lock")
+    t.check(r.rc == 125 and "deleted" in r.err and "resources.inode_limit=none" in r.err, r)
+    remedy = ("--set", "resources.inode_limit=none")
+    run = box(t, *GVISOR, *remedy, "--", "python3", "lock.py", cwd=ws)
+    counting(t, run)
+    r = t.ward("checkpoint", run, "lock", "--stop")
+    t.equal(r.rc, 0, r.err)
+    t.write(ws, {"end": ""})
+    r = t.ward("run", *GVISOR, *remedy, "--restore", "lock", cwd=ws)
+    t.check(r.rc == 7 and numbers(r.out)[0] > 1, r)
     drop(t)
 
 

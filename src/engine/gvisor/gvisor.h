@@ -27,9 +27,12 @@ void gvisor_keep(int dir_fd, const char *name, const char *line);
 /* Whether gVisor's kernel can run programs by KVM here, with this runsc; else why not, and perhaps a remedy. Measured once for each boot and /dev/kvm, and kept in the state directory. */
 must_check int gvisor_probe_kvm(const struct gvisor_runtime *r, struct ward_err *e);
 
-/* Checkpoints (snapshot.c): the wall's row; "key: value" of what they depend on; how many trees and which, for `ward-gvisor restore`, and the image. */
+/* Whether /dev/shm behind the wall is the native sandbox's: gVisor's own has no limit of names, but a checkpoint can keep deleted files in it. */
+bool gvisor_shares_shm(const struct plan *p);
+
+/* Checkpoints (snapshot.c): the wall's row; "key: value" of what they depend on, into p->wall_same; how many trees and which, for `ward-gvisor restore`, and the image. */
 must_check int gvisor_snapshot(const struct plan *p, struct strv *words, struct ward_err *e);
-void gvisor_add_same(const struct gvisor_runtime *r, const char *platform, struct strv *lines);
+void gvisor_add_same(struct plan *p, const struct gvisor_runtime *r, const char *platform);
 must_check int gvisor_add_image(struct plan *p, struct ward_err *e);
 void gvisor_add_restore(const struct plan *p, struct strv *words);
 

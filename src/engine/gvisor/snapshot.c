@@ -26,6 +26,11 @@ static bool is_private(const struct plan_mount *m)
 	return true;
 }
 
+bool gvisor_shares_shm(const struct plan *p)
+{
+	return p->limits[LIMIT_INODES].value != POLICY_NONE;
+}
+
 /* Outer ones before those in them, as they are mounted. */
 static size_t add_trees(const struct plan *p, struct strv *words)
 {
@@ -36,17 +41,22 @@ static size_t add_trees(const struct plan *p, struct strv *words)
 			strv_add(words, p->mounts[i].target);
 			count++;
 		}
+	if (gvisor_shares_shm(p)) {
+		strv_add(words, "/dev/shm");
+		count++;
+	}
 	return count;
 }
 
-void gvisor_add_same(const struct gvisor_runtime *r, const char *platform, struct strv *lines)
+void gvisor_add_same(struct plan *p, const struct gvisor_runtime *r, const char *platform)
 {
 	struct stat st;
 
 	if (!r->known || stat(r->path, &st) < 0)
 		return;
-	strv_addf(lines, "runsc: %u of %" PRIu64 " bytes", r->date, (uint64_t)st.st_size);
-	strv_addf(lines, "platform: %s", platform);
+	strv_addf(&p->wall_same, "runsc: %u of %" PRIu64 " bytes", r->date, (uint64_t)st.st_size);
+	strv_addf(&p->wall_same, "platform: %s", platform);
+	strv_addf(&p->wall_same, "shm: %s", gvisor_shares_shm(p) ? "the sandbox's" : "gVisor's");
 }
 
 int gvisor_snapshot(const struct plan *p, struct strv *words, struct ward_err *e)

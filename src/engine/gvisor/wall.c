@@ -261,7 +261,7 @@ static int words(struct plan *p, struct ward_err *e)
 	if (r < 0)
 		return r;
 	strv_add(&p->wall_run, "/.ward/ward-gvisor");
-	gvisor_add_same(&runtime, names[p->spec->wall - platforms], &p->wall_same);
+	gvisor_add_same(p, &runtime, names[p->spec->wall - platforms]);
 	strv_add(&p->wall_run, p->spec->restore ? "restore" : "run");
 	if (p->spec->restore)
 		gvisor_add_restore(p, &p->wall_run);
@@ -270,6 +270,7 @@ static int words(struct plan *p, struct ward_err *e)
 	strv_add(&p->wall_run, gvisor_has_systrap(&runtime) ? "--directfs=false" : "--network=host");
 	strv_add(&p->wall_run, !runtime.known ? "whole" : p->net.on ? "direct" : "alone");
 	strv_addf(&p->wall_run, "%" PRIu64, limits_file_bytes(p));
+	strv_addf(&p->wall_run, "%" PRIu64, gvisor_shares_shm(p) ? 0 : plan_private_bytes(p));
 	strv_addf(&p->wall_run, "%zu", dirs.len);
 	for (size_t i = 0; i < dirs.len; i++)
 		strv_add(&p->wall_run, dirs.items[i]);
