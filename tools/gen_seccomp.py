@@ -178,6 +178,7 @@ NEW_LISTENER = 8
 PAGE = 4096
 F_SETLEASE, F_SETDELEG = 1024, 1040
 IN_LOOKED_AT = 0x31	# IN_ACCESS, IN_CLOSE_NOWRITE, IN_OPEN
+RLIMIT_CORE = 4
 SOL_SOCKET, SO_FILTERS = 1, (26, 50, 51, 52)	# SO_ATTACH_FILTER, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_CBPF, _EBPF
 
 
@@ -260,6 +261,12 @@ def scheduler():
     return low(1, mask(0xFFFFFFFF ^ RESET_ON_FORK, choose(kinds, DENIED)))
 
 
+def core_limit(resource, changed):
+    """A limit on core files stays as it is, and whoever lowers it is told that it was done: at 1 the kernel starts no crash
+    handler of the host's, at 0 it does."""
+    return low(resource, equal(RLIMIT_CORE, changed, ALLOWED))
+
+
 def own(arg, after):
     return low(arg, equal(0, after, DENIED))
 
@@ -298,7 +305,9 @@ RULES = {
     # set-id bits are EPERM at once; the rest goes to the supervisor, which does it or does not
     "chmod1": lambda env: no_set_id_at_once(1),
     "chmod2": lambda env: no_set_id_at_once(2),
-    "prlimit_own": lambda env: low(0, equal(0, ALLOWED, zero(2, ALLOWED, DENIED))),
+    "setrlimit": lambda env: core_limit(0, errno(0)),
+    "prlimit": lambda env: core_limit(1, zero(2, ALLOWED, errno(0))),
+    "prlimit_own": lambda env: low(0, equal(0, core_limit(1, zero(2, ALLOWED, errno(0))), zero(2, ALLOWED, DENIED))),
     "pid_own": lambda env: own(0, ALLOWED),
     "scheduler_own": lambda env: own(0, scheduler()),
     "priority_own": lambda env: own(0, own(1, ALLOWED)),

@@ -192,15 +192,44 @@ struct leads {
 	struct strv *paths;
 };
 
-/* A setting whose value is a command (gitconfig.def says so in its reason) that begins with a path inside the tree: git runs that file. */
+/* Whether a word of n bytes only leads to the program behind it: an interpreter, env, a variable. */
+static bool leads_on(const char *word, size_t n)
+{
+	static const char *const runners[] = { "sh", "bash", "dash", "zsh", "ksh", "env", "exec", "python", "perl", "ruby", "node", "nodejs", "deno", "bun", "php",
+					       "lua", "tclsh", "pwsh", "uv", "poetry", "run" };
+	const char *slash = memrchr(word, '/', n), *base = slash ? slash + 1 : word;
+	size_t len = n - (size_t)(base - word);
+
+	if (memchr(word, '=', n))
+		return true;
+	while (len > 1 && (base[len - 1] == '.' || (base[len - 1] >= '0' && base[len - 1] <= '9')))	/* python3.11 */
+		len--;
+	for (size_t i = 0; i < ARRAY_LEN(runners); i++)
+		if (strlen(runners[i]) == len && memcmp(runners[i], base, len) == 0)
+			return true;
+	return false;
+}
+
+/* A setting whose value is a command (gitconfig.def says so in its reason) that begins with a path inside the tree, or gives one to an interpreter: git runs that file. */
 static char *program_inside(const struct leads *l, const struct gitconfig_entry *entry)
 {
+	static const char between[] = " \t\"';&|";
 	const char *why = "", *word = entry->value + strspn(entry->value, "! \t\"'");
-	auto_free char *path = strndup(word, strcspn(word, " \t\"';&|"));
+	size_t n = strcspn(word, between);
+	auto_free char *path = NULL;
+	bool script = false;
 
 	if (gitconfig_judge(entry, &why) != GITCONFIG_REFUSED || (!strstr(why, "program") && !strstr(why, "command")))
 		return NULL;
-	return path && strchr(path, '/') && !strstr(path, "://") ? judge_resolve(l->g, l->worktree, path) : NULL;
+	while (n && (leads_on(word, n) || (script && *word == '-'))) {
+		script = true;
+		word += n + strspn(word + n, between);
+		n = strcspn(word, between);
+	}
+	path = strndup(word, n);
+	if (!path || strstr(path, "://") || !(strchr(path, '/') || (script && strchr(path, '.'))))
+		return NULL;
+	return judge_resolve(l->g, l->worktree, path);
 }
 
 static int find_lead(void *ctx, const struct gitconfig_entry *entry)

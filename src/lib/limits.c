@@ -256,7 +256,7 @@ size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t ca
 	const struct plan_limit *l = p->limits;
 	size_t n = 0;
 
-	add_rlimit(out, &n, cap, RLIMIT_CORE, 0);
+	add_rlimit(out, &n, cap, RLIMIT_CORE, 1);	/* no file, as at 0, and no handler: see coredump.c of the kernel. The filter keeps it */
 	add_rlimit(out, &n, cap, RLIMIT_RTPRIO, 0);
 	add_rlimit(out, &n, cap, RLIMIT_NICE, 0);
 	add_rlimit(out, &n, cap, RLIMIT_MEMLOCK, MEMLOCK_BYTES);

@@ -255,6 +255,12 @@ static bool is_bool(const char *value)
 	return false;
 }
 
+/* One word that is no option: what has words behind it can make git run them (rebase --exec x). */
+static bool is_word(const char *value)
+{
+	return *value != '-' && !value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")];
+}
+
 /* Whether git hands the address to a helper program: "name::rest". */
 static bool has_helper(const char *url)
 {
@@ -271,7 +277,7 @@ static bool is_plain_value(enum kind kind, const char *value)
 	case KIND_BOOL:
 		return !value || is_bool(value);
 	case KIND_SWITCH:
-		return !value || (*value != '!' && *value != '-');
+		return !value || is_word(value);
 	case KIND_URL:
 		return value && *value != '-' && !has_helper(value);
 	case KIND_WORKTREE:

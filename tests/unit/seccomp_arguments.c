@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -338,7 +339,7 @@ static void test_own_filters(void **state)
 
 static void test_memory(void **state)
 {
-	static const long closable[] = { SYS_memfd_create, SYS_shmget, SYS_msgget, SYS_semget };
+	static const long closable[] = { SYS_memfd_create, SYS_shmget, SYS_msgget, SYS_semget, SYS_vmsplice };
 
 	(void)state;
 	EACH_PROGRAM {
@@ -395,6 +396,9 @@ static void test_rung(void **state)
 		memset(send.args, 0, sizeof(send.args));
 
 		assert_int_equal(fate(SYS_prlimit64, 0, 7, 0x1000, 0), ALLOW);
+		assert_int_equal(fate(SYS_prlimit64, 0, RLIMIT_CORE, 0x1000, 0), SECCOMP_RET_ERRNO);
+		assert_int_equal(fate(SYS_prlimit64, 0, RLIMIT_CORE, 1ULL << 40, 0), SECCOMP_RET_ERRNO);
+		assert_int_equal(fate(SYS_prlimit64, 0, RLIMIT_CORE, 0, 0x1000), ALLOW);
 		assert_int_equal(fate(SYS_prlimit64, 1234, 7, 0, 0x1000), ALLOW);	/* asks */
 		assert_int_equal(fate(SYS_prlimit64, 1234, 7, 0x1000, 0), NOTIFY);
 		assert_int_equal(fate(SYS_prlimit64, 1234, 7, 1ULL << 40, 0), NOTIFY);

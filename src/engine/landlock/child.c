@@ -127,8 +127,11 @@ static long confine_files(struct rung_child *c)
 static long filter_calls(struct rung_child *c)
 {
 	size_t len;
-	long fd = seccomp_install(c->filter, c->filter_len, true);
+	long fd = seccomp_limit_cores(c->rlimits, c->rlimit_count);
 
+	if (fd < 0)
+		return fd;
+	fd = seccomp_install(c->filter, c->filter_len, true);
 	c->listener_fd = (int)fd;
 	if ((fd != -EBUSY && fd != -EPERM) || observe_wanted(c->plan))
 		return fd < 0 ? fd : 0;

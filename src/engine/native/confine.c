@@ -107,8 +107,11 @@ static void answer_in_filter(struct native_child *c)
 
 long native_seccomp(struct native_child *c)
 {
-	long fd = seccomp_install(c->filter, c->filter_len, true);
+	long fd = seccomp_limit_cores(c->rlimits, c->rlimit_count);
 
+	if (fd < 0)
+		return fd;
+	fd = seccomp_install(c->filter, c->filter_len, true);
 	c->listener_fd = (int)fd;
 	if (fd == -EBUSY && !observe_wanted(c->plan)) {	/* who wants to see what happens must be able to */
 		answer_in_filter(c);

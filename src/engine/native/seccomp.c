@@ -22,6 +22,7 @@
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/raw.h"
 #include "engine/native/seccomp.h"
@@ -256,4 +257,15 @@ int seccomp_install(const struct sock_filter *code, size_t len, bool listener)
 	unsigned long flags = listener ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0;
 
 	return (int)raw_call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+}
+
+long seccomp_limit_cores(const struct limits_rlimit *limits, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint64_t value[2] = { limits[i].soft, limits[i].hard };
+
+		if (limits[i].resource == RLIMIT_CORE)
+			return raw_call(SYS_prlimit64, 0, RLIMIT_CORE, value, 0);
+	}
+	return 0;
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "base/own.h"
+#include "lib/limits.h"
 
 #define SECCOMP_PROGRAM_MAX 512 /* instructions that always do */
 
@@ -39,5 +40,8 @@ must_check int seccomp_program(unsigned set, unsigned flags, struct sock_filter 
  * Returns the listener's descriptor (listener), 0 (no listener) or -errno; -EBUSY: there is a
  * listener around us already. */
 must_check int seccomp_install(const struct sock_filter *code, size_t len, bool listener);
+
+/* The limit on core files among the sandbox's. The filter takes calls that would change it for done, so it is put on before. 0 or -errno. */
+long seccomp_limit_cores(const struct limits_rlimit *limits, size_t count);
 
 #endif
