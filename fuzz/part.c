@@ -1,8 +1,19 @@
-/* Parts of something: whatever is asked for and comes, a window lies within what came, and a head that is made is read again as one part. */
+/* Frames of websockets, and parts of something: whatever is asked for and comes, a window lies within what came, and a head that is made is read again as one part. */
 #include <assert.h>
 #include <string.h>
 
 #include "gateway/part.h"
+#include "gateway/ws.h"
+
+/* In pieces or at once, frames end in the same places. */
+static void check_frames(const uint8_t *data, size_t n, size_t cut)
+{
+	struct ws whole = { 0 }, pieces = { 0 };
+	size_t end = ws_take(&whole, data, n), first = ws_take(&pieces, data, cut), second = ws_take(&pieces, data + cut, n - cut);
+
+	assert(end <= n && end == (second ? cut + second : first));
+	assert(whole.within == pieces.within && whole.left == pieces.left && whole.have == pieces.have);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
@@ -13,6 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 	if (n < 2)
 		return 0;
+	check_frames(data, n, cut);
 	buf_add(&head, data + 1, cut);
 	buf_add(&lines, data + 1 + cut, n - 1 - cut);
 	assert(part_request(&head, 64, &p));

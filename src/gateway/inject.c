@@ -144,7 +144,7 @@ bool inject_base(const struct policy_grant *g, const uint8_t *head, const struct
 		if (sign)
 			read_sign(sign, at, (size_t)(colon - at), colon + 1, (size_t)(line_end - colon) - 1);
 		if (!is_place(g, at, (size_t)(colon - at)) && !is(at, (size_t)(colon - at), "accept-encoding") &&
-		    !is(at, (size_t)(colon - at), "grpc-accept-encoding"))
+		    !is(at, (size_t)(colon - at), "grpc-accept-encoding") && !is(at, (size_t)(colon - at), "sec-websocket-extensions"))
 			buf_add(ret, at, (size_t)(line_end - at) + 2);
 		at = line_end + 2;
 	}

@@ -23,7 +23,7 @@ must_check bool inject_line(const uint8_t *head, const struct http_head *h, stru
 /* Whether the grant's methods and paths are those of the request, however its server may read it. */
 must_check bool inject_fits(const struct policy_grant *g, const struct http_request *request, struct http_path *room);
 
-/* The head without what the grant puts in (g NULL: nothing is put in), with Accept-Encoding: identity, so that what comes back can be
+/* The head without what the grant puts in (g NULL: nothing is put in), with Accept-Encoding: identity and no extension of websockets (they compress), so that what comes back can be
  * looked through. sign gets what SigV4 has to know (NULL where it is not that). False: out of memory. */
 must_check bool inject_base(const struct policy_grant *g, const uint8_t *head, const struct http_head *h, struct buf *ret, struct sigv4_request *sign);
 

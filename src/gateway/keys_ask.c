@@ -31,7 +31,7 @@ void ask_words(struct buf *out, const char *why)
 
 static struct scan_for looking_for(const struct keys *k)
 {
-	return (struct scan_for){ .secrets = true, .shown = true, .replace = k->leaks == LEAKS_STRIP };
+	return (struct scan_for){ .secrets = true, .shown = true, .replace = k->leaks == LEAKS_STRIP, .prompt = true };
 }
 
 /* Something was found where it does not belong. */

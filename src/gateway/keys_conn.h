@@ -3,6 +3,7 @@
 #define WARD_GATEWAY_KEYS_CONN_H
 
 #include "gateway/keys_ask.h"
+#include "gateway/ws.h"
 
 #define CONN_PIECE 16384
 #define CONN_PENDING_MAX (128 * 1024)	/* bytes that wait to be written; then nothing more is read */
@@ -53,6 +54,8 @@ struct conn {
 	struct http_body down_body;
 	bool down_chunked;
 	struct part_window down_window;
+	struct ws frames;		/* behind a 101 */
+	size_t down_known;		/* bytes of down_data whose frames are known */
 	struct scan_for down_found;
 	struct queue back;		/* for front */
 };

@@ -103,8 +103,11 @@ static void begin_answer(struct keys *k, struct conn *c)
 	if (a->status == 206 && c->ask.part.kind != PART_NONE && !cut_part(c))
 		return;
 	c->down_chunked = a->chunked && !none;
-	if (a->status == 101)
+	if (a->status == 101) {
 		c->up = UP_TUNNEL;
+		c->frames = (struct ws){ .within = false };
+	}
+	c->down_known = 0;
 	if (none)
 		body_length(&c->down_body, 0);
 	else if (a->chunked)
@@ -117,10 +120,20 @@ static void begin_answer(struct keys *k, struct conn *c)
 	c->down_begun = true;
 }
 
+/* Where the last message of a websocket ends in down_data; 0: nowhere, or it is none. */
+static size_t frame_end(struct conn *c)
+{
+	size_t before = c->down_known, end = 0;
+
+	if (c->up == UP_TUNNEL && c->down_data.len > before)
+		end = ws_take(&c->frames, (const uint8_t *)c->down_data.data + before, c->down_data.len - before);
+	return end ? before + end : 0;
+}
+
 /* What was held back goes, too. */
 static void pass_data(struct keys *k, struct conn *c, bool final)
 {
-	size_t clean = scan_run(k->scan, (uint8_t *)c->down_data.data, c->down_data.len, final, &c->down_found), from;
+	size_t clean = ask_scan(k, &c->down_data, frame_end(c), final, &c->down_found), from;
 	size_t some = part_pass(&c->down_window, clean, &from);
 
 	if (some && c->down_chunked)
@@ -132,6 +145,7 @@ static void pass_data(struct keys *k, struct conn *c, bool final)
 	if (c->down_data.len)
 		memmove(c->down_data.data, c->down_data.data + clean, c->down_data.len - clean);
 	c->down_data.len -= clean;
+	c->down_known = c->down_data.len;
 }
 
 static void end_answer(struct keys *k, struct conn *c)

@@ -1,7 +1,9 @@
 /*
- * The scanner of ward-keys. In: bytes on their way. Out: how many are clean. A match can only cross the border of two pieces if the first
- * piece ends with a beginning of a text; such an end is held back, so each call can look at its bytes alone: there is no state but
- * what the caller holds. Only the part of vectorscan that looks is linked here; the database was compiled by ward-secrets.
+ * The scanner of ward-keys. In: bytes on their way. Out: how many are clean. A match can only cross the border of two pieces if it begins in the last
+ * bytes of the first; those are held back, so each call can look at its bytes alone: there is no state but
+ * what the caller holds. How many are held back must not depend on the secrets: who can have a server send guesses would see which of them
+ * are waited for, and so learn a secret letter by letter. It depends on where the last byte stands that is in no text, of a few that end lines
+ * and documents, so that what comes in such pieces does not wait. Where a program speaks, and not a server, only what may be the beginning of a text is. Only the part of vectorscan that looks is linked here; the database was compiled by ward-secrets.
  */
 #include "gateway/scan.h"
 
@@ -19,6 +21,7 @@ struct scan {
 	uint32_t count, longest;
 	uint32_t first[257];		/* texts that begin with a byte: order[first[byte]] up to order[first[byte + 1]] */
 	uint32_t *order;
+	bool ends[256];			/* bytes behind which no text goes on */
 };
 
 int scan_room(const uint8_t *serial, size_t n, size_t *ret_room, struct ward_err *e)
@@ -39,6 +42,18 @@ static void index_texts(struct scan *s)
 				s->order[at++] = i;
 	}
 	s->first[256] = at;
+}
+
+/* Of these few each one that is in no text; that much can be seen from outside. */
+static void find_ends(struct scan *s)
+{
+	static const char some[] = "\n\r\"}]> ";
+
+	for (size_t i = 0; i < sizeof(some) - 1; i++)
+		s->ends[(uint8_t)some[i]] = true;
+	for (uint32_t i = 0; i < s->count; i++)
+		for (uint32_t k = 0; k < s->texts[i].len; k++)
+			s->ends[s->texts[i].bytes[k]] = false;
 }
 
 int scan_new(const uint8_t *serial, size_t n, void *place, const struct scan_text *texts, size_t text_count, struct scan **ret, struct ward_err *e)
@@ -62,6 +77,7 @@ int scan_new(const uint8_t *serial, size_t n, void *place, const struct scan_tex
 		return ward_fail(e, ENOMEM, "out of memory");
 	}
 	index_texts(s);
+	find_ends(s);
 	*ret = s;
 	return 0;
 }
@@ -127,6 +143,16 @@ static size_t open_end(const struct scan *s, const uint8_t *bytes, size_t n)
 	return 0;
 }
 
+/* How many bytes at the end a text may begin in, whatever the texts are. */
+static size_t last_bytes(const struct scan *s, const uint8_t *bytes, size_t n)
+{
+	size_t held = 0;
+
+	while (held < n && held + 1 < s->longest && !s->ends[bytes[n - held - 1]])
+		held++;
+	return held;
+}
+
 size_t scan_run(const struct scan *s, uint8_t *bytes, size_t n, bool final, struct scan_for *f)
 {
 	struct looking l = { .scan = s, .f = f };
@@ -136,7 +162,7 @@ size_t scan_run(const struct scan *s, uint8_t *bytes, size_t n, bool final, stru
 	if (!s || !s->count || !n)
 		return n;
 	/* an end that is held back is looked at again with what follows: matches in it are whole only then, or were told before */
-	held = final ? 0 : open_end(s, bytes, n);
+	held = final ? 0 : f->prompt ? open_end(s, bytes, n) : last_bytes(s, bytes, n);
 	do {
 		l.span_count = 0;
 		error = hs_scan(s->db, (const char *)bytes, (unsigned)n, 0, s->scratch, found, &l);

@@ -1,6 +1,6 @@
 /*
- * Looking for secrets in a stream of bytes. All forms of all secrets and placeholders are looked for at once (vectorscan); what could be
- * the beginning of one is held back until it is known, so nothing is missed between two pieces, and no byte waits that need not.
+ * Looking for secrets in a stream of bytes. All forms of all secrets and placeholders are looked for at once (vectorscan); the last bytes of a piece are
+ * held back, as many as a secret could begin in (or does, where nobody can see it), so nothing is missed between two pieces.
  */
 #ifndef WARD_GATEWAY_SCAN_H
 #define WARD_GATEWAY_SCAN_H
@@ -30,6 +30,7 @@ void scan_free(struct scan *s);
 struct scan_for {
 	bool secrets, shown;	/* secrets; placeholders */
 	bool replace;		/* they are overwritten, as long as they are */
+	bool prompt;		/* only what may be the beginning of one is held back */
 	uint32_t count;		/* found so far */
 	uint32_t first;		/* id of the first; valid where count is not 0 */
 	size_t at;		/* where that ends in the bytes it was found in */

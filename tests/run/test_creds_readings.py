@@ -10,7 +10,7 @@ FILE = f"the beginning {SECRET} and the end of a file that has a secret in it"
 
 # Sends back what it was asked for, and a file whose parts can be asked for.
 SERVER = r"""
-import http.server, json, re, ssl, sys, zlib
+import base64, hashlib, http.server, json, re, ssl, sys, zlib
 FILE = sys.argv[3].encode()
 def inflate(body):
     out = b""
@@ -32,12 +32,36 @@ class Server(http.server.BaseHTTPRequestHandler):
             self.rfile.readline()
         self.rfile.readline()
         return out
+    def talk(self):
+        "A websocket that sends back what it gets; for ? its secret."
+        key = self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        self.send_response(101)
+        for field in (("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())):
+            self.send_header(*field)
+        self.end_headers()
+        while head := self.rfile.read(2):
+            mask, n = self.rfile.read(4), head[1] & 127
+            text = bytes(b ^ mask[i % 4] for i, b in enumerate(self.rfile.read(n)))
+            text = self.headers["Authorization"].encode() if text == b"?" else text
+            self.wfile.write(bytes([0x81, len(text)]) + text)
+            self.wfile.flush()
     def answer(self):
         body = self.body()
         if self.headers.get("Content-Encoding") == "gzip":
             body = inflate(body)
         with open(sys.argv[1] + "/seen", "a") as f:
             f.write(json.dumps([self.command, self.path, list(self.headers.items()), body.decode("latin-1")]) + "\n")
+        if self.path == "/a/ws":
+            return self.talk()
+        if self.path.startswith("/slow"):	# what it is asked for, and never the rest
+            self.send_response(200)
+            self.send_header("Content-Length", str(200 + len(self.path)))
+            self.end_headers()
+            self.wfile.write(b"y" * 190 + self.path[5:].replace("LINE", "\n").encode())
+            self.wfile.flush()
+            self.rfile.read(1)	# until the program has gone
+            self.close_connection = True
+            return
         text, part = (FILE, self.headers.get("Range")) if self.path.startswith("/a/file") else (b"fine", None)
         ends = [int(x) for x in re.findall(r"\d+", part or "")]
         kind = "text/plain"
@@ -101,13 +125,13 @@ def start(t):
     return world
 
 
-def run(t, world, grants, script, rule=None):
+def run(t, world, grants, script, words=(), **rule):
     path = os.path.join(t.fresh_dir("policy"), "ward.yaml")
     with open(path, "w") as f:
-        json.dump({"version": 1, "network": {"mode": "restricted", "egress_allowlist": [{"host": "web.test", "ports": [PORT], "mode": "inspect", **(rule or {})}]},
+        json.dump({"version": 1, "network": {"mode": "restricted", "egress_allowlist": [{"host": "web.test", "ports": [PORT], "mode": "inspect", **rule}]},
                    "credentials": {"mode": "just_in_time", "grants": grants}}, f)
     ws = t.workspace({"client.py": CLIENT + script})
-    r = world.ward("run", "-p", path, "--", "/usr/bin/python3", "client.py", cwd=ws, report=True, timeout=60)
+    r = world.ward("run", "-p", path, "--", "/usr/bin/python3", "client.py", *words, cwd=ws, report=True, timeout=60)
     t.equal(r.rc, 0, f"exit code ({r.out} {r.err})")
     t.check(SECRET not in r.out + r.err, "the secret came back")
     return {line[0]: line[1] for line in map(json.loads, r.out.splitlines())}
@@ -192,3 +216,57 @@ say("members", raw("POST", "/b", [("Content-Encoding", "gzip"), ("Transfer-Encod
     t.equal((got["beyond"], got["again"][0]), (416, 200), "one that is not there, and what comes after it")
     t.contains(got["last"][1], "and the end of a file", "the rest of a part")
     t.equal(got["members"], 403, "a placeholder in two members")
+
+
+WAITS = r"""
+import sys
+for guess in sys.argv[1:]:
+    c = ssl.create_default_context().wrap_socket(socket.create_connection(("web.test", 9447), 20), server_hostname="web.test")
+    c.sendall(("GET /slow%s HTTP/1.1\r\nHost: web.test:9447\r\n\r\n" % guess).encode())
+    r, body = http.client.HTTPResponse(c), b""
+    r.begin()
+    c.settimeout(0.5)
+    try:
+        while True:
+            body += r.read1(1000)
+    except TimeoutError:
+        pass
+    say(guess, len(body))
+    c.close()
+"""
+
+
+def test_what_waits(t):
+    """A server that sends guesses and pauses: how many bytes of them come at once says nothing about the secret. Whole lines do not wait."""
+    world = start(t)
+    guesses = [SECRET[:12], "Z" * 12, SECRET[:11] + "_", SECRET.encode().hex()[:12], "line-withLINE"]
+    got = run(t, world, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "paths": ["/a/*"]}], WAITS, words=guesses)
+    counts = [got[g] for g in guesses]
+    t.equal(len(set(counts[:4])), 1, f"bytes that came: {got}")
+    t.equal(counts[4], 190 + len("line-with") + 1, f"a whole line: {got}")
+
+
+SOCKET = r"""
+c = ssl.create_default_context().wrap_socket(socket.create_connection(("web.test", 9447), 20), server_hostname="web.test")
+c.sendall(b"GET /a/ws HTTP/1.1\r\nHost: web.test:9447\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+          b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n")
+stream = c.makefile("rb")
+say("status", stream.readline().split()[1].decode())
+while stream.readline().strip():
+    pass
+def message(text):
+    c.sendall(bytes([0x81, 0x80 | len(text), 0, 0, 0, 0]) + text.encode())
+    n = stream.read(2)[1]
+    return stream.read(n).decode()
+for text in %r:
+    say(text, message(text))
+"""
+
+
+def test_a_websocket(t):
+    """Each message comes when it is whole, whatever it ends in; what has the secret comes without; nothing is compressed."""
+    world = start(t)
+    texts = ["hello", "?", SECRET[:12], "again"]
+    got = run(t, world, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "paths": ["/a/*"]}], SOCKET % texts, websocket=True)
+    t.equal(got, {"status": "101", "hello": "hello", "?": "Bearer " + "x" * len(SECRET), SECRET[:12]: SECRET[:12], "again": "again"}, "messages")
+    t.check("deflate" not in json.dumps(seen(t, world)), "compression was asked for")
