@@ -111,6 +111,11 @@ static uint64_t limit_of(const struct watch *w, enum limit l)
 	return w->plan->limits[l].value;
 }
 
+static bool in_cgroup(const struct watch *w)
+{
+	return w->plan->limits[LIMIT_MEMORY].held_by == HELD_CGROUP1 || w->plan->limits[LIMIT_MEMORY].held_by == HELD_CGROUP2;
+}
+
 /* ---- creating ---- */
 
 /* Beginning of the run by the clock that stamps files, which runs up to a tick behind. */
@@ -206,6 +211,7 @@ int watch_create(const struct watch_config *c, struct watch **ret_watch, struct 
 	w->next_bytes = limit_of(w, LIMIT_DISK);
 	w->next_files = limit_of(w, LIMIT_INODES);
 	note_start(w);
+	w->kernel.files = !in_cgroup(w) && !(c->plan->spec->wall && c->plan->spec->wall->memory_files);
 	w->own_network = has_own_network(c->init_pid);
 	r = proc_view_open(&w->view, c->proc_fd, c->init_pid, e);
 	if (r == 0)
@@ -384,11 +390,6 @@ static uint64_t next_scan(const struct watch *w, uint64_t cost_ms)
 	return wait > cost_ms * 4 ? wait : cost_ms * 4;
 }
 
-static bool in_cgroup(const struct watch *w)
-{
-	return w->plan->limits[LIMIT_MEMORY].held_by == HELD_CGROUP1 || w->plan->limits[LIMIT_MEMORY].held_by == HELD_CGROUP2;
-}
-
 static uint64_t later(uint64_t least_ms, uint64_t cost_ms)
 {
 	return io_now_ms() + (cost_ms > least_ms ? cost_ms : least_ms);
@@ -399,6 +400,14 @@ static void acquit_beyond(struct watch *w)
 {
 	w->kernel.rise_bytes -= w->round_rise < w->kernel.rise_bytes ? w->round_rise : w->kernel.rise_bytes;
 	w->beyond_alarm = false;
+}
+
+/* What shared memory without a name can hold at most: as much as the machine's has grown by, less what is in the sandbox's file systems. */
+static uint64_t shared_growth(struct watch *w)
+{
+	uint64_t known = w->kernel.start_file_bytes + tmpfs_bytes(w);
+
+	return w->kernel.files && w->kernel.last_file_bytes > known ? w->kernel.last_file_bytes - known : 0;
 }
 
 /* A look while the processes go on, a step each tick: whether a closer one is due. */
@@ -412,7 +421,7 @@ static bool tick_round(struct watch *w, uint64_t limit, uint64_t now)
 	if (!w->round.under_way) {
 		if (now < (w->beyond_alarm ? w->alarm_ms : w->round_ms))
 			return false;
-		beyond_start(&w->round, w->init_pid, !in_cgroup(w), limit, NULL);
+		beyond_start(&w->round, w->init_pid, !in_cgroup(w), limit, shared_growth(w), NULL);
 		w->round_rise = w->kernel.rise_bytes;
 		w->round_cost_ms = 0;
 	}
@@ -537,7 +546,7 @@ static void confirm_beyond(struct watch *w, struct usage *u)
 	w->beyond_suspect = false;
 	if (w->table.len == 0)
 		return;		/* all are dead */
-	beyond_start(&look, w->init_pid, !in_cgroup(w), limit, &w->round.table);
+	beyond_start(&look, w->init_pid, !in_cgroup(w), limit, shared_growth(w), &w->round.table);
 	done = beyond_go_on(&look, CONFIRM_MS);
 	/* not what the processes hold: that is known as an upper bound only */
 	if (look.bytes + w->netlink_bytes > limit)

@@ -8,7 +8,9 @@
  * /proc/PID/net/netlink, the latter in /proc/PID/fdinfo. Where the watch holds the limit, so is
  * what a cgroup would count: entries of epoll sets, one for each pair of descriptors, and
  * mappings, 65,530 for each process. How many rules a set of Landlock's has nobody tells, and no
- * program has many such sets: many count as full.
+ * program has many such sets: many count as full. Shared memory without a name (MAP_SHARED and MAP_ANONYMOUS, /dev/zero) stays
+ * when its pages are unmapped, and then no process's size shows it: what is mapped of it counts as full, as far as the
+ * machine's shared memory has grown at all.
  *
  * Locks, sets and mappings are looked for when the kernel's own memory on this machine has risen by
  * half of the limit since the run began or the last acquittal (every rise from one moment to the
@@ -29,8 +31,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -81,20 +85,37 @@ enum beyond_alarm beyond_judge(struct beyond_growth *g, const struct beyond_mach
 
 	if (!g->start_bytes) {
 		g->start_bytes = g->last_bytes = now->kernel_bytes;
-		g->start_file_bytes = now->file_bytes;
+		g->start_file_bytes = g->last_file_bytes = now->file_bytes;
 		g->start_locked_bytes = now->locked_bytes;
 	}
 	if (now->kernel_bytes > g->last_bytes)
 		g->rise_bytes += now->kernel_bytes - g->last_bytes;
+	if (g->files && now->file_bytes > g->last_file_bytes)
+		g->rise_bytes += now->file_bytes - g->last_file_bytes;
 	g->last_bytes = now->kernel_bytes;
+	g->last_file_bytes = now->file_bytes;
 	grown = growth(now->kernel_bytes, g->start_bytes);
 	files = growth(now->file_bytes, g->start_file_bytes);
 	locked = growth(now->locked_bytes, g->start_locked_bytes);	/* may be the same pages */
-	if (nesting)	/* else it can have none that nobody sees */
+	if (nesting || g->files)	/* else it can have none that nobody sees */
 		grown += files > locked ? files : locked;
 	if (grown > limit && grown > now->total_bytes / 2 && now->available_bytes < now->total_bytes / 8)
 		return BEYOND_MACHINE;
 	return g->rise_bytes > limit / 2 ? BEYOND_LOOK : BEYOND_QUIET;
+}
+
+uint64_t beyond_parse_shared(const char *line, dev_t dev, uint64_t *ret_inode, uint64_t *ret_offset)
+{
+	unsigned long long start, end, offset, inode;
+	unsigned device_major, device_minor;
+	char perms[8];
+
+	if (sscanf(line, "%llx-%llx %7s %llx %x:%x %llu", &start, &end, perms, &offset, &device_major, &device_minor, &inode) != 7 || perms[3] != 's' ||
+	    end < start || !inode || makedev(device_major, device_minor) != dev)
+		return 0;
+	*ret_inode = inode;
+	*ret_offset = offset;
+	return end - start;
 }
 
 /* ---- reading ---- */
@@ -227,8 +248,9 @@ static bool is_new(struct beyond_look *k, struct file_place place)
 }
 
 struct file_count {
-	const struct beyond_look *k;
+	struct beyond_look *k;
 	uint64_t entries, bytes;
+	bool shared;
 };
 
 static bool add_entry(const char *line, void *arg)
@@ -243,11 +265,43 @@ static bool add_entry(const char *line, void *arg)
 	return c->bytes <= c->k->limit;
 }
 
+struct shared_place {
+	uint64_t inode, offset;
+};
+
+static int compare_shared(const void *a, const void *b)
+{
+	const struct shared_place *x = a, *y = b;
+
+	return x->inode != y->inode ? order(x->inode, y->inode) : order(x->offset, y->offset);
+}
+
+/* Shared memory that a process has mapped, whoever else has. */
+static void add_shared(struct beyond_look *k, struct shared_place place, uint64_t bytes)
+{
+	struct shared_place *copy = malloc(sizeof(*copy));
+	void *const *found;
+
+	if (!copy)
+		return;
+	*copy = place;
+	found = tsearch(copy, &k->shared, compare_shared);
+	if (!found || *found != copy)
+		free(copy);
+	else
+		k->shared_bytes += bytes;
+}
+
 static bool add_mapping(const char *line, void *arg)
 {
 	struct file_count *c = arg;
+	struct shared_place place;
+	uint64_t shared = c->k->shared_max ? beyond_parse_shared(line, c->k->shared_dev, &place.inode, &place.offset) : 0;
 
-	(void)line;
+	if (shared) {
+		add_shared(c->k, place, shared);
+		c->shared = true;
+	}
 	c->bytes += MAPPING_BYTES;
 	return c->bytes <= c->k->limit;
 }
@@ -358,7 +412,7 @@ static bool look_at_process(struct beyond_look *k, int proc_fd, pid_t pid)
 		snprintf(path, sizeof(path), "%d/maps", pid);
 		each_line(proc_fd, path, add_mapping, &c);
 		k->bytes += c.bytes;
-		k->heavy |= c.bytes >= HEAVY_BYTES;
+		k->heavy |= c.bytes >= HEAVY_BYTES || c.shared;
 	}
 	return look_at_tables(k, proc_fd, pid);
 }
@@ -371,7 +425,16 @@ static bool is_light(const struct proc_table *light, const struct proc_info *p)
 	return false;
 }
 
-void beyond_start(struct beyond_look *k, pid_t init_pid, bool all, uint64_t limit, const struct proc_table *light)
+/* The device of memory that has no file system. */
+static dev_t shared_device(void)
+{
+	auto_fd fd = memfd_create("ward", MFD_CLOEXEC);
+	struct stat st = { 0 };
+
+	return fd >= 0 && fstat(fd, &st) == 0 ? st.st_dev : 0;
+}
+
+void beyond_start(struct beyond_look *k, pid_t init_pid, bool all, uint64_t limit, uint64_t shared_max, const struct proc_table *light)
 {
 	/* by the numbers of our own pid namespace, for kcmp() */
 	struct proc_view host = { .own_fd = -1, .root = init_pid };
@@ -380,6 +443,8 @@ void beyond_start(struct beyond_look *k, pid_t init_pid, bool all, uint64_t limi
 	beyond_end(k);
 	k->all = all;
 	k->limit = limit;
+	k->shared_dev = shared_max ? shared_device() : 0;
+	k->shared_max = k->shared_dev ? shared_max : 0;
 	k->under_way = true;
 	host.fd = host.own_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (host.fd < 0 || proc_list(&host, &k->table) < 0)
@@ -408,6 +473,9 @@ bool beyond_go_on(struct beyond_look *k, uint64_t budget_ms)
 	}
 	if (k->rulesets > RULESETS_USUAL)
 		k->bytes += k->rulesets * RULESET_BYTES;
+	k->bytes += k->shared_bytes < k->shared_max ? k->shared_bytes : k->shared_max;
+	tdestroy(k->shared, free);
+	k->shared = NULL;
 	tdestroy(k->seen, free);
 	k->seen = NULL;
 	k->seen_count = 0;
@@ -418,6 +486,7 @@ bool beyond_go_on(struct beyond_look *k, uint64_t budget_ms)
 
 void beyond_end(struct beyond_look *k)
 {
+	tdestroy(k->shared, free);
 	tdestroy(k->seen, free);
 	free(k->table.items);
 	*k = (struct beyond_look){ 0 };

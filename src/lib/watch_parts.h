@@ -90,7 +90,8 @@ uint64_t beyond_parse_netlink(const char *line);
 bool beyond_parse_meminfo(const char *text, struct beyond_machine *ret_machine);
 struct beyond_growth {
 	uint64_t start_bytes, last_bytes;	/* 0: not begun */
-	uint64_t start_file_bytes, start_locked_bytes;
+	uint64_t start_file_bytes, last_file_bytes, start_locked_bytes;
+	bool files;			/* memory that is shared and mapped by nobody counts, too: no cgroup does it */
 	uint64_t rise_bytes;		/* every rise since the last acquittal */
 };
 /* What to make of the kernel's memory now: nothing, a close look, or the end (the machine itself is at stake). nesting: it may have file systems that nobody sees. A pure function. */
@@ -115,6 +116,9 @@ struct beyond_look {
 	bool all;		/* also epoll sets, mappings and Landlock's rules, which a cgroup counts */
 	uint64_t bytes, limit;	/* found so far; it ends when there is more than the limit */
 	unsigned rulesets;	/* of Landlock */
+	uint64_t shared_bytes, shared_max;	/* mappings of shared memory, each once; more than that the machine's has not grown by */
+	dev_t shared_dev;
+	void *shared;		/* those that were counted: a tree; owned */
 	struct proc_table table;	/* by our own numbers; owned. At the end: those that had nothing */
 	size_t next, light;	/* the process to look at; how many had nothing */
 	unsigned at_task;	/* where in it to go on */
@@ -124,8 +128,10 @@ struct beyond_look {
 	size_t seen_count;
 	uint64_t until_ms;
 };
-/* light: processes to leave out, or NULL. */
-void beyond_start(struct beyond_look *k, pid_t init_pid, bool all, uint64_t limit, const struct proc_table *light);
+/* light: processes to leave out, or NULL. shared_max: what shared memory can hold at most. */
+void beyond_start(struct beyond_look *k, pid_t init_pid, bool all, uint64_t limit, uint64_t shared_max, const struct proc_table *light);
+/* A line of /proc/PID/maps: how large the mapping is, if it is of shared memory on this device; 0: it is not. A pure function. */
+uint64_t beyond_parse_shared(const char *line, dev_t dev, uint64_t *ret_inode, uint64_t *ret_offset);
 /* Goes on for some time; true: it is over, k->bytes is what there is. */
 must_check bool beyond_go_on(struct beyond_look *k, uint64_t budget_ms);
 void beyond_end(struct beyond_look *k);

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <sys/sysmacros.h>
+
 #include "lib/watch_parts.h"
 
 static void test_stat(void **state)
@@ -79,6 +81,22 @@ static void test_netlink(void **state)
 	assert_int_equal(beyond_parse_netlink("x 0 1 0 -"), 0);
 }
 
+static void test_shared(void **state)
+{
+	uint64_t inode = 0, offset = 0;
+
+	(void)state;
+	assert_int_equal(beyond_parse_shared("7f00-9f00 rw-s 00002000 00:01 4242    /dev/zero (deleted)", makedev(0, 1), &inode, &offset), 0x2000);
+	assert_int_equal(inode, 4242);
+	assert_int_equal(offset, 0x2000);
+	assert_int_equal(beyond_parse_shared("7f00-9f00 rw-s 00000000 00:01 7 [anon_shmem:x]", makedev(0, 1), &inode, &offset), 0x2000);
+	assert_int_equal(beyond_parse_shared("7f00-9f00 rw-p 00000000 00:01 7", makedev(0, 1), &inode, &offset), 0);
+	assert_int_equal(beyond_parse_shared("7f00-9f00 rw-s 00000000 08:01 7 /x", makedev(0, 1), &inode, &offset), 0);
+	assert_int_equal(beyond_parse_shared("7f00-9f00 rw-s 00000000 00:01 0", makedev(0, 1), &inode, &offset), 0);
+	assert_int_equal(beyond_parse_shared("9f00-7f00 rw-s 00000000 00:01 7", makedev(0, 1), &inode, &offset), 0);
+	assert_int_equal(beyond_parse_shared("7f00-9f00 s", makedev(0, 1), &inode, &offset), 0);
+}
+
 static void test_machine(void **state)
 {
 	static const char text[] = "MemTotal:  1000 kB\nMemFree: 5 kB\nMemAvailable:  600 kB\nSlab: 90 kB\nSUnreclaim:  40 kB\n";
@@ -118,6 +136,7 @@ int main(void)
 		cmocka_unit_test(test_sockstat),
 		cmocka_unit_test(test_netlink),
 		cmocka_unit_test(test_machine),
+		cmocka_unit_test(test_shared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
