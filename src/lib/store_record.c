@@ -5,6 +5,10 @@
  *
  * The record is complete before the sandbox starts; one without its last line belongs to a run that never began. It is not
  * synced: after a power failure the kernel may have lost it together with what the run wrote last.
+ *
+ * The files stay: whoever begins takes the first that is empty and not locked, and empties it again in the end. A file of its own for each
+ * run, made and removed, gets dearer with every run: ext4 gives nobody the inode of a file that was removed within the last minutes, and looks
+ * through all of them each time.
  */
 #include "lib/store_internal.h"
 
@@ -30,10 +34,12 @@
 #define RECORD_MAX (64u << 20)
 #define HEADER "ward-run 1"
 #define DYING_MS 5000
+#define SLOTS_KEPT 8	/* files that stay; more are made for more runs at once */
+#define SLOTS_MAX 100000
 
 struct store_run {
 	int state_fd, live_fd, record_fd;
-	char id[32];
+	char id[32], slot[16];	/* slot: the record's name */
 	char *workspace;
 	bool keep;	/* the sweep failed: the record stays */
 };
@@ -105,24 +111,42 @@ static int check_all_outside(int state_fd, const struct guard_root *roots, size_
 	return r;
 }
 
-/* Makes the record and locks it. Whoever finishes killed runs may have taken it for one of theirs in between, and removed it. */
-static int open_record(struct store_run *r, struct ward_err *e)
+/* Gives the file back that a record was in. */
+static int leave_slot(int live_fd, int record_fd, const char *name)
+{
+	bool stays = strlen(name) == 1 && name[0] >= '0' && name[0] < '0' + SLOTS_KEPT;
+
+	return stays && ftruncate(record_fd, 0) == 0 ? 0 : unlinkat(live_fd, name, 0);
+}
+
+static bool is_empty(int fd)
 {
 	struct stat st;
 
-	for (;;) {
-		r->record_fd = openat(r->live_fd, r->id, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_APPEND, 0600);
+	return fstat(fd, &st) == 0 && st.st_nlink > 0 && st.st_size == 0;
+}
+
+/* Whether nobody uses the file, and it is ours now. One with a record is not even locked: somebody may be about to finish its run. */
+static bool take_slot(int fd)
+{
+	return is_empty(fd) && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_empty(fd);
+}
+
+/* Locks the first file that is free. */
+static int open_record(struct store_run *r, struct ward_err *e)
+{
+	for (unsigned i = 0; i < SLOTS_MAX; i++) {
+		snprintf(r->slot, sizeof(r->slot), "%u", i);
+		r->record_fd = openat(r->live_fd, r->slot, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_APPEND | O_NONBLOCK, 0600);
 		if (r->record_fd < 0) {
 			ward_fail_errno(e, "cannot make the run's record");
 			return ward_remedy(e, "make the state directory writable, or set WARD_STATE_DIR to another one");
 		}
-		while (flock(r->record_fd, LOCK_EX) < 0)
-			if (errno != EINTR)
-				return ward_fail_errno(e, "cannot lock the run's record");
-		if (fstat(r->record_fd, &st) < 0 || st.st_nlink > 0)
+		if (take_slot(r->record_fd))
 			return 0;
 		close(take_fd(&r->record_fd));
 	}
+	return ward_fail(e, EMFILE, "there are records of %d runs already", SLOTS_MAX);
 }
 
 static int write_record(struct store_run *r, const struct buf *text, struct ward_err *e)
@@ -153,6 +177,7 @@ int store_begin(const char *run_id, const char *workspace, const struct guard_ro
 	snprintf(r->id, sizeof(r->id), "%s", run_id);
 	r->workspace = strdup(workspace);
 	buf_puts(&text, HEADER "\n");
+	put_line(&text, "id", run_id);
 	put_line(&text, "workspace", workspace);
 	if (cgroup_dirs)
 		put_list(&text, "cgroup", cgroup_dirs);
@@ -260,7 +285,7 @@ void store_end(struct store_run *r)
 	if (!r)
 		return;
 	if (!r->keep && r->record_fd >= 0)
-		unlinkat(r->live_fd, r->id, 0);
+		(void)!leave_slot(r->live_fd, r->record_fd, r->slot);
 	own_close_fd(&r->record_fd);
 	own_close_fd(&r->live_fd);
 	own_close_fd(&r->state_fd);
@@ -270,6 +295,7 @@ void store_end(struct store_run *r)
 
 /* A record that was read again. */
 struct dead_run {
+	char id[32];	/* "": the record's name is the run's */
 	char *workspace;
 	struct strv cgroups;
 	struct guard_root *roots;
@@ -321,7 +347,11 @@ static int read_line(struct dead_run *d, const char *key, char *value)
 	if (strcmp(key, "init") == 0)
 		return sscanf(value, "%d %" SCNu64 " %63s", &d->init_pid, &d->init_start, d->init_boot) < 2 ? -EINVAL : 0;
 	guard_unescape(value);
-	if (strcmp(key, "workspace") == 0) {
+	if (strcmp(key, "id") == 0) {
+		if (strlen(value) >= sizeof(d->id) || strspn(value, "0123456789abcdefghijklmnopqrstuvwxyz-") != strlen(value))
+			return -EINVAL;
+		strcpy(d->id, value);
+	} else if (strcmp(key, "workspace") == 0) {
 		free(d->workspace);
 		d->workspace = strdup(value);
 	} else if (strcmp(key, "cgroup") == 0) {
@@ -412,36 +442,63 @@ static int finish_run(int state_fd, const char *id, struct dead_run *d, struct w
 	return status;
 }
 
-/* Finishes the run of one record if nobody holds its lock. Returns 1 when there was something to finish. */
-static int recover_one(int state_fd, int live_fd, const char *id, struct ward_err *e)
+static bool is_free_slot(int live_fd, const char *name)
 {
-	auto_fd fd = openat(live_fd, id, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
+
+	return strspn(name, "0123456789") == strlen(name) && fstatat(live_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size == 0;
+}
+
+/* Finishes the run of one record if nobody holds its lock. Returns 1 when there was something to finish. */
+static int recover_one(int state_fd, int live_fd, const char *name, struct ward_err *e)
+{
+	auto_fd fd = is_free_slot(live_fd, name) ? -1 : openat(live_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct dead_run d = { 0 };
+	const char *id;
 	struct stat st;
 	int status;
 
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0)
 		return 0;	/* alive, or finished by somebody else just now */
 	status = read_record(fd, &d);
+	id = d.id[0] ? d.id : name;
 	if (status < 0)
 		ward_fail(e, -status, "the record cannot be read: %s", strerror(-status));
 	else if (d.complete)
 		status = finish_run(state_fd, id, &d, e);
-	if (status >= 0 && unlinkat(live_fd, id, 0) < 0 && errno != ENOENT)
+	if (status >= 0 && leave_slot(live_fd, fd, name) < 0 && errno != ENOENT)
 		status = ward_fail_errno(e, "cannot remove the record");
+	if (status < 0)
+		ward_wrap(e, "finishing the run %s, which was killed", id);
 	dead_run_clear(&d);
-	return status < 0 ? ward_wrap(e, "finishing the run %s, which was killed", id) : 1;
+	return status < 0 ? status : 1;
+}
+
+/* Whether the record of that name is the run's. */
+static bool is_record_of(int live_fd, const char *name, const char *run_id)
+{
+	char text[128], wanted[80];
+	auto_fd fd = openat(live_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	int len = snprintf(wanted, sizeof(wanted), HEADER "\nid %s\n", run_id);
+
+	return n >= len && memcmp(text, wanted, (size_t)len) == 0;
 }
 
 bool store_has_record(const char *run_id)
 {
 	struct ward_err ignored;
 	auto_fd state = store_open(&ignored);
-	auto_buf path = { 0 };
-	struct stat st;
+	auto_dir list = NULL;
+	int live = state < 0 ? -1 : openat(state, STORE_LIVE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	bool found = false;
 
-	buf_printf(&path, STORE_LIVE "/%s", run_id);
-	return state >= 0 && !path.failed && fstatat(state, path.data, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	list = live < 0 ? NULL : fdopendir(live);
+	if (!list && live >= 0)
+		close(live);
+	for (struct dirent *entry = list ? readdir(list) : NULL; entry && !found; entry = readdir(list))
+		found = strcmp(entry->d_name, run_id) == 0 || is_record_of(live, entry->d_name, run_id);
+	return found;
 }
 
 int store_recover(struct ward_err *e)

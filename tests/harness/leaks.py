@@ -179,6 +179,13 @@ def _leaked_mounts(directory):
         return [f"mount left behind: {line.strip()}" for line in f if directory in line]
 
 
+def is_free_record(path):
+    """Whether it is a file for the record of a run that nobody uses; few of them stay."""
+    top, name = os.path.split(path)
+    return (os.path.basename(top) == "live" and os.path.basename(os.path.dirname(top)) != "audit" and name in "01234567"
+            and os.path.getsize(path) == 0)
+
+
 def _leaked_state(directories):
     messages = []
     for directory in directories:
@@ -193,7 +200,8 @@ def _leaked_state(directories):
             if os.path.basename(top) == "kept-etc":	# what is half made is not kept
                 messages += [f"left behind: {os.path.join(top, name)}" for name in dirs + files if name.startswith("make-")]
                 dirs[:] = []
-            messages += [f"file left behind: {os.path.join(top, name)}" for name in files if not name.startswith(KEPT)]
+            messages += [f"file left behind: {os.path.join(top, name)}" for name in files
+                         if not name.startswith(KEPT) and not is_free_record(os.path.join(top, name))]
     return messages
 
 

@@ -100,7 +100,8 @@ def mounts(directory):
 
 def files(directory):
     """Files and directories below directory, but for what is kept: the journals of runs that have ended, the sandboxes' /etc."""
-    return sum(len(names) + len([n for n in dirs if n != "kept-etc"]) for top, dirs, names in os.walk(directory)
+    return sum(len([n for n in names if not leaks.is_free_record(os.path.join(top, n))]) + len([n for n in dirs if n != "kept-etc"])
+               for top, dirs, names in os.walk(directory)
                if "kept-etc" not in top.split("/") and os.path.basename(top) != "audit" and os.path.basename(os.path.dirname(top)) != "audit" or os.path.basename(top) == "live")
 
 

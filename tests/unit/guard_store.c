@@ -137,12 +137,12 @@ static void a_run_without_finds_leaves_nothing(void **state)
 	struct strv moved = { 0 };
 	struct store_items items;
 
-	assert_true(tree_has(&p->state, "made/by/ward/live/20260101-000000-aaaaaa"));
+	assert_true(store_has_record("20260101-000000-aaaaaa"));
 	assert_int_equal(store_recover(&e), 0);	/* it lives */
 	assert_int_equal(store_sweep(r, &p->g, 1, &moved, &e), 0);
 	assert_int_equal(moved.len, 0);
 	store_end(r);
-	assert_false(tree_has(&p->state, "made/by/ward/live/20260101-000000-aaaaaa"));
+	assert_false(store_has_record("20260101-000000-aaaaaa"));
 	assert_false(tree_has(&p->state, "made/by/ward/quarantine"));
 	assert_int_equal(store_list(&items, &e), 0);
 	assert_int_equal(items.len, 0);
@@ -256,6 +256,65 @@ static void killed_runs_are_finished(void **state)
 	store_items_clear(&items);
 }
 
+static ino_t inode_of(struct place *p, const char *name)
+{
+	char path[192];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/live/%s", p->state_dir, name);
+	return stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+/* Runs one after the other use one file; many at once have their own, and only a few of those stay. */
+static void records_stay_where_they_are(void **state)
+{
+	enum { MANY = 12 };
+	struct place *p = *state;
+	struct store_run *runs[MANY];
+	struct ward_err e = { 0 };
+	char name[32];
+	ino_t first;
+
+	store_end(start(p, "20260101-000000-000000"));
+	first = inode_of(p, "0");
+	assert_true(first > 0);
+	for (int i = 0; i < MANY; i++) {
+		guard_clear(&p->g);
+		snprintf(name, sizeof(name), "20260101-000000-%06d", i);
+		runs[i] = start(p, name);
+		assert_true(store_has_record(name));
+	}
+	assert_int_equal(inode_of(p, "0"), first);
+	assert_true(inode_of(p, "11") > 0);
+	assert_int_equal(store_recover(&e), 0);
+	for (int i = 0; i < MANY; i++)
+		store_end(runs[i]);
+	assert_int_equal(inode_of(p, "0"), first);
+	assert_true(inode_of(p, "7") > 0);
+	assert_int_equal(inode_of(p, "8"), 0);
+	assert_int_equal(store_recover(&e), 0);
+	assert_false(store_has_record("20260101-000000-000003"));
+}
+
+/* Whoever begins leaves a record alone whose run was killed, until somebody has finished that. */
+static void a_dead_record_keeps_its_file(void **state)
+{
+	struct place *p = *state;
+	struct ward_err e = { 0 };
+	struct store_run *r;
+
+	tree_put(&p->state, "made/by/ward/live/0", "ward-run 1\nid 20260101-000000-dddddd\nworkspace /nowhere\ncomplete\n");
+	tree_put(&p->state, "made/by/ward/live/1", "ward-run 1\nid ../../etc\nworkspace /nowhere\ncomplete\n");
+	assert_int_equal(chmod(p->state_dir, 0700), 0);
+	r = start(p, "20260101-000000-ffffff");
+	assert_true(store_has_record("20260101-000000-dddddd"));
+	assert_true(inode_of(p, "2") > 0);
+	assert_true(store_recover(&e) < 0);	/* the second is nobody's */
+	assert_false(store_has_record("20260101-000000-dddddd"));
+	assert_true(store_has_record("20260101-000000-ffffff"));
+	store_end(r);
+}
+
 static void half_written_records_are_dropped(void **state)
 {
 	struct place *p = *state;
@@ -287,7 +346,7 @@ static void a_failed_sweep_is_tried_again(void **state)
 	assert_int_equal(symlink(away, p->work.path), 0);
 	assert_true(store_sweep(r, &p->g, 1, &moved, &e) < 0);
 	store_end(r);
-	assert_true(tree_has(&p->state, "made/by/ward/live/20260101-000000-eeeeee"));
+	assert_true(store_has_record("20260101-000000-eeeeee"));
 	assert_true(store_recover(&e) < 0);
 	assert_true(tree_has(&p->work, ".bashrc"));
 	assert_int_equal(unlink(p->work.path), 0);
@@ -328,6 +387,8 @@ int main(void)
 		CASE(restore_follows_no_link),
 		CASE(killed_runs_are_finished),
 		CASE(half_written_records_are_dropped),
+		CASE(records_stay_where_they_are),
+		CASE(a_dead_record_keeps_its_file),
 		CASE(a_failed_sweep_is_tried_again),
 		CASE(without_a_quarantine_names_are_taken),
 	};
