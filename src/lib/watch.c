@@ -52,7 +52,7 @@
 #define CONFIRM_MS 5000
 #define MAX_SLOTS 65536		/* of descriptors, where the plan has no limit */
 #define SETTLE_TRIES 250	/* of 2 ms */
-#define HIDDEN_LOOKS 3		/* in a row: while processes move, one may be closed for a moment */
+#define HIDDEN_LOOKS 3		/* in a row: while processes move, one may be closed for a moment; and a wall's own hand each other descriptors */
 
 struct watch {
 	const struct plan *plan;
@@ -71,7 +71,8 @@ struct watch {
 
 	uint64_t last_ms, scan_ms;	/* the last scan, the next one */
 	uint64_t look_ms;		/* no close look at memory before */
-	uint64_t disk_look_ms;		/* nor at the trees */
+	uint64_t over_look_ms;		/* nor at the trees, because they are too large */
+	uint64_t rise_look_ms;		/* or because they grew */
 	bool disk_over;			/* the last look was after a limit was passed */
 	unsigned hidden_looks;		/* at moving processes, in a row */
 	uint64_t ticks_per_second;
@@ -263,13 +264,14 @@ static void measure_disks(struct watch *w, struct usage *u)
 
 static void tick_disk(struct watch *w, struct usage *u)
 {
+	uint64_t now = io_now_ms();
 	bool over, risen;
 
 	measure_disks(w, u);
 	over = (watched(w, LIMIT_DISK) && u->disk_bytes > limit_of(w, LIMIT_DISK)) || (watched(w, LIMIT_INODES) && u->inodes > limit_of(w, LIMIT_INODES));
 	risen = (watched(w, LIMIT_DISK) && w->gross_bytes > w->next_bytes) || (watched(w, LIMIT_INODES) && w->gross_files > w->next_files);
 	/* a look before the limit was passed does not delay the first one after */
-	w->disk_suspect = io_now_ms() >= w->disk_look_ms ? over || risen : over && !w->disk_over;
+	w->disk_suspect = (over && (now >= w->over_look_ms || !w->disk_over)) || (risen && now >= w->rise_look_ms);
 	if (w->disk_suspect)
 		w->disk_over = over;
 }
@@ -566,13 +568,20 @@ static uint64_t next_look(uint64_t gross, uint64_t limit, uint64_t own)
 	return gross + (left > limit / 16 ? left : limit / 16);
 }
 
-/* While the processes move, one look proves nothing in their favour: the next comes soon, and very soon where little is missing. */
+static uint64_t at_most(uint64_t value, uint64_t most)
+{
+	return value < most ? value : most;
+}
+
+/* While the processes move, one look proves nothing in their favour: the next comes soon, and very soon where little is missing or more was written. */
 static void acquit_disk(struct watch *w, const struct disk_look *look, uint64_t began, bool near)
 {
-	uint64_t pause = (io_now_ms() - began) * (near ? 1 : 10);
+	uint64_t now = io_now_ms(), took = now - began;
 
-	if (look->moving)
-		w->disk_look_ms = io_now_ms() + (pause < LOOK_PAUSE_MS ? pause : LOOK_PAUSE_MS);
+	if (look->moving) {
+		w->over_look_ms = now + at_most(took * (near ? 1 : 10), LOOK_PAUSE_MS);
+		w->rise_look_ms = now + at_most(took * 2, LOOK_PAUSE_MS);
+	}
 	for (size_t i = 0; i < w->disk_count && !look->hidden && !look->moving;
 	     i++) /* what is hidden is no one else's */
 		disk_forgive(&w->disks[i], look->new_bytes + look->old_bytes, look->new_files);
@@ -597,9 +606,11 @@ static void confirm_disk(struct watch *w, struct usage *u, bool moving, bool set
 	if (look.new_bytes <= bytes_limit && look.new_files <= files_limit)	/* else it is proven */
 		disk_look_open(&look, w->init_pid);
 	measure_disks(w, u);
-	w->hidden_looks = moving && look.hidden ? w->hidden_looks + 1 : 0;
-	if (moving)
+	if (moving || (w->plan->spec->wall && w->plan->spec->wall->holds)) {
+		look.moving |= look.hidden;	/* neither proven nor forgiven */
+		w->hidden_looks = look.hidden ? w->hidden_looks + 1 : 0;
 		look.hidden = w->hidden_looks >= HIDDEN_LOOKS;
+	}
 	own = look.new_bytes + look.old_bytes;
 	if (u->disk_bytes > bytes_limit && (look.hidden || own > bytes_limit))
 		u->hit[LIMIT_DISK] = true;

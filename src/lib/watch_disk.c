@@ -15,7 +15,7 @@
  * older than the run was not touched by it open            the descriptors of every thread (a
  * thread may have a table of its own) mapped          what is mapped and has no name any more
  * in a message    descriptors waiting in a unix socket cannot be looked at, only that there are
- * some
+ * some. Memory files (memfd_create) are on no disk: they count as memory
  *
  * If these add up to more than the limit, the sandbox did it. If they do not and there is no
  * hiding place (no directory closed to us, no descriptors in sockets, no walk that took too
@@ -240,7 +240,7 @@ static bool counts_as_memory(const struct disk_look *k, dev_t dev)
 	for (size_t i = 0; i < k->memory_dev_count; i++)
 		if (k->memory_devs[i] == dev)
 			return true;
-	return false;
+	return k->memory_files.on && k->memory_files.dev == dev;
 }
 
 /* A nameless file found at dir_fd/name, a magic link of /proc. */
@@ -385,6 +385,7 @@ void disk_look_open(struct disk_look *k, pid_t init_pid)
 	struct proc_table t = { 0 };
 	struct seen seen = { 0 };
 
+	memfds_open(&k->memory_files);
 	own.fd = own.own_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (own.fd < 0 || proc_list(&own, &t) < 0)
 		k->hidden = true;

@@ -170,6 +170,7 @@ struct disk_look {
 	bool moving;			/* the processes go on meanwhile */
 	const dev_t *memory_devs;	/* file systems that count as memory; borrowed */
 	size_t memory_dev_count;
+	struct memfds memory_files;	/* and the one of memory files; disk_look_open() asks for it */
 };
 
 /* One file system with writable trees on it. */

@@ -396,10 +396,10 @@ def fill_elsewhere(directory):
 
 
 def test_others_fill_the_disk(t):
-    """Somebody outside fills the same file system: the sandbox goes on."""
+    """Somebody outside fills the same file system: the sandbox goes on, also with memory files, which are on no disk (there are none where the watch holds memory)."""
     elsewhere = t.fresh_dir()
     t.background(fill_elsewhere, elsewhere)
-    program = "import time\nfor i in range(30):\n    open('mine', 'a').write('x' * 65536)\n    time.sleep(0.1)"
+    program = "import os, time\ntry:\n    for _ in range(3): os.write(os.memfd_create('memory'), bytes(12 << 20))\nexcept OSError as e:\n    assert e.errno == 38\nfor i in range(30):\n    open('mine', 'a').write('x' * 65536)\n    time.sleep(0.1)"
     r = t.ward("run", "--disk", "16Mi", "--", *python(program), cwd=t.workspace(), report=True)
     not_stopped(t, r)
 
