@@ -6,6 +6,7 @@
 #include "creds/forms.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char standard[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -84,25 +85,56 @@ size_t form_percent(const uint8_t *value, size_t n, uint8_t *out)
 	return percent(value, n, false, capitals, out);
 }
 
-/* Quote, backslash and slash behind a backslash. */
-static size_t json(const uint8_t *value, size_t n, uint8_t *out)
-{
-	size_t len = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		if (value[i] && strchr("\"\\/", value[i]))
-			out[len++] = '\\';
-		out[len++] = value[i];
-	}
-	return len;
-}
-
 static bool has_any(const uint8_t *bytes, size_t n, const char *of)
 {
 	for (size_t i = 0; i < n; i++)
 		if (bytes[i] && strchr(of, bytes[i]))
 			return true;
 	return false;
+}
+
+/* What writers of JSON and HTML make of characters; each makes it of others. */
+static const struct escapes {
+	const char *own;	/* with one of these it is another text than those in front */
+	const char *slashed;	/* behind a backslash */
+	const char *numbered;	/* as \u00XX */
+	const char *digits;	/* of those */
+	struct {
+		char c;
+		char text[8];
+	} named[7];
+} escapes[FORMS] = {
+	[FORM_JSON] = { "\"\\/", "\"\\/", "", digits, { { 0 } } },			/* PHP */
+	[FORM_JSON_QUOTES] = { "/", "\"\\", "", digits, { { 0 } } },		/* nearly everybody */
+	[FORM_JSON_GO] = { "<>&", "\"\\", "<>&", digits, { { 0 } } },		/* and Rails */
+	[FORM_JSON_NET] = { "\"&'+<>`", "\\", "\"&'+<>`", capitals, { { 0 } } },
+	[FORM_HTML] = { "&<>\"'", "", "", digits, { { '&', "&amp;" }, { '<', "&lt;" }, { '>', "&gt;" }, { '"', "&quot;" }, { '\'', "&#39;" } } },
+	[FORM_HTML_GO] = { "\"+", "", "", digits, { { '&', "&amp;" }, { '<', "&lt;" }, { '>', "&gt;" }, { '"', "&#34;" }, { '\'', "&#39;" }, { '+', "&#43;" } } },
+};
+
+/* 0: as it is, or too long. */
+static size_t escape(const struct escapes *e, const uint8_t *value, size_t n, uint8_t *out)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		char one[8] = { (char)value[i] };
+		size_t k;
+
+		if (value[i] && strchr(e->slashed, value[i]))
+			snprintf(one, sizeof(one), "\\%c", value[i]);
+		else if (value[i] && strchr(e->numbered, value[i]))
+			snprintf(one, sizeof(one), "\\u00%c%c", e->digits[value[i] >> 4], e->digits[value[i] & 15]);
+		for (size_t m = 0; value[i] && m < sizeof(e->named) / sizeof(*e->named); m++)
+			if (e->named[m].c == (char)value[i])
+				memcpy(one, e->named[m].text, sizeof(one));
+		k = value[i] ? strlen(one) : 1;
+		if (len + k > FORM_ROOM(n))
+			return 0;
+		memcpy(out + len, one, k);
+		len += k;
+	}
+	return len > n ? len : 0;
 }
 
 static size_t write_form(enum form f, const uint8_t *value, size_t n, uint8_t *out)
@@ -142,8 +174,12 @@ static size_t write_form(enum form f, const uint8_t *value, size_t n, uint8_t *o
 		len = percent(value, n, true, digits, out);
 		return has_any(out, len, "abcdef") ? len : 0;
 	case FORM_JSON:
-		len = json(value, n, out);
-		return len > n ? len : 0;
+	case FORM_JSON_QUOTES:
+	case FORM_JSON_GO:
+	case FORM_JSON_NET:
+	case FORM_HTML:
+	case FORM_HTML_GO:
+		return has_any(value, n, escapes[f].own) ? escape(&escapes[f], value, n, out) : 0;
 	case FORMS:
 		break;
 	}

@@ -6,9 +6,10 @@
 #include <stdint.h>
 
 enum form { FORM_PLAIN, FORM_BASE64_0, FORM_BASE64_1, FORM_BASE64_2, FORM_BASE64URL_0, FORM_BASE64URL_1, FORM_BASE64URL_2, FORM_HEX,
-	    FORM_HEX_UPPER, FORM_URL, FORM_URL_LOWER, FORM_URL_ALL, FORM_URL_ALL_LOWER, FORM_JSON, FORMS };
+	    FORM_HEX_UPPER, FORM_URL, FORM_URL_LOWER, FORM_URL_ALL, FORM_URL_ALL_LOWER, FORM_JSON,
+	    FORM_JSON_QUOTES, FORM_JSON_GO, FORM_JSON_NET, FORM_HTML, FORM_HTML_GO, FORMS };
 
-#define FORM_ROOM(n) (3 * (n) + 8)	/* bytes that any form of n bytes fits into */
+#define FORM_ROOM(n) (3 * (n) + 8)	/* bytes that any form of n bytes fits into; one that would be longer is left out */
 #define FORM_LEAST 6			/* shorter ones are in everything */
 
 /* Writes value in that form; returns its length, 0 where it would be too short or says nothing that an earlier form does not.

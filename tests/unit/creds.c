@@ -39,6 +39,13 @@ static void test_forms(void **state)
 	expect_form(FORM_HEX_UPPER, "secret/-", "7365637265742F2D");
 	expect_form(FORM_URL, "secret42", "");
 	expect_form(FORM_URL, "a/b+c d=", "a%2Fb%2Bc%20d%3D");
+	expect_form(FORM_JSON_QUOTES, "sec/ret+42", "");
+	expect_form(FORM_JSON_QUOTES, "sec/re\"t+42", "sec/re\\\"t+42");
+	expect_form(FORM_JSON_GO, "sec/re<t+42", "sec/re\\u003ct+42");
+	expect_form(FORM_JSON_NET, "sec/ret+42", "sec/ret\\u002B42");
+	expect_form(FORM_JSON_NET, "++++++", "");	/* six times as long */
+	expect_form(FORM_HTML, "sec'ret+42", "sec&#39;ret+42");
+	expect_form(FORM_HTML_GO, "sec\"ret+42", "sec&#34;ret&#43;42");
 	expect_form(FORM_URL_LOWER, "a/b+c d=", "a%2fb%2bc%20d%3d");
 	expect_form(FORM_JSON, "a/b\"cdef", "a\\/b\\\"cdef");
 	expect_form(FORM_PLAIN, "short", "");
