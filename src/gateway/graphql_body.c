@@ -244,14 +244,15 @@ static bool decode(struct http_text t, struct buf *out)
 	return !out->failed;
 }
 
-/* Which parameter of GraphQL a name might be to some server: "query[]" and "QUERY" are. */
+/* Which parameter of GraphQL a name might be to some server: "query[]", "QUERY" and " query" are. */
 static const char *parameter(const char *name)
 {
 	static const char *const known[] = { "query", "operationName", "variables", "extensions" };
-	size_t n = strcspn(name, "[. ");
+	const char *begin = name + strspn(name, " ");
+	size_t n = strcspn(begin, "[. ");
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (strlen(known[i]) == n && strncasecmp(name, known[i], n) == 0)
+		if (strlen(known[i]) == n && strncasecmp(begin, known[i], n) == 0)
 			return known[i];
 	return NULL;
 }

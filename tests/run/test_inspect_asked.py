@@ -109,6 +109,7 @@ def test_graphql(t):
                (post(path, gql("{viewer{a}}"), JSON + "; charset=utf-16"), "another charset", 403, "graphql_bad"),
                (post(path, gql("{viewer{a}}"), more="Content-Type: application/graphql\r\n"), "two types", 403, "graphql_bad"),
                (post(path + "?query=%7BdeleteRepo%7D", gql("{viewer{a}}")), "a POST with a query", 403, "graphql_bad"),
+               (post(path + "?+query=%7BdeleteRepo%7D", gql("{viewer{a}}")), "a POST with a query behind a space", 403, "graphql_bad"),
                (post(path, gql("{viewer{a}}"), more="X-HTTP-Method-Override: GET\r\n"), "another method", 403, "graphql_bad"),
                (get(path + "?query=%7Bviewer%7Ba%7D%7D&query=%7BdeleteRepo%7D"), "a query twice", 403, "graphql_bad"), (get(path), "no query", 403, "graphql_bad"),
                (get(path + "?query=mutation%7BdeleteRepo%7D"), "a mutation in a GET", 403, "graphql"),
