@@ -19,7 +19,8 @@
  * what it finds stops them, for a second look that leaves out whoever had nothing. Each open file
  * counts once, however many threads and processes have it. Descriptors that are under way in a socket are in
  * no table, and so are their locks; with process.nesting a sandbox has file systems in memory that
- * nobody outside can see: what stays unexplained ends the sandbox when it has grown by
+ * nobody outside can see; pages of files stay in memory when the file is cut off while a pipe or a socket has one
+ * of a large block (splice, sendfile). What stays unexplained ends the sandbox when it has grown by
  * more than the limit and half of the machine, and the machine is short of memory.
  */
 #include <ctype.h>
@@ -62,8 +63,22 @@ uint64_t beyond_parse_netlink(const char *line)
 	return (uint64_t)(received > 0 ? received : 0) + (uint64_t)(sent > 0 ? sent : 0);
 }
 
+/* What is free, or on an account. */
+static uint64_t known_bytes(const char *text)
+{
+	static const char *const keys[] = { "MemFree", "Buffers", "Cached", "SwapCached", "AnonPages", "Slab", "KernelStack", "PageTables", "SecPageTables",
+					    "Percpu", "VmallocUsed", "Hugetlb", "Balloon", "GPUActive", "GPUReclaim" };
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		sum += proc_parse_key(text, keys[i]) << 10;
+	return sum;
+}
+
 bool beyond_parse_meminfo(const char *text, struct beyond_machine *ret_machine)
 {
+	uint64_t known = known_bytes(text);
+
 	*ret_machine = (struct beyond_machine){
 		.total_bytes = proc_parse_key(text, "MemTotal") << 10,
 		.available_bytes = proc_parse_key(text, "MemAvailable") << 10,
@@ -71,6 +86,8 @@ bool beyond_parse_meminfo(const char *text, struct beyond_machine *ret_machine)
 		.file_bytes = proc_parse_key(text, "Shmem") << 10,
 		.locked_bytes = proc_parse_key(text, "Unevictable") << 10,
 	};
+	if (ret_machine->total_bytes > known)
+		ret_machine->lost_bytes = ret_machine->total_bytes - known;
 	return ret_machine->total_bytes && ret_machine->kernel_bytes;
 }
 
@@ -87,6 +104,7 @@ enum beyond_alarm beyond_judge(struct beyond_growth *g, const struct beyond_mach
 		g->start_bytes = g->last_bytes = now->kernel_bytes;
 		g->start_file_bytes = g->last_file_bytes = now->file_bytes;
 		g->start_locked_bytes = now->locked_bytes;
+		g->start_lost_bytes = now->lost_bytes;
 	}
 	if (now->kernel_bytes > g->last_bytes)
 		g->rise_bytes += now->kernel_bytes - g->last_bytes;
@@ -99,6 +117,8 @@ enum beyond_alarm beyond_judge(struct beyond_growth *g, const struct beyond_mach
 	locked = growth(now->locked_bytes, g->start_locked_bytes);	/* may be the same pages */
 	if (nesting || g->files)	/* else it can have none that nobody sees */
 		grown += files > locked ? files : locked;
+	if (g->files)
+		grown += growth(now->lost_bytes, g->start_lost_bytes);
 	if (grown > limit && grown > now->total_bytes / 2 && now->available_bytes < now->total_bytes / 8)
 		return BEYOND_MACHINE;
 	return g->rise_bytes > limit / 2 ? BEYOND_LOOK : BEYOND_QUIET;
@@ -129,7 +149,11 @@ bool beyond_machine(struct beyond_machine *ret_machine)
 	if (n <= 0)
 		return false;
 	text[n] = '\0';
-	return beyond_parse_meminfo(text, ret_machine);
+	if (!beyond_parse_meminfo(text, ret_machine))
+		return false;
+	if (access("/proc/spl/kstat/zfs/arcstats", F_OK) == 0)	/* a cache of pages that are on no account */
+		ret_machine->lost_bytes = 0;
+	return true;
 }
 
 /* Calls each() for every line, cut at TEXT_BYTES; ends when it says so. */

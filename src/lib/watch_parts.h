@@ -81,6 +81,7 @@ struct beyond_machine {
 	uint64_t kernel_bytes;	/* that cannot be reclaimed */
 	uint64_t file_bytes;	/* of file systems in memory */
 	uint64_t locked_bytes;	/* of those and others, locked */
+	uint64_t lost_bytes;	/* neither free nor on any account: pages that were cut off while a pipe or a socket had them */
 };
 enum beyond_alarm { BEYOND_QUIET, BEYOND_LOOK, BEYOND_MACHINE };
 
@@ -90,8 +91,8 @@ uint64_t beyond_parse_netlink(const char *line);
 bool beyond_parse_meminfo(const char *text, struct beyond_machine *ret_machine);
 struct beyond_growth {
 	uint64_t start_bytes, last_bytes;	/* 0: not begun */
-	uint64_t start_file_bytes, last_file_bytes, start_locked_bytes;
-	bool files;			/* memory that is shared and mapped by nobody counts, too: no cgroup does it */
+	uint64_t start_file_bytes, last_file_bytes, start_locked_bytes, start_lost_bytes;
+	bool files;			/* shared memory that nobody has mapped, and lost pages, count, too: no cgroup does it */
 	uint64_t rise_bytes;		/* every rise since the last acquittal */
 };
 /* What to make of the kernel's memory now: nothing, a close look, or the end (the machine itself is at stake). nesting: it may have file systems that nobody sees. A pure function. */

@@ -107,6 +107,7 @@ static void test_machine(void **state)
 	assert_false(beyond_parse_meminfo("MemTotal: 5 kB\n", &m));
 	assert_true(beyond_parse_meminfo(text, &m));
 	assert_int_equal(m.available_bytes, 600 << 10);
+	assert_int_equal(m.lost_bytes, (1000 - 5 - 90) << 10);
 	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_QUIET);
 	m.kernel_bytes += 30 << 10;
 	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_QUIET);
@@ -125,6 +126,15 @@ static void test_machine(void **state)
 	m.file_bytes = 200 << 10;	/* a file system in memory is part of it, where it can be the sandbox's */
 	assert_int_equal(beyond_judge(&g, &m, 800 << 10, false), BEYOND_QUIET);
 	assert_int_equal(beyond_judge(&g, &m, 800 << 10, true), BEYOND_MACHINE);
+	g = (struct beyond_growth){ .files = true };
+	m.lost_bytes = 10 << 10;
+	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_QUIET);
+	m.lost_bytes = 700 << 10;
+	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_MACHINE);
+	g = (struct beyond_growth){ .files = true };
+	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_QUIET);
+	m.file_bytes += 60 << 10;	/* shared memory rises: time for a look */
+	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_LOOK);
 }
 
 int main(void)
