@@ -2,7 +2,7 @@
  * The scan. In: a tree and its compiled lists. Out: steps for the engine and the baseline for the sweep. Runs in the
  * supervisor before the sandbox starts; changes nothing.
  *
- * One walk looks at every name once. What matches hide is hidden with all that lies beneath it, and so is a socket; what is protected becomes
+ * One walk looks at every name once. What matches hide is hidden with all that lies beneath it, and so is a socket or a named pipe; what is protected becomes
  * read-only, and its directory is then looked at only for names to hide. A link cannot carry a mount: the sweep
  * compares it with what it was, and what it leads to inside the tree is hidden or protected in its place. A directory
  * that the caller may not read becomes read-only, so that its owner cannot open it up from inside. Other names of a
@@ -148,9 +148,9 @@ static int hide(struct scan *s, const struct walk_dir *d, const struct walk_entr
 	return guard_add_step(s->g, GUARD_HIDE, entry->path, entry->type == DT_DIR, s->e);
 }
 
-/* A socket that is there before the run leads to a process outside, whatever mount it lies on: hidden, unless the
+/* A socket or a named pipe that is there before the run leads to a process outside, whatever mount it lies on: hidden, unless the
  * policy's hide list takes it out with "!NAME". */
-static bool is_host_socket(const struct scan *s, const struct walk_entry *entry)
+static bool is_host_channel(const struct scan *s, const struct walk_entry *entry)
 {
 	return ignore_decide_at(s->g->hide, entry->path, entry->path_len, entry->name_at, false) !=
 	       IGNORE_INCLUDED;
@@ -189,7 +189,7 @@ static int scan_entry(void *ctx, struct walk_dir *d, const struct walk_entry *en
 	guard_git_note(&s->git, entry);
 	progress_step(s->g->progress, "looking at the workspace's files");
 	s->g->file_count += entry->type == DT_REG;
-	if (entry->type == DT_SOCK && is_host_socket(s, entry))
+	if ((entry->type == DT_SOCK || entry->type == DT_FIFO) && is_host_channel(s, entry))
 		return hide(s, d, entry);
 	if (s->hides && is_hidden(s, entry)) {
 		for (size_t i = 0; i < GIT_PROTECTED; i++)
