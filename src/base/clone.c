@@ -47,6 +47,7 @@ long clone_start(struct clone_child *c)
 	struct clone_args args = {
 		.flags = c->flags,
 		.pidfd = (uintptr_t)&c->pid_fd,
+		.child_tid = (uintptr_t)c->child_tid,
 		.exit_signal = c->quiet ? 0 : SIGCHLD,
 		.stack = (uintptr_t)c->stack,
 		.stack_size = c->stack_bytes,
@@ -57,7 +58,7 @@ long clone_start(struct clone_child *c)
 	/* older containers' filters answer EPERM to what they do not know; if it is the kernel's own, it says it again */
 	if ((pid == -ENOSYS || pid == -EPERM) && !(c->flags & CLONE_INTO_CGROUP))
 		pid = clone_call(SYS_clone, RAW_ARG(c->flags | (c->quiet ? 0 : SIGCHLD)),
-				 RAW_ARG((char *)c->stack + c->stack_bytes), RAW_ARG(&c->pid_fd), 0,
+				 RAW_ARG((char *)c->stack + c->stack_bytes), RAW_ARG(&c->pid_fd), RAW_ARG(c->child_tid),
 				 c->main, c->argument);
 	return pid;
 }

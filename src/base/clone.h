@@ -10,6 +10,7 @@ struct clone_child {
 	uint64_t flags;		/* CLONE_*; CLONE_PIDFD fills pid_fd */
 	int cgroup_fd;		/* with CLONE_INTO_CGROUP */
 	int pid_fd;
+	int *child_tid;		/* with CLONE_CHILD_CLEARTID: 0 when it has left this memory */
 	bool quiet;		/* no exit signal: only waitpid(__WCLONE) sees its end */
 	void *stack;
 	size_t stack_bytes;

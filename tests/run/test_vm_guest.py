@@ -14,10 +14,18 @@ import time
 from harness import vm
 
 
-def greeting():
+PROCESSES = """for p in /proc/[0-9]*; do line=; read -r line < $p/cmdline; [ -n "$line" ] && echo process $p; done
+"""
+# Only what the shell does itself, and one more process in the end: it may have two.
+LOOK_AROUND = PROCESSES + """read -r line < /proc/$$/stat; set -- $line; read -r up rest < /proc/uptime; echo times ${22} $up
+for f in /proc/self/fd/*; do [ -e $f ] && echo fd $f; done	# those of the search itself are gone by now
+(:) && echo FORKED-ONCE"""
+
+
+def greeting(pids=0):
     now = time.time_ns()
     return (vm.frame("TIME", payload=struct.pack("<qII", now // 10**9, now % 10**9, 0) + os.urandom(32))
-            + vm.frame("SETUP", payload=struct.pack("<IIQQQ64s", 1000, 1000, 0, 0, 0, b"")))
+            + vm.frame("SETUP", payload=struct.pack("<IIQQQ64s", 1000, 1000, pids, 0, 0, b"")))
 
 
 def hear(t, port, heard, last):
@@ -30,20 +38,36 @@ def hear(t, port, heard, last):
     return frames, heard
 
 
+def command(text, terminals=0):
+    words = b"".join(w.encode() + b"\0" for w in ("/", "sh", "-c", text, "PATH=/bin"))
+    return vm.frame("WORDS", 1, 0, words) + vm.frame("START", 1, 0, struct.pack("<IIIHHHH", vm.RUN, 3, 1, terminals, 25, 80, 0)) + vm.frame("EOF", 1)
+
+
 def check_rehearsal(t, g):
-    """A guest that is left alone before its first command starts something of its own, which nobody hears of."""
-    words = b"".join(w.encode() + b"\0" for w in ("/", "sh", "-c", "read a b c d e f g h i j faults rest < /proc/1/stat; echo $faults", "PATH=/bin"))
+    """A guest that is left alone before its first command starts something of its own, which nobody hears of, and of which nothing is left: no process, no descriptor, and nothing that counts."""
     with socket.socket(socket.AF_UNIX) as port:
         port.settimeout(120)
         port.connect(g.port)
         frames, heard = hear(t, port, b"", "READY")
-        port.sendall(greeting())
-        time.sleep(3)	# nothing tells when it was; it takes a tenth of a second
-        port.sendall(vm.frame("WORDS", 1, 0, words) + vm.frame("START", 1, 0, struct.pack("<IIIHHHH", vm.RUN, 3, 1, 0, 0, 0, 0)) + vm.frame("EOF", 1))
-        frames, _ = hear(t, port, heard, "EXIT")
+        time.sleep(1)
+        began = time.monotonic()
+        port.sendall(greeting(pids=2))
+        time.sleep(2)	# nothing tells when it was; it takes a quarter of a second
+        port.sendall(command(LOOK_AROUND))
+        frames, heard = hear(t, port, heard, "EXIT")
+        took = time.monotonic() - began
+        port.sendall(greeting() + command(PROCESSES, terminals=7))	# which is made anew, and what waits for a command goes
+        shown, _ = hear(t, port, heard, "EXIT")
     t.equal({f[1] for f in frames}, {1}, f"channels: {frames}")
-    out = b"".join(f[3] for f in frames if f[0] == "DATA" and f[2] == 1)
-    t.check(frames[-1][3] == bytes(4) and int(out) > 0, f"pid 1 had a child before the first command: {frames}")
+    out = b"".join(f[3] for f in frames if f[0] == "DATA" and f[2] == 1).decode()
+    t.equal(frames[-1][3], bytes(4), f"it ended well: {frames}")
+    start, up = next(line.split()[1:] for line in out.split("\n") if line.startswith("times "))
+    age = float(up) - int(start) / 100
+    t.check(age < took + 0.5, f"what the command runs in was made before the greeting: nothing was rehearsed since; {age} s old, greeted {took} s ago")
+    t.equal((out.count("process "), "process /proc/1\n" in out), (2, True), f"pid 1 and the command, and nobody else: {out}")
+    t.equal([line for line in out.split("\n") if line.startswith("fd ")], [f"fd /proc/self/fd/{n}" for n in (0, 1, 2)], "its descriptors")
+    t.check("FORKED-ONCE" in out, f"it has its two processes: {frames}")
+    t.equal(b"".join(f[3] for f in shown if f[0] == "DATA").count(b"process "), 3, f"pid 1, the leader of the terminal's session, the command: {shown}")
     g.first = False
 
 

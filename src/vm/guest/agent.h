@@ -28,6 +28,25 @@ struct job {
 	uint32_t credit[VM_STREAMS];
 };
 
+/* The inner ends of a command's streams. */
+struct ends {
+	int inner[VM_STREAMS];	/* the child's 0-2 */
+	int told[2];		/* where the session's leader says that its command was stopped */
+};
+
+#define SPARE_FEW 256	/* words and variables that need no memory of their own */
+
+/* A process that waits for a command: spare.c */
+struct spare {
+	pid_t pid;		/* 0: there is none */
+	int state, go;
+	struct ends ends;
+	int outer[VM_STREAMS];
+	struct vm_start start;	/* of the command that it became, with what follows */
+	char *words, **list, *few[SPARE_FEW];
+	size_t words_room;
+};
+
 struct agent {
 	int port_fd, signal_fd;
 	int cgroup_fd;		/* where commands live; -1: this kernel has none */
@@ -38,15 +57,19 @@ struct agent {
 	struct job jobs[VM_CHANNELS];	/* [0]: rehearse.c */
 	unsigned channels;	/* those from this one on are free: nobody looks at them */
 	char *spare_words;	/* JOB_SPARE_BYTES for the words of a command; NULL: one has them */
-	int spare_pipes[VM_STREAMS][2];	/* made when nobody waited; -1: one has them */
+	struct spare spare;
 	unsigned next;		/* which channel was served last */
 	int spent_fds[2 * VM_STREAMS];	/* at their end, and closed when that has been told: a pipe takes longer to go than the rest of it */
 	unsigned spent;
-	bool quiescing, childless;	/* childless: but for what is rehearsed */
+	bool quiescing, ending;	/* ending: it was told to quiesce */
+	bool childless;		/* no process of a user's is left */
 	bool greeted, used;	/* VM_SETUP has come; a command has been started */
 	struct rehearsal {
-		unsigned times, vain;	/* in all; in a row, without being faster */
+		unsigned times, vain;	/* in all; how many pairs in a row were no faster */
 		uint64_t began_ns, first_ns, best_ns;
+		int program_fd;		/* what is executed in turns with this program itself; -1: nothing */
+		char program[16];	/* its name in /proc/self/fd */
+		bool speaking;		/* the frames that are taken are its own */
 	} rehearsal;
 	bool echoing;
 	uint8_t echo[VM_ECHO_MAX];	/* to be said again */
@@ -87,22 +110,39 @@ void limits_apply(struct agent *a);
 bool limits_seal(void);
 /* fork(), of a child in the cgroup of commands or beside it. */
 pid_t limits_fork(const struct agent *a, bool in_cgroup);
-/* In the child: limits, ids, no capability; returns false where that fails. */
-bool limits_enter(const struct agent *a);
+/* In the child: limits, ids, no capability; returns 0 or -errno. Raw: nothing else in this memory is touched. */
+long limits_enter(const struct agent *a);
 /* ---- job.c ---- */
 
 #define JOB_SPARE_BYTES 16384
+#define JOB_NOT_STARTED 125
 
 /* Starts what VM_START says with the words that came before. */
 void job_start(struct agent *a, unsigned channel, const struct vm_start *s);
 /* Makes what the next command will need, while there is none. */
 void job_prepare(struct agent *a);
+/* A pipe of that stream: the command's end, and ours. Returns 0 or -errno. */
+int job_make_pipe(unsigned stream, int *ret_inner, int *ret_outer);
+/* In the child: these are its 0-2 and it leads a session; false where that fails. */
+bool job_take_ends(const struct ends *ends);
+/* In the child: executes, or says why not. Raw. */
+_Noreturn void job_become(const struct agent *a, const char *words, const struct vm_start *s, char **list);
 /* Makes room for n bytes of words; false: out of memory. */
 bool job_make_room(struct agent *a, unsigned channel, size_t n);
 /* Frees all that a channel had. */
 void job_clear(struct agent *a, unsigned channel);
 /* Tells the host why; a job that never began ends with this code. */
 void job_fail(struct agent *a, unsigned channel, int code);
+/* ---- spare.c ---- */
+
+/* Makes one, where there is none. Returns 0 or -errno. */
+int spare_make(struct agent *a);
+/* Gives it, or a new one, the job's command and words. Only while no process of a user's is there. Returns its pid or -errno. */
+pid_t spare_start(struct agent *a, struct job *j, const struct vm_start *s);
+/* It has ended, before it was given anything. */
+void spare_lost(struct agent *a);
+/* Ends it, where there is one. */
+void spare_drop(struct agent *a);
 /* ---- rehearse.c ---- */
 
 /* Whether a guest that has nothing to do should start something of its own. */
@@ -118,12 +158,8 @@ void rehearse_in_template(struct agent *a);
 int rehearse_main(void);
 /* ---- streams.c ---- */
 
-/* Takes a frame of the host's. */
-void streams_take(struct agent *a, const struct vm_frame *f);
-/* The same for a frame of a channel, which may be the rehearsal's. */
-void streams_take_about_job(struct agent *a, const struct vm_frame *f);
-/* Makes the next frame about a channel in a->out, behind those that are there. False when there is nothing to say. */
-bool streams_say_about_job(struct agent *a, unsigned channel);
+/* Takes the host's frames that stand in a->in; one that is not complete stays there. */
+void streams_take_all(struct agent *a);
 /* Makes the next frame in a->out, behind those that are there: room for one with VM_DATA_MAX bytes. False when there is nothing to say. */
 bool streams_next(struct agent *a);
 /* Closes what has come to its end. */

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -270,6 +271,8 @@ void boot_all(struct agent *a)
 		dprintf(2, "ward-vm-init: network %s: %s\n", net, strerror(errno));
 	warm_cache();
 	take_signals(a);
+	if (syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC) < 0)	/* of what the kernel opened, too: no command gets any of it */
+		boot_die("close_range");
 	if (!limits_seal())
 		boot_die("capabilities");
 }

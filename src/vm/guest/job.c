@@ -6,9 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -16,16 +14,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/clone.h"
+#include "base/raw.h"
 #include "guest/guest.h"
 #include "guest/session.h"
 #include "vm/guest/agent.h"
 
-#define EXIT_NOT_STARTED 125
 #define CHILD_FDS 5
 #define DISK_FD 4
-#define STACK_BYTES 65536
-#define LIST_WORDS 256	/* of a command that need no memory of their own */
+#define REFUSAL_BYTES 1200	/* less than a pipe holds */
 
 /* Of the freestanding code that is shared with ward-init. */
 _Noreturn void guest_exit(int code)
@@ -100,43 +96,27 @@ void job_fail(struct agent *a, unsigned channel, int code)
 	a->error_code = code;
 	a->error_channel = channel;
 	j->active = j->exited = true;
-	j->status = EXIT_NOT_STARTED << 8;
+	j->status = JOB_NOT_STARTED << 8;
 }
 
 /* ---- descriptors ---- */
 
-struct ends {
-	int inner[VM_STREAMS];	/* the child's 0-2 */
-	int told[2];		/* where the session's leader says that its command was stopped */
-};
-
 /* Into standard input we write; from the others we read. */
-static int make_pipe(unsigned stream, int fds[2])
+int job_make_pipe(unsigned stream, int *ret_inner, int *ret_outer)
 {
+	int fds[2];
+
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
-	fcntl(fds[stream ? 0 : 1], F_SETFL, O_NONBLOCK);
-	return 0;
-}
-
-/* One that was made before, or a new one. */
-static int take_pipe(struct agent *a, unsigned stream, int *ret_inner, int *ret_ours)
-{
-	int fds[2] = { a->spare_pipes[stream][0], a->spare_pipes[stream][1] }, r = fds[0] < 0 ? make_pipe(stream, fds) : 0;
-
-	if (r < 0)
-		return r;
-	a->spare_pipes[stream][0] = a->spare_pipes[stream][1] = -1;
 	*ret_inner = fds[stream ? 1 : 0];
-	*ret_ours = fds[stream ? 0 : 1];
+	*ret_outer = fds[stream ? 0 : 1];
+	fcntl(*ret_outer, F_SETFL, O_NONBLOCK);
 	return 0;
 }
 
 void job_prepare(struct agent *a)
 {
-	for (unsigned i = 0; i < VM_STREAMS; i++)
-		if (a->spare_pipes[i][0] < 0 && make_pipe(i, a->spare_pipes[i]) < 0)
-			a->spare_pipes[i][0] = a->spare_pipes[i][1] = -1;
+	spare_make(a);	/* where it cannot be made, whoever needs it will say so */
 	if (!a->spare_words)
 		a->spare_words = calloc(1, JOB_SPARE_BYTES);
 }
@@ -174,7 +154,7 @@ static int make_ends(struct agent *a, struct job *j, const struct vm_start *s, s
 
 	for (unsigned i = 0; i < VM_STREAMS && r == 0; i++)
 		if (!(s->terminals & 1u << i))
-			r = take_pipe(a, i, &ends->inner[i], i ? &j->out_fds[i] : &j->in_fd);
+			r = job_make_pipe(i, &ends->inner[i], i ? &j->out_fds[i] : &j->in_fd);
 	return r;
 }
 
@@ -200,11 +180,24 @@ static bool take_ends(const struct ends *ends, int count, int manifest_fd, int d
 	return true;
 }
 
-/* Less than a pipe holds: who reads it may be waiting for us (start_quick). */
-static _Noreturn void refuse(const char *what, int code, int error)
+static size_t append(char *text, size_t n, const char *more)
 {
-	dprintf(2, "ward: %.1000s: %s\n", what, strerror(error));
-	_exit(code);
+	for (; *more && n < REFUSAL_BYTES; more++)
+		text[n++] = *more;
+	return n;
+}
+
+/* Raw: the memory may be pid 1's. */
+static _Noreturn void refuse(const char *what, int code, long error)
+{
+	char text[REFUSAL_BYTES + 64];
+	size_t n = append(text, append(text, 0, "ward: "), what);
+
+	n = append(text, append(text, n < REFUSAL_BYTES - 100 ? n : REFUSAL_BYTES - 100, ": "), strerror((int)error));
+	text[n++] = '\n';
+	raw_call(SYS_write, 2, text, n);
+	raw_call(SYS_exit_group, code);
+	__builtin_unreachable();
 }
 
 static void let_signals_through(void)
@@ -215,24 +208,43 @@ static void let_signals_through(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* list: room for what stands in words. In a child that has its parent's memory nothing may be left behind in it. */
-static _Noreturn void run_command(const struct agent *a, const char *words, const struct vm_start *s, char **list)
+bool job_take_ends(const struct ends *ends)
 {
-	struct guest_start start = { .argc = s->argc, .envc = s->envc, .cwd = words, .strings = words + strlen(words) + 1, .from_packet = !list, .argv = list, .envp = list ? list + s->argc + 1 : NULL };
-	char *none = NULL;
-	long error;
-
-	if (list)
-		setsid();
-	else
-		guest_session(0);
-	if (!limits_enter(a))
-		refuse("limits and ids of the command", EXIT_NOT_STARTED, errno);
-	if (start.cwd[0] && chdir(start.cwd) < 0)
-		refuse(start.cwd, EXIT_NOT_STARTED, errno);
+	if (!take_ends(ends, VM_STREAMS, -1, -1) || setsid() < 0)
+		return false;
 	let_signals_through();
-	error = guest_exec(&start, &none);
-	refuse(start.strings, error == ENOENT ? 127 : 126, (int)error);
+	return true;
+}
+
+static _Noreturn void become(const struct agent *a, struct guest_start *start)
+{
+	char *none = NULL;
+	long r = limits_enter(a);
+
+	if (r < 0)
+		refuse("limits and ids of the command", JOB_NOT_STARTED, -r);
+	r = start->cwd[0] ? raw_call(SYS_chdir, start->cwd) : 0;
+	if (r < 0)
+		refuse(start->cwd, JOB_NOT_STARTED, -r);
+	r = guest_exec(start, &none);
+	refuse(start->strings, r == ENOENT ? 127 : 126, r);
+}
+
+_Noreturn void job_become(const struct agent *a, const char *words, const struct vm_start *s, char **list)
+{
+	struct guest_start start = { .argc = s->argc, .envc = s->envc, .cwd = words, .strings = list[0], .argv = list, .envp = list + s->argc + 1 };
+
+	become(a, &start);
+}
+
+/* On a terminal, or beside other commands. */
+static _Noreturn void run_command(const struct agent *a, const char *words, const struct vm_start *s)
+{
+	struct guest_start start = { .argc = s->argc, .envc = s->envc, .cwd = words, .strings = words + strlen(words) + 1, .from_packet = true };
+
+	guest_session(0);
+	let_signals_through();
+	become(a, &start);
 }
 
 static _Noreturn void run_copy(const struct agent *a, const char *words, uint32_t argc)
@@ -240,8 +252,8 @@ static _Noreturn void run_copy(const struct agent *a, const char *words, uint32_
 	const char *what = words + strlen(words) + 1, *path = argc > 1 ? what + strlen(what) + 1 : "", *name = argc > 2 ? path + strlen(path) + 1 : "";
 
 	setsid();
-	if (!limits_enter(a) || (words[0] && chdir(words) < 0 && path[0] != '/'))
-		_exit(EXIT_NOT_STARTED);
+	if (limits_enter(a) < 0 || (words[0] && chdir(words) < 0 && path[0] != '/'))
+		_exit(JOB_NOT_STARTED);
 	let_signals_through();
 	_exit(guest_copy(what, path, name));
 }
@@ -254,9 +266,9 @@ static _Noreturn void run_child(const struct agent *a, const char *words, const 
 
 	/* not every child executes something, and a pipe that somebody has open does not end */
 	if (!take_ends(ends, CHILD_FDS, tree ? a->manifest_fd : -1, tree ? a->disk_fd : -1) || syscall(SYS_close_range, CHILD_FDS, ~0u, 0) < 0)
-		_exit(EXIT_NOT_STARTED);
+		_exit(JOB_NOT_STARTED);
 	if (s->kind == VM_RUN)
-		run_command(a, words, s, NULL);
+		run_command(a, words, s);
 	if (s->kind == VM_COPY)
 		run_copy(a, words, s->argc);
 	let_signals_through();
@@ -265,75 +277,41 @@ static _Noreturn void run_child(const struct agent *a, const char *words, const 
 
 /* ---- the start ---- */
 
-struct quick {
-	const struct agent *agent;
-	const char *words;
-	const struct vm_start *start;
-	const struct ends *ends;
-	char **list;
-};
-
-static int quick_main(void *argument)
-{
-	const struct quick *q = argument;
-
-	if (!take_ends(q->ends, VM_STREAMS, -1, -1))
-		_exit(EXIT_NOT_STARTED);
-	run_command(q->agent, q->words, q->start, q->list);
-}
-
-/* Words and variables as execve() wants them, pointing into the words: in `few` where that has room, else in memory of their own. NULL: no memory. */
-static char **list_words(char *words, const struct vm_start *s, char **few)
-{
-	size_t count = (size_t)s->argc + s->envc;
-	char **list = count + 2 <= LIST_WORDS ? few : calloc(count + 2, sizeof(*list)), *at = words + strlen(words) + 1;
-
-	if (!list)
-		return NULL;
-	for (size_t i = 0; i < count; i++, at += strlen(at) + 1)
-		list[i < s->argc ? i : i + 1] = at;
-	list[s->argc] = list[count + 1] = NULL;
-	return list;
-}
-
-/* A command without a terminal begins in our memory, which spares copying it; as soon as it is another user, nobody may look into that
- * (the kernel takes it for one that is not to be dumped). We wait until it executes: so only while nobody is there who could stop it. */
-static pid_t start_quick(struct agent *a, char *words, const struct vm_start *s, const struct ends *ends)
-{
-	static char stack[STACK_BYTES] __attribute__((aligned(16)));
-	char *few[LIST_WORDS];
-	struct quick q = { a, words, s, ends, list_words(words, s, few) };
-	struct clone_child c = { .flags = CLONE_VM | CLONE_VFORK, .stack = stack, .stack_bytes = sizeof(stack), .main = quick_main, .argument = &q };
-	long pid;
-
-	if (a->cgroup_fd >= 0) {
-		c.flags |= CLONE_INTO_CGROUP;
-		c.cgroup_fd = a->cgroup_fd;
-	}
-	pid = q.list ? clone_start(&c) : -ENOMEM;
-	if (q.list != few)
-		free(q.list);
-	errno = pid < 0 ? (int)-pid : 0;
-	return pid < 0 ? -1 : (pid_t)pid;
-}
-
+/* Beside what there is, or with a terminal: in memory of its own. */
 static pid_t start_child(struct agent *a, struct job *j, const struct vm_start *s, const struct ends *ends)
 {
+	bool is_user = s->kind == VM_RUN || s->kind == VM_COPY;
 	pid_t pid;
 
-	if (s->kind == VM_RUN && !(s->terminals & 7) && a->childless)
-		return start_quick(a, j->words, s, ends);
-	pid = limits_fork(a, s->kind == VM_RUN || s->kind == VM_COPY);
+	if (is_user)
+		spare_drop(a);
+	pid = limits_fork(a, is_user);
 	if (pid == 0)
 		run_child(a, j->words, s, ends);
-	return pid;
+	return pid < 0 ? -errno : pid;
+}
+
+/* What is not started by spare.c. Returns its pid or -errno. */
+static pid_t start_with_ends(struct agent *a, struct job *j, const struct vm_start *s)
+{
+	struct ends ends = { .inner = { -1, -1, -1 }, .told = { -1, -1 } };
+	pid_t r = make_ends(a, j, s, &ends);
+
+	if (r == 0)
+		r = start_child(a, j, s, &ends);
+	for (int i = 0; i < VM_STREAMS; i++)
+		if (ends.inner[i] >= 0)
+			close(ends.inner[i]);
+	if (ends.told[1] >= 0)
+		close(ends.told[1]);
+	return r;
 }
 
 void job_start(struct agent *a, unsigned channel, const struct vm_start *s)
 {
 	struct job *j = &a->jobs[channel];
-	struct ends ends = { .inner = { -1, -1, -1 }, .told = { -1, -1 } };
-	int r = 0;
+	bool is_quick = s->kind == VM_RUN && !(s->terminals & 7) && a->childless;
+	pid_t r = 0;
 
 	use_channel(a, channel);
 	if (channel)
@@ -341,22 +319,15 @@ void job_start(struct agent *a, unsigned channel, const struct vm_start *s)
 	if (j->active || !j->words || s->kind < VM_RUN || s->kind >= VM_KINDS || !wire_check_words(j->words, j->words_len, s->argc, s->envc))
 		r = -EINVAL;
 	if (r == 0)
-		r = make_ends(a, j, s, &ends);
-	if (r == 0) {
-		j->pid = start_child(a, j, s, &ends);
-		r = j->pid < 0 ? -errno : 0;
-		if (channel) {
-			a->childless &= r < 0;
-			a->used |= s->kind == VM_RUN;
-		}
+		r = is_quick ? spare_start(a, j, s) : start_with_ends(a, j, s);
+	if (r > 0) {
+		j->pid = r;
+		a->used |= channel && s->kind == VM_RUN;
+		if (channel && (s->kind == VM_RUN || s->kind == VM_COPY))
+			a->childless = false;
 	}
-	for (int i = 0; i < VM_STREAMS; i++) {
-		if (ends.inner[i] >= 0)
-			close(ends.inner[i]);
+	for (int i = 0; i < VM_STREAMS; i++)
 		j->credit[i] = VM_WINDOW_BYTES;
-	}
-	if (ends.told[1] >= 0)
-		close(ends.told[1]);
 	drop_words(a, j);
 	j->active = j->fresh = true;
 	if (r < 0)

@@ -20,6 +20,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "base/raw.h"
 #include "vm/guest/agent.h"
 
 #define SPARE_BYTES (16u << 20)	/* of memory, for the kernel and pid 1 */
@@ -91,18 +92,22 @@ bool limits_seal(void)
 	       setgroups(0, NULL) == 0;
 }
 
-bool limits_enter(const struct agent *a)
+long limits_enter(const struct agent *a)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct rlimit files = { a->setup.files, a->setup.files };
 	struct __user_cap_data_struct none[2] = { 0 };
 	gid_t gid = a->setup.gid;
 	uid_t uid = a->setup.uid;
+	long r = a->setup.files ? raw_call(SYS_prlimit64, 0, RLIMIT_NOFILE, &files, NULL) : 0;
 
-	if (a->setup.files && setrlimit(RLIMIT_NOFILE, &files) < 0)
-		return false;
-	/* a libc would have other threads do the same: here are none. Who is root no longer has no capability any more */
-	return syscall(SYS_setresgid, gid, gid, gid) == 0 && syscall(SYS_setresuid, uid, uid, uid) == 0 && (uid || syscall(SYS_capset, &head, none) == 0);
+	if (r == 0)
+		r = raw_call(SYS_setresgid, gid, gid, gid);
+	if (r == 0)
+		r = raw_call(SYS_setresuid, uid, uid, uid);
+	if (r == 0 && !uid)	/* who is root no longer has no capability any more */
+		r = raw_call(SYS_capset, &head, none);
+	return r;
 }
 
 /* Born in the cgroup: to move there takes a lock of the kernel's that waits for all of its processors. */

@@ -27,13 +27,16 @@ static void reap(struct agent *a)
 
 	while (read(a->signal_fd, info, sizeof(info)) == sizeof(info))
 		;
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == a->spare.pid)
+			spare_lost(a);
 		for (unsigned i = 0; i < a->channels; i++)
 			if (a->jobs[i].active && a->jobs[i].pid == pid && !a->jobs[i].exited) {
 				a->jobs[i].exited = true;
 				a->jobs[i].status = status;
 			}
-	a->childless = pid < 0 && errno == ECHILD;
+	}
+	a->childless |= pid < 0 && errno == ECHILD;
 	if (a->quiescing && !a->childless)
 		kill(-1, SIGKILL);	/* who was born meanwhile */
 }
@@ -41,22 +44,14 @@ static void reap(struct agent *a)
 /* The port gives one buffer of the driver's at a time. One that is not full was the last, or poll() says otherwise. */
 static void read_port(struct agent *a)
 {
-	struct vm_frame f;
-	size_t at = 0;
 	ssize_t n;
-	long used;
 
 	do {
 		n = read(a->port_fd, a->in + a->in_len, sizeof(a->in) - a->in_len);
 		if (n <= 0)
 			return;
 		a->in_len += (size_t)n;
-		for (at = 0; (used = wire_parse(a->in + at, a->in_len - at, false, &f)) > 0; at += (size_t)used)
-			streams_take(a, &f);
-		if (used < 0)
-			boot_die("the host sent what is no frame");
-		memmove(a->in, a->in + at, a->in_len - at);
-		a->in_len -= at;
+		streams_take_all(a);
 	} while (n >= BUFFER_BYTES);
 }
 
@@ -134,7 +129,7 @@ static _Noreturn void serve(struct agent *a)
 		nfds_t n;
 
 		streams_close_spent(a);
-		if (a->channels == 1 && !a->jobs[0].active)
+		if (a->channels == 1 && !a->jobs[0].active && a->childless && !a->ending)
 			job_prepare(a);
 		n = gather(a, fds, more);
 		if (poll(fds, n, rehearse_is_due(a) ? ALONE_MS : -1) == 0) {
@@ -163,8 +158,7 @@ int main(void)
 		return rehearse_main();
 	for (unsigned i = 0; i < VM_CHANNELS; i++)
 		a.jobs[i] = (struct job){ .in_fd = -1, .told_fd = -1, .out_fds = { -1, -1, -1 } };
-	for (unsigned i = 0; i < VM_STREAMS; i++)
-		a.spare_pipes[i][0] = a.spare_pipes[i][1] = -1;
+	a.spare = (struct spare){ .ends = { { -1, -1, -1 }, { -1, -1 } }, .outer = { -1, -1, -1 } };
 	a.childless = true;
 	a.channels = 1;
 	boot_all(&a);

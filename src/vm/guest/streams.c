@@ -120,7 +120,7 @@ static void close_out(struct job *j, unsigned stream)
 	j->out_fds[stream] = -1;
 }
 
-void streams_take_about_job(struct agent *a, const struct vm_frame *f)
+static void take_about_job(struct agent *a, const struct vm_frame *f)
 {
 	struct job *j = &a->jobs[f->channel];
 	struct vm_start s;
@@ -149,12 +149,14 @@ void streams_take_about_job(struct agent *a, const struct vm_frame *f)
 		take_resize(j, f);
 }
 
-void streams_take(struct agent *a, const struct vm_frame *f)
+static void take(struct agent *a, struct vm_frame *f)
 {
 	struct vm_time t;
 
 	if (f->channel) {
-		streams_take_about_job(a, f);
+		if (a->rehearsal.speaking)
+			f->channel = 0;
+		take_about_job(a, f);
 		return;
 	}
 	if (f->type == VM_TIME) {
@@ -172,9 +174,23 @@ void streams_take(struct agent *a, const struct vm_frame *f)
 		memcpy(a->echo, f->payload, f->len);
 	}
 	if (f->type == VM_QUIESCE) {
-		a->quiescing = true;
+		a->quiescing = a->ending = true;
 		kill(-1, SIGKILL);
 	}
+}
+
+void streams_take_all(struct agent *a)
+{
+	struct vm_frame f;
+	size_t at = 0;
+	long used;
+
+	for (; (used = wire_parse(a->in + at, a->in_len - at, false, &f)) > 0; at += (size_t)used)
+		take(a, &f);
+	if (used < 0)
+		boot_die("the host sent what is no frame");
+	memmove(a->in, a->in + at, a->in_len - at);
+	a->in_len -= at;
 }
 
 /* ---- to the host ---- */
@@ -232,7 +248,7 @@ static bool say_stopped(struct agent *a, unsigned channel)
 	return j->told_fd >= 0 && read(j->told_fd, &m, sizeof(m)) == sizeof(m) && say_number(a, VM_STOPPED, channel, (uint32_t)m.a);
 }
 
-bool streams_say_about_job(struct agent *a, unsigned channel)
+static bool say_about_job(struct agent *a, unsigned channel)
 {
 	struct job *j = &a->jobs[channel];
 	uint32_t owed = j->owed;
@@ -284,7 +300,7 @@ bool streams_next(struct agent *a)
 	for (unsigned i = 1; i <= a->channels; i++) {
 		unsigned channel = (a->next + i) % a->channels;
 
-		while (streams_say_about_job(a, channel)) {
+		while (say_about_job(a, channel)) {
 			a->next = channel;
 			if (channel)
 				return true;
