@@ -47,6 +47,38 @@ static void warn_about_inspection(const struct policy *p, const struct policy_ru
 		strv_addf(&f->warnings, "network.egress_allowlist[%zu]: waf is refused at start on this machine: install the package modsecurity-crs", i);
 }
 
+static bool is_looked_into(const struct policy_rule *rule)
+{
+	return rule->inspect || rule->mode == POLICY_RULE_INSPECT;
+}
+
+static bool shares_port(const struct policy_rule *a, const struct policy_rule *b)
+{
+	bool some = !a->n_ports || !b->n_ports;
+
+	for (unsigned i = 0; i < a->n_ports; i++)
+		for (unsigned k = 0; k < b->n_ports; k++)
+			some |= a->ports[i] == b->ports[k];
+	return some;
+}
+
+#define ORDER_MAX 1000	/* rules that are compared with those before them */
+
+/* The first rule for a host says how it is spoken to: what a later one says about requests is never asked if that one does not look. */
+static void warn_about_order(const struct policy *p, const struct policy_rule *rule, size_t i, struct findings *f)
+{
+	for (size_t k = 0; k < i && i < ORDER_MAX && is_looked_into(rule); k++) {
+		struct policy_rule before;
+		struct ward_err e = { 0 };
+
+		if (policy_rule_read(p->net_egress.items[k], &before, &e) < 0 || strcmp(before.host, rule->host) != 0 || !shares_port(&before, rule))
+			continue;
+		if (!is_looked_into(&before))
+			strv_addf(&f->warnings, "network.egress_allowlist[%zu]: what it says about requests to %s is never asked, since [%zu] comes first and lets everything pass unseen: remove that one", i, rule->host, k);
+		return;
+	}
+}
+
 /* Wildcards under which anybody can have a name, and blocks of every address. */
 static void warn_about_rules(const struct policy *p, struct findings *f)
 {
@@ -62,6 +94,7 @@ static void warn_about_rules(const struct policy *p, struct findings *f)
 		if ((p->net_record || p->net_replay) && rule.mode != POLICY_RULE_INSPECT && !rule.inspect)
 			strv_addf(&f->warnings, "network.egress_allowlist[%zu]: requests to %s are not looked into, so they are not recorded, and a replay refuses them", i, rule.host);
 		warn_about_inspection(p, &rule, i, f);
+		warn_about_order(p, &rule, i, f);
 		at = strchr(rule.host, '/');
 		if (strcmp(rule.host, "*") == 0)
 			strv_addf(&f->warnings, "network.egress_allowlist[%zu]: * is every public name", i);
