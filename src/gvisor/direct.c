@@ -218,7 +218,7 @@ static int open_device(const struct gvisor_way *way, int *ret_fd)
 
 static int open_all(struct direct *d, size_t binds)
 {
-	d->served = OWN_SERVED + (d->way->shm_bytes == 0) + binds;
+	d->served = OWN_SERVED + (d->way->shm_bytes == 0 ? 1u : 0u) + binds;
 	if (d->served > SERVED_MAX)
 		return -E2BIG;
 	for (size_t i = 0; i < d->served; i++) {

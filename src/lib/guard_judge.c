@@ -197,11 +197,16 @@ static bool leads_on(const char *word, size_t n)
 {
 	static const char *const runners[] = { "sh", "bash", "dash", "zsh", "ksh", "env", "exec", "python", "perl", "ruby", "node", "nodejs", "deno", "bun", "php",
 					       "lua", "tclsh", "pwsh", "uv", "poetry", "run" };
-	const char *slash = memrchr(word, '/', n), *base = slash ? slash + 1 : word;
-	size_t len = n - (size_t)(base - word);
+	const char *base = word;
+	size_t len;
 
-	if (memchr(word, '=', n))
-		return true;
+	for (size_t i = 0; i < n; i++) {
+		if (word[i] == '=')
+			return true;
+		if (word[i] == '/')
+			base = word + i + 1;
+	}
+	len = n - (size_t)(base - word);
 	while (len > 1 && (base[len - 1] == '.' || (base[len - 1] >= '0' && base[len - 1] <= '9')))	/* python3.11 */
 		len--;
 	for (size_t i = 0; i < ARRAY_LEN(runners); i++)
