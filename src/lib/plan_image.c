@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "lib/idmap.h"
+#include "lib/plan_reach.h"
 #include "lib/wall.h"
 
 #define USERS_BYTES_MAX 65536
@@ -81,6 +82,17 @@ static int add_users(struct plan_system *system, int root_fd)
 
 static int check_place(const struct plan *p, struct ward_err *e)
 {
+	const char *value = p->spec->policy.image;
+	auto_free char *here = NULL, *path = NULL;
+
+	if (image_is_path(value)) {
+		here = *value == '/' ? strdup("/") : realpath(".", NULL);
+		path = here ? path_join(here, value) : NULL;
+		if (!path)
+			return ward_fail(e, ENOMEM, "out of memory");
+		if (plan_reach_way(p, "image", path, p->image.root, e) < 0)
+			return -e->code;
+	}
 	if (strcmp(p->image.root, "/") == 0) {
 		ward_fail(e, EINVAL, "image: / would show the whole host");
 		return ward_remedy(e, "leave image out: host shows the system's own directories and nothing else");

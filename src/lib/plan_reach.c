@@ -7,9 +7,12 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/path.h"
 #include "lib/plan.h"
+
+#define LINKS_MAX 40
 
 static bool is_writable(const struct plan_mount *m)
 {
@@ -53,4 +56,43 @@ int plan_reach_file(const struct plan *p, const char *field, const char *path, c
 	}
 	*ret = take_ptr(file);
 	return 0;
+}
+
+static int refuse_link(const char *field, const char *path, const char *link, const char *real, struct ward_err *e)
+{
+	ward_fail(e, EPERM, "%s: %.300s leads to %.300s by the link %.300s, which a sandbox could have made", field, path, real, link);
+	return ward_remedy(e, "name %.300s itself, if that is what you want to give", real);
+}
+
+int plan_reach_way(const struct plan *p, const char *field, const char *path, const char *real, struct ward_err *e)
+{
+	auto_free char *rest = strdup(path), *at = strdup("/");
+	unsigned links = 0;
+
+	while (rest && at && rest[strspn(rest, "/")]) {
+		char *name = rest + strspn(rest, "/"), *behind = name + strcspn(name, "/"), target[PATH_MAX], *longer = NULL;
+		auto_free char *place = NULL;
+		const char *where;
+		ssize_t n;
+
+		if (*behind)
+			*behind++ = '\0';
+		place = path_join(at, name);
+		n = place ? readlink(place, target, sizeof(target) - 1) : -1;
+		target[n < 0 ? 0 : n] = '\0';
+		where = n < 0 ? NULL : plan_reach(p, place);
+		if (where && !path_is_beneath(real, where))
+			return refuse_link(field, path, place, real, e);
+		if (n >= 0 && ++links > LINKS_MAX)
+			return ward_fail(e, ELOOP, "%s: %.300s: too many links", field, path);
+		if (!place || asprintf(&longer, "%s/%s", target, behind) < 0)
+			return ward_fail(e, ENOMEM, "out of memory");
+		free(rest);
+		rest = longer;
+		if (n < 0 || *target == '/') {
+			free(at);
+			at = n < 0 ? take_ptr(place) : strdup("/");
+		}
+	}
+	return rest && at ? 0 : ward_fail(e, ENOMEM, "out of memory");
 }

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/path.h"
+#include "lib/plan_reach.h"
 #include "lib/wall.h"
 
 enum root_kind { ROOT_TREE, ROOT_FILE, ROOT_LINK, ROOT_TMPFS };
@@ -481,9 +482,23 @@ static int add_git_dirs(struct plan *p, bool writable, struct ward_err *e)
 	return r;
 }
 
+/* What a link in a place of the sandbox's leads to is the sandbox's choice: all writable places are known now. */
+static int check_ways(const struct plan *p, const struct policy_mounts *mounts, size_t first, struct ward_err *e)
+{
+	for (size_t i = 0; i < mounts->len; i++) {
+		auto_free char *source = path_join(p->workspace, mounts->items[i].path);
+		int r = source ? plan_reach_way(p, "host_mounts", source, p->mounts[first + i].source, e) : ward_fail(e, ENOMEM, "out of memory");
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 static int add_host_mounts(struct plan *p, struct ward_err *e)
 {
 	const struct policy_mounts *mounts = &p->spec->policy.fs_host_mounts;
+	size_t first = p->mount_count;
 
 	for (size_t i = 0; i < mounts->len; i++) {
 		const struct policy_mount *pm = &mounts->items[i];
@@ -497,7 +512,7 @@ static int add_host_mounts(struct plan *p, struct ward_err *e)
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	return check_ways(p, mounts, first, e);
 }
 
 int plan_add_policy_mounts(struct plan *p, struct ward_err *e)
