@@ -37,7 +37,7 @@ SHARED = {
     'creds/protocol.h': {'lib', 'cli'},     # what supervisor and ward-secrets say to each other
     'gateway/json_in.h': {'vm'},            # pure: QEMU's control channel speaks JSON, too
     'vm/disk.h': {'engine'},                # how large the device is over which trees go
-    'vm/tree.h': {'gvisor'},                # pure: directories in a checkpoint are the same records
+    'vm/tree_files.h': {'gvisor'},          # directories in a checkpoint are the same records, made and read the same way
     'gateway/tape.h': {'lib'},              # pure: the supervisor reads recordings before and after the gateway
     'gateway/waf.h': {'lib'},               # where the firewall's socket and rules are
     'gateway/told.h': {'lib'},              # the same, for what passed
