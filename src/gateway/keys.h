@@ -45,6 +45,8 @@ struct keys {
 	struct conn *conns, *dead;
 	unsigned conn_count;
 	bool begun, ready;			/* front is heard; the first grants are there */
+	bool waiting;				/* bytes of answers are held back; they go when nothing comes for a while */
+	uint64_t looked_ms;			/* when they were last looked at */
 	bool fat;				/* it was busy since it gave memory back */
 	unsigned rounds;			/* of being busy, since then */
 	bool ending;

@@ -16,6 +16,7 @@
 
 #define IDLE_MS (300 * 1000)
 #define ROUNDS_MAX 64
+#define LOOK_MS 250
 
 void queue_drop(struct queue *q, size_t n)
 {
@@ -298,10 +299,19 @@ void conn_open(struct keys *k, const struct keys_open *open, int server_fd, int 
 
 void conn_expire(struct keys *k, uint64_t now)
 {
+	bool look = k->waiting && now >= k->looked_ms + LOOK_MS;
 	struct conn *next;
 
+	if (look) {
+		k->looked_ms = now;
+		k->waiting = false;
+	}
 	for (struct conn *c = k->conns; c; c = next) {
 		next = c->next;
+		if (look)
+			k->waiting |= c->h2 ? keys_h2_let_go(k, c, now) : down_let_go(k, c, now);
+		if (c->dead)
+			continue;
 		if (!c->h2 && now >= c->moved_ms + IDLE_MS) {	/* streams may be silent for as long as front has them open */
 			c->dead = true;
 			end(k, c);

@@ -55,7 +55,10 @@ struct conn {
 	bool down_chunked;
 	struct part_window down_window;
 	struct ws frames;		/* behind a 101 */
-	size_t down_known;		/* bytes of down_data whose frames are known */
+	size_t down_known;		/* bytes of down_data whose frames are known, */
+	size_t down_ahead;		/* and those at its beginning that front has got already */
+	uint64_t came_ms;		/* when the last of them came */
+	uint64_t dry_ms;		/* when all that the server had sent had been read */
 	struct scan_for down_found;
 	struct queue back;		/* for front */
 };
@@ -72,6 +75,10 @@ void conn_kill(struct conn *c);
 /* Each does what can be done now; true: something happened. */
 bool up_step(struct keys *k, struct conn *c);
 bool down_step(struct keys *k, struct conn *c);
+#define CONN_SILENCE_MS 1000
+/* What is held back of an answer goes if its server has been silent for so long, and not because it is not listened to: nobody waits for ever, and how long one waits tells
+ * nothing. True: some is still held. */
+bool down_let_go(struct keys *k, struct conn *c, uint64_t now);
 /* Bytes of a body: takes what is data of (bytes, n) into *data and returns how much was used. */
 size_t body_data(struct http_body *b, const uint8_t *bytes, size_t n, bool strict, struct buf *data);
 

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/io.h"
+
 /* The value of a line of that name, name with its colon; NULL: it is another line. */
 static const char *value_of(const char *line, size_t *n, const char *name)
 {
@@ -107,7 +109,7 @@ static void begin_answer(struct keys *k, struct conn *c)
 		c->up = UP_TUNNEL;
 		c->frames = (struct ws){ .within = false };
 	}
-	c->down_known = 0;
+	c->down_known = c->down_ahead = 0;
 	if (none)
 		body_length(&c->down_body, 0);
 	else if (a->chunked)
@@ -130,22 +132,46 @@ static size_t frame_end(struct conn *c)
 	return end ? before + end : 0;
 }
 
-/* What was held back goes, too. */
-static void pass_data(struct keys *k, struct conn *c, bool final)
+/* Bytes of down_data go to front. */
+static void emit(struct conn *c, size_t at, size_t n)
 {
-	size_t clean = ask_scan(k, &c->down_data, frame_end(c), final, &c->down_found), from;
-	size_t some = part_pass(&c->down_window, clean, &from);
+	size_t from, some = part_pass(&c->down_window, n, &from);
 
 	if (some && c->down_chunked)
 		buf_printf(&c->back.bytes, "%zx\r\n", some);
 	if (some)
-		buf_add(&c->back.bytes, c->down_data.data + from, some);
+		buf_add(&c->back.bytes, c->down_data.data + at + from, some);
 	if (some && c->down_chunked)
 		buf_puts(&c->back.bytes, "\r\n");
+}
+
+/* What was held back goes, too. */
+static void pass_data(struct keys *k, struct conn *c, bool final)
+{
+	size_t clean = ask_scan(k, &c->down_data, frame_end(c), final, &c->down_found), sent = c->down_ahead < clean ? c->down_ahead : clean;
+
+	emit(c, sent, clean - sent);
+	c->down_ahead -= sent;
 	if (c->down_data.len)
 		memmove(c->down_data.data, c->down_data.data + clean, c->down_data.len - clean);
 	c->down_data.len -= clean;
 	c->down_known = c->down_data.len;
+	k->waiting |= c->down_data.len > c->down_ahead;
+}
+
+bool down_let_go(struct keys *k, struct conn *c, uint64_t now)
+{
+	if (c->down_data.len == c->down_ahead || now < c->came_ms + CONN_SILENCE_MS)
+		return c->down_data.len > c->down_ahead;
+	conn_ready(k, c);	/* does it say something after all? */
+	if (c->dead || c->finishing || !c->down_begun || c->down_data.len == c->down_ahead)
+		return false;
+	if (now < c->came_ms + CONN_SILENCE_MS || c->dry_ms < now || queue_len(&c->back))
+		return true;
+	emit(c, c->down_ahead, c->down_data.len - c->down_ahead);
+	c->down_ahead = c->down_data.len;	/* it stays, to be known if it was the beginning of a secret: then the rest of that is overwritten */
+	conn_ready(k, c);
+	return false;
 }
 
 static void end_answer(struct keys *k, struct conn *c)
@@ -176,6 +202,7 @@ static void take(struct keys *k, struct conn *c, const uint8_t *bytes, size_t n)
 				begin_answer(k, c);
 		} else {
 			used = body_data(&c->down_body, bytes, n, false, &c->down_data);
+			c->came_ms = io_now_ms();
 			if (c->down_body.state == BODY_BAD)
 				conn_kill(c);
 			if (!c->dead && c->down_body.state != BODY_NONE)
@@ -218,6 +245,7 @@ bool down_step(struct keys *k, struct conn *c)
 	say = tls_up_read(c->tls, bytes, sizeof(bytes), &n);
 	if (say == TLS_READ || say == TLS_WRITE) {
 		c->server_write |= say == TLS_WRITE;
+		c->dry_ms = io_now_ms();
 		return false;
 	}
 	if (say == TLS_DONE)

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "base/io.h"
+
 static struct keys_stream *stream_of(nghttp2_session *session, int32_t id)
 {
 	return id ? nghttp2_session_get_stream_user_data(session, id) : NULL;
@@ -97,17 +99,28 @@ size_t keys_h2_fields(char *lines, size_t n, nghttp2_nv *out, size_t room, uint8
 
 /* -- bodies */
 
+/* Bytes of held go on. */
+static void emit(struct keys_h2 *h, struct keys_stream *s, enum keys_way way, size_t at, size_t n)
+{
+	size_t from = 0, some = way == WAY_DOWN ? part_pass(&s->down_window, n, &from) : n, rest = n - some;
+
+	if (some)
+		buf_add(&s->data[way].bytes, s->held[way].data + at + from, some);
+	rest = rest < s->owed[way] ? rest : s->owed[way];
+	if (rest) {	/* nobody will ask for those */
+		s->owed[way] -= rest;
+		nghttp2_session_consume(h->up, s->up_id, rest);
+	}
+}
+
 void keys_h2_pass(struct keys_h2 *h, struct keys_stream *s, enum keys_way way, size_t clean)
 {
 	struct buf *held = &s->held[way];
-	size_t from = 0, some = way == WAY_DOWN && !s->own ? part_pass(&s->down_window, clean, &from) : clean;
+	size_t sent = way == WAY_DOWN ? (s->down_ahead < clean ? s->down_ahead : clean) : 0;
 
-	if (some)
-		buf_add(&s->data[way].bytes, held->data + from, some);
-	if (some < clean && s->owed[way] >= clean - some) {	/* nobody will ask for the rest */
-		s->owed[way] -= clean - some;
-		nghttp2_session_consume(h->up, s->up_id, clean - some);
-	}
+	emit(h, s, way, sent, clean - sent);
+	if (way == WAY_DOWN)
+		s->down_ahead -= sent;
 	if (held->len) {
 		memmove(held->data, held->data + clean, held->len - clean);
 		explicit_bzero(held->data + held->len - clean, clean);
@@ -396,6 +409,46 @@ static void lose_server(struct keys_h2 *h)
 	h2_session_leave(h->down);
 }
 
+/* Whether a stream has something that front could have had a second ago. *ret_full: of some stream front has not taken what it could, so windows may be shut. */
+static bool is_held(const struct keys_h2 *h, uint64_t now, bool *ret_old, bool *ret_full)
+{
+	bool held = false;
+
+	*ret_old = *ret_full = false;
+	for (const struct keys_stream *s = h->streams; s; s = s->next) {
+		bool some = s->held[WAY_DOWN].len > s->down_ahead && !s->own && s->answered;
+
+		held |= some;
+		*ret_old |= some && now >= s->came_ms + CONN_SILENCE_MS;
+		*ret_full |= queue_len(&s->data[WAY_DOWN]) > 0;
+	}
+	return held;
+}
+
+bool keys_h2_let_go(struct keys *k, struct conn *c, uint64_t now)
+{
+	bool old, full;
+
+	if (!is_held(c->h2, now, &old, &full) || !old)
+		return is_held(c->h2, now, &old, &full);
+	conn_ready(k, c);	/* does the server say something after all? */
+	if (c->dead || !is_held(c->h2, now, &old, &full))
+		return false;
+	if (!old || full || c->dry_ms < now || queue_len(&c->back))
+		return true;
+	for (struct keys_stream *s = c->h2->streams; s; s = s->next) {
+		size_t n = s->held[WAY_DOWN].len - s->down_ahead;
+
+		if (!n || s->own || !s->answered || now < s->came_ms + CONN_SILENCE_MS)
+			continue;
+		emit(c->h2, s, WAY_DOWN, s->down_ahead, n);
+		s->down_ahead = s->held[WAY_DOWN].len;
+		nghttp2_session_resume_data(c->h2->down, s->down_id);
+	}
+	conn_ready(k, c);
+	return !c->dead && is_held(c->h2, now, &old, &full);
+}
+
 bool keys_h2_is_done(const struct keys_h2 *h)
 {
 	if (nghttp2_session_want_write(h->down))
@@ -444,6 +497,7 @@ static bool hear_server(struct keys_h2 *h, struct conn *c)
 	say = tls_up_read(c->tls, bytes, sizeof(bytes), &n);
 	if (say == TLS_READ || say == TLS_WRITE) {
 		c->server_write |= say == TLS_WRITE;
+		c->dry_ms = io_now_ms();
 		return false;
 	}
 	c->server_ended = say != TLS_DONE || nghttp2_session_mem_recv(h->up, bytes, n) != (ssize_t)n;

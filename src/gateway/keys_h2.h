@@ -32,6 +32,8 @@ struct keys_stream {
 	uint8_t *secret;		/* what is put into its head, in the safe, until it is sent */
 	bool down_grpc;
 	struct part_window down_window;
+	size_t down_ahead;		/* bytes of held[WAY_DOWN] that front has got already */
+	uint64_t came_ms;
 	struct grpc down_messages;
 	struct scan_for down_found;
 	struct buf held[WAYS];		/* may be the beginning of a secret; or all of the body */
@@ -55,6 +57,8 @@ must_check struct keys_h2 *keys_h2_new(struct keys *k, struct conn *c);
 void keys_h2_free(struct keys *k, struct keys_h2 *h);
 /* Does what can be done now; true: something happened. */
 bool keys_h2_step(struct keys *k, struct conn *c);
+/* down_let_go() for each of its streams. */
+bool keys_h2_let_go(struct keys *k, struct conn *c, uint64_t now);
 /* All is said. */
 bool keys_h2_is_done(const struct keys_h2 *h);
 /* Answers the request with words of ours, or breaks it off where an answer is under way. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/io.h"
 #include "gateway/keys_h2.h"
 
 static void clean(struct keys_h2 *h, struct keys_stream *s, struct buf *lines)
@@ -106,6 +107,7 @@ void keys_h2_came(struct keys_h2 *h, struct keys_stream *s, const uint8_t *bytes
 
 	buf_add(held, bytes, n);
 	s->owed[WAY_DOWN] += n;
+	s->came_ms = io_now_ms();
 	if (held->failed) {
 		h->broken = true;
 		return;
@@ -116,6 +118,7 @@ void keys_h2_came(struct keys_h2 *h, struct keys_stream *s, const uint8_t *bytes
 		return;
 	}
 	keys_h2_pass(h, s, WAY_DOWN, ask_scan(h->k, held, boundary, false, &s->down_found));
+	h->k->waiting |= held->len > s->down_ahead;
 }
 
 void keys_h2_came_all(struct keys_h2 *h, struct keys_stream *s)

@@ -21,6 +21,7 @@
 #define TICK_MS 30000
 #define IDLE_MS 5000
 #define UNSAID_MS 20
+#define HELD_MS 250	/* until bytes that are held back are looked at */
 
 static int watch(struct keys *k, int fd, void *who)
 {
@@ -75,7 +76,7 @@ static void serve_once(struct keys *k)
 {
 	struct epoll_event events[64];
 	/* what ward-secrets has not taken yet is not left for when something else happens */
-	int n = epoll_wait(k->epoll_fd, events, ARRAY_LEN(events), k->said.len || k->lost ? UNSAID_MS : k->fat ? IDLE_MS : TICK_MS);
+	int n = epoll_wait(k->epoll_fd, events, ARRAY_LEN(events), k->said.len || k->lost ? UNSAID_MS : k->waiting ? HELD_MS : k->fat ? IDLE_MS : TICK_MS);
 
 	/* a revocation comes before any request that came with it */
 	for (int i = 0; i < n && !k->ending; i++)
@@ -100,7 +101,7 @@ static void serve_once(struct keys *k)
 		k->fat = true;
 		if (++k->rounds == SETTLED_ROUNDS)	/* greetings are over: what is busy needs a part of what has begun */
 			slim_now();
-	} else if (n == 0 && k->fat && !k->said.len && !k->lost) {
+	} else if (n == 0 && k->fat && !k->said.len && !k->lost && !k->waiting) {
 		slim_now();	/* what it needs of its program is megabytes */
 		k->fat = false;
 		k->rounds = 0;

@@ -41,6 +41,12 @@ server.on('stream', (stream, headers) => {
             stream.end(require('zlib').gzipSync(secret));
             return;
         }
+        if (path.startsWith('/pause')) {	// a piece without an end, and the rest when it is asked for again
+            stream.respond({ 'content-type': 'text/plain' });
+            stream.write('y'.repeat(10) + secret.slice(0, 20));
+            setTimeout(() => stream.end(secret.slice(20) + '.'), 2500);
+            return;
+        }
         if (path.startsWith('/file')) {	// parts of it can be asked for; what was asked for is in a field
             const file = 'the beginning ' + secret + ' and the end', [from, to] = headers.range.match(/\d+/g).map(Number), last = Math.min(to, file.length - 1);
             stream.respond({ ':status': 206, 'content-range': `bytes ${from}-${last}/${file.length}`, 'content-length': String(last + 1 - from) });

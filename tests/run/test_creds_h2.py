@@ -114,6 +114,11 @@ async function main() {
         parts.push(await ask({ ':path': '/file', range: 'bytes=' + range }));
     say('parts', parts.map(p => [p.status, p.body, p.headers['content-range'], p.headers['content-length']]));
     await Promise.all([...Array(40)].map(() => ask({ ':path': '/file', range: 'bytes=0-9' })));
+    say('pause', await new Promise(resolve => {
+        const stream = session('web.test').request({ ':path': '/pause' }), got = [];
+        stream.on('data', d => got.push(d.toString()));
+        stream.on('end', () => resolve(got));
+    }));
     say('beyond', (await ask({ ':path': '/file', range: 'bytes=100-110' })).status);
     await close();
 }
@@ -128,6 +133,9 @@ main();
     file = f"the beginning Bearer {'x' * len(SECRET)} and the end"
     t.equal(got["parts"], [[206, file[a:b + 1], f"bytes {a}-{b}/{len(file)}", str(b + 1 - a)] for a, b in ((4, 12), (0, 30), (30, 70), (35, 45), (40, 40), (72, 78))],
             "parts of a file that has it")
+    begun, rest = "".join(got["pause"])[:30], "".join(got["pause"])[30:]
+    t.equal((begun, rest), ("y" * 10 + f"Bearer {SECRET}"[:20], "x" * (len(SECRET) - 13) + "."), f"what came while the server was silent, and the rest: {got['pause']}")
+    t.equal(len(got["pause"]), 3, f"the first does not wait for the last: {got['pause']}")
     t.equal(got["beyond"], 416, "a part that is not there")
     for name in ("get", "post"):
         t.contains(got[name]["headers"]["x-back"], "xxxxxx", "the header")
