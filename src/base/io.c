@@ -227,3 +227,14 @@ uint64_t io_now_ms(void)
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
+
+const char *io_boot_id(void)
+{
+	static char id[64];
+	auto_fd fd = id[0] ? -1 : open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, id, sizeof(id) - 1);
+
+	if (n > 0)
+		id[strcspn(id, "\n")] = '\0';
+	return id;
+}

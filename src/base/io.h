@@ -34,5 +34,7 @@ ssize_t io_sendmsg(int sock_fd, const struct msghdr *m, int flags);
 must_check int io_send_fds(int sock_fd, const void *bytes, size_t n, const int *fds, size_t count);
 /* Milliseconds of the monotonic clock. */
 uint64_t io_now_ms(void);
+/* The machine's boot, without the end of the line; "": unknown. It is read once. */
+const char *io_boot_id(void);
 
 #endif

@@ -5,6 +5,7 @@
 #include "lib/box_internal.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -158,6 +159,14 @@ static void explain_git(struct box *b)
 		}
 }
 
+/* Who takes the mounts apart waits for a thread of the kernel's, which may have been given our processor: it is done in a moment, and the
+ * others go on beside us. */
+static void give_way(const struct box *b)
+{
+	if (b->run.mounts_pid > 0)
+		sched_yield();
+}
+
 void box_finish(struct box *b)
 {
 	drain(b);
@@ -182,8 +191,11 @@ void box_finish(struct box *b)
 	explain_git(b);
 	guard_watch_destroy(b->guard_watch);
 	cgroup_destroy(b->run.cgroup);
+	give_way(b);
 	sweep(b);
+	give_way(b);
 	store_end(b->record);
+	give_way(b);
 	review_end(b->review, !b->result->refused);
 	aside_dismiss(&b->guardian);
 	for (size_t i = 0; i < b->disk_count; i++)
@@ -194,4 +206,5 @@ void box_finish(struct box *b)
 			     &b->signal_fd, NULL });
 	if (b->engine->finish)
 		b->engine->finish(&b->run);
+	give_way(b);
 }

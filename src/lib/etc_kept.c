@@ -91,11 +91,7 @@ bool etc_list_check(const void *bytes, size_t n, const struct etc_head **ret_hea
 
 static bool is_this_boot(const char *boot)
 {
-	char text[64];
-	auto_fd fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
-
-	return n > 1 && strlen(boot) == (size_t)n - 1 && memcmp(text, boot, (size_t)n - 1) == 0;
+	return boot[0] && strcmp(boot, io_boot_id()) == 0;
 }
 
 /* Whether everything is as it was. */

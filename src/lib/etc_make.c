@@ -287,17 +287,6 @@ static int make_root(struct maker *m, const struct plan_mount *rows, size_t coun
 	return r;
 }
 
-static int read_boot(char boot[40])
-{
-	auto_buf text = { 0 };
-	int r = io_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 64, &text);
-
-	if (r < 0 || text.len < 2 || text.len > 40)
-		return r < 0 ? r : -EINVAL;
-	memcpy(boot, text.data, text.len - 1);	/* without the end of the line */
-	return 0;
-}
-
 /* The list, when all else is there. */
 static int write_list(struct maker *m, int own_fd)
 {
@@ -305,10 +294,10 @@ static int write_list(struct maker *m, int own_fd)
 	uint32_t base = (uint32_t)(sizeof(head) + m->checks.len + m->entries.len);
 	auto_buf list = { 0 };
 	auto_fd fd = -1;
-	int r = read_boot(head.boot);
+	int r = snprintf(head.boot, sizeof(head.boot), "%s", io_boot_id());
 
-	if (r < 0)
-		return r;
+	if (r <= 0 || r >= (int)sizeof(head.boot))
+		return -EINVAL;
 	memcpy(head.id, m->id, sizeof(head.id));
 	head.check_count = (uint32_t)(m->checks.len / sizeof(struct etc_check));
 	head.entry_count = (uint32_t)(m->entries.len / sizeof(struct etc_entry));

@@ -220,22 +220,12 @@ uint64_t store_process_start(pid_t pid)
 	return ticks;
 }
 
-static void read_boot_id(struct buf *id)
-{
-	if (io_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 64, id) < 0)
-		buf_free(id);
-	while (id->len && id->data[id->len - 1] == '\n')
-		id->data[--id->len] = '\0';
-}
-
 int store_started(struct store_run *r, pid_t init_pid, struct ward_err *e)
 {
-	auto_buf boot = { 0 };
 	auto_buf line = { 0 };
 	int status;
 
-	read_boot_id(&boot);
-	buf_printf(&line, "init %d %" PRIu64 " %s\n", init_pid, store_process_start(init_pid), buf_text(&boot));
+	buf_printf(&line, "init %d %" PRIu64 " %s\n", init_pid, store_process_start(init_pid), io_boot_id());
 	status = line.failed ? -ENOMEM : io_write_all(r->record_fd, line.data, line.len);
 	return status < 0 ? ward_fail(e, -status, "cannot write the run's record: %s", strerror(-status)) : 0;
 }
@@ -403,12 +393,10 @@ static int read_record(int fd, struct dead_run *d)
 /* Makes sure that the sandbox's first process, and with it all others, is dead. */
 static int wait_dead(const struct dead_run *d, struct ward_err *e)
 {
-	auto_buf boot = { 0 };
 	auto_fd fd = -1;
 	struct pollfd p = { .events = POLLIN };
 
-	read_boot_id(&boot);
-	if (d->init_pid <= 1 || strcmp(buf_text(&boot), d->init_boot) != 0)
+	if (d->init_pid <= 1 || strcmp(io_boot_id(), d->init_boot) != 0)
 		return 0;
 	fd = (int)syscall(SYS_pidfd_open, d->init_pid, 0);
 	if (fd < 0 || store_process_start(d->init_pid) != d->init_start)
