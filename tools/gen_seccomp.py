@@ -267,6 +267,17 @@ def core_limit(resource, changed):
     return low(resource, equal(RLIMIT_CORE, changed, ALLOWED))
 
 
+def not_init(arg, after):
+    """ward-init has the agent's own id: whoever may change its limits or its place in the queue ends what it does for the operator."""
+    return low(arg, equal(1, errno(EPERM), after))
+
+
+def prlimit():
+    """Any process of the sandbox, but not ward-init, and not the limit on core files."""
+    change = low(0, equal(1, errno(EPERM), low(1, equal(RLIMIT_CORE, errno(0), ALLOWED))))
+    return zero(2, ALLOWED, change)
+
+
 def own(arg, after):
     return low(arg, equal(0, after, DENIED))
 
@@ -290,7 +301,7 @@ RULES = {
     "prctl": rule_values(0, errno(EINVAL)),
     "fcntl": lambda env: low(1, equal(F_SETLEASE, DENIED, equal(F_SETDELEG, DENIED, ALLOWED))),
     "personality": rule_values(0, DENIED),
-    "scheduler": lambda env: scheduler(),
+    "scheduler": lambda env: not_init(0, scheduler()),
     "seccomp": rule_seccomp,
     "mmap": lambda env: low(3, any_bit(HUGETLB_MMAP, errno(ENOMEM), ALLOWED)),
     # all bits at once is how browsers ask whether the call is there: the kernel says EINVAL
@@ -306,8 +317,11 @@ RULES = {
     "chmod1": lambda env: no_set_id_at_once(1),
     "chmod2": lambda env: no_set_id_at_once(2),
     "setrlimit": lambda env: core_limit(0, errno(0)),
-    "prlimit": lambda env: core_limit(1, zero(2, ALLOWED, errno(0))),
-    "prlimit_own": lambda env: low(0, equal(0, core_limit(1, zero(2, ALLOWED, errno(0))), zero(2, ALLOWED, DENIED))),
+    "prlimit": lambda env: prlimit(),
+    "prlimit_own": lambda env: zero(2, ALLOWED, low(0, equal(0, low(1, equal(RLIMIT_CORE, errno(0), ALLOWED)), DENIED))),
+    "not_init": lambda env: not_init(0, ALLOWED),
+    # who is a user stands for all of the sandbox's processes
+    "priority": lambda env: low(0, equal(2, errno(EPERM), not_init(1, ALLOWED))),
     "pid_own": lambda env: own(0, ALLOWED),
     "scheduler_own": lambda env: own(0, scheduler()),
     "priority_own": lambda env: own(0, own(1, ALLOWED)),

@@ -366,6 +366,16 @@ static void test_scheduling(void **state)
 	(void)state;
 	take(SYSCALLS_DEFAULT, 0);
 	assert_int_equal(by_int(SYS_sched_setscheduler, 1, SCHED_OTHER, NULL), ALLOW);
+	assert_int_equal(fate(SYS_sched_setscheduler, 1, SCHED_IDLE, 0, 0), ERRNO(EPERM));	/* ward-init */
+	assert_int_equal(fate(SYS_sched_setaffinity, 1, 8, 0x1000, 0), ERRNO(EPERM));
+	assert_int_equal(fate(SYS_sched_setaffinity, 2, 8, 0x1000, 0), ALLOW);
+	assert_int_equal(fate(SYS_setpriority, 0, 1, 19, 0), ERRNO(EPERM));
+	assert_int_equal(fate(SYS_setpriority, 2, 0, 19, 0), ERRNO(EPERM));
+	assert_int_equal(fate(SYS_setpriority, 0, 0, 19, 0), ALLOW);
+	assert_int_equal(fate(SYS_prlimit64, 1, 7, 0x1000, 0), ERRNO(EPERM));
+	assert_int_equal(fate(SYS_prlimit64, 1, 7, 1ULL << 40, 0), ERRNO(EPERM));
+	assert_int_equal(fate(SYS_prlimit64, 1, 7, 0, 0x1000), ALLOW);
+	assert_int_equal(fate(SYS_prlimit64, 0, RLIMIT_CORE, 0x1000, 0), ERRNO(0));
 	assert_int_equal(by_int(SYS_sched_setscheduler, 1, SCHED_BATCH | SCHED_RESET_ON_FORK, NULL), ALLOW);
 	assert_int_equal(by_int(SYS_sched_setscheduler, 1, SCHED_FIFO, NULL), NOTIFY);
 	assert_int_equal(by_int(SYS_sched_setscheduler, 1, SCHED_RR | SCHED_RESET_ON_FORK, NULL), NOTIFY);
