@@ -7,7 +7,7 @@ import os
 
 from harness import engines
 
-OPTIONS = ["--pids", "48", "--timeout", "10"]
+OPTIONS = ["--pids", "96" if engines.asked() == "gvisor" else "48", "--timeout", "10"]	# gVisor itself takes more than forty
 
 
 def scene(s):

@@ -5,7 +5,7 @@ control: `timeout` without a sandbox sends SIGTERM and gives up
 """
 from harness import engines
 
-OPTIONS = ["--timeout", "0.5"]
+OPTIONS = ["--timeout", "3" if engines.asked() == "gvisor" else "0.5"]	# so that it begins, on a busy machine too
 
 
 def scene(s):
@@ -31,7 +31,7 @@ def attack(a):
     time.sleep(a["seconds"])
 
 
-CONTROL_SHELL = 'exec timeout 0.5 "$@"'
+CONTROL_SHELL = 'exec timeout 2 "$@"'	# by then it ignores it
 
 
 def escaped(s, r):
