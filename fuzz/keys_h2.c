@@ -48,6 +48,12 @@ size_t scan_run(const struct scan *s, uint8_t *bytes, size_t n, bool final, stru
 	return final || !n ? n : n - hold(bytes, n);
 }
 
+size_t scan_longest(const struct scan *s)
+{
+	(void)s;
+	return 64;
+}
+
 void scan_free(struct scan *s)
 {
 	(void)s;

@@ -15,6 +15,8 @@ static void check_frames(const uint8_t *data, size_t n, size_t cut)
 	assert(whole.within == pieces.within && whole.left == pieces.left && whole.have == pieces.have);
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	size_t cut = n ? data[0] % n : 0, from, passed = 0;
