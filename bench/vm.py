@@ -9,7 +9,8 @@ Start: QEMU alone is QEMU with the devices and words of ward-vm, started by this
 `ward run` of the same template, from the start of `ward` to the same moment: ward-vm asks for the same echo and says when it came (WARD_VM_TIMES). The rest of that run is shown in rows of its own: trees in, the command, trees out, the end.
 Exec: in one machine, a program that does nothing (no libc) over the port, from its first frame to the frame with its exit, less the fastest of three echoes on the same port right before. "At once": in a clone that has just been greeted. What it runs through has to be
 translated first (tcg keeps nothing of that in a template), and how long that takes at least is shown by the bare agent: another template with the same kernel, root and devices, whose pid 1 does vfork, execve and wait and nothing else
-(bench/vm_bare.c). "Left alone": the first exec, after the clone had nothing to do for a moment; ward's agent then rehearses (src/vm/guest/rehearse.c), the bare one does not. busybox is a larger program: a static one with a libc.
+(bench/vm_bare.c); ward's agent does more, but the process that becomes the command waits in the template already (src/vm/guest/spare.c). "Left alone": the first exec, after the clone had nothing to do for half a second; ward's agent rehearses
+in the first quarter of one (src/vm/guest/rehearse.c), the bare one does not. busybox is a larger program: a static one with a libc.
 """
 import argparse
 import os

@@ -67,6 +67,7 @@ struct agent {
 	struct rehearsal {
 		unsigned times, vain;	/* in all; how many pairs in a row were no faster */
 		uint64_t began_ns, first_ns, best_ns;
+		int pause_ms;		/* until the next; 0: it is getting faster */
 		int program_fd;		/* what is executed in turns with this program itself; -1: nothing */
 		char program[16];	/* its name in /proc/self/fd */
 		bool speaking;		/* the frames that are taken are its own */
@@ -145,8 +146,8 @@ void spare_lost(struct agent *a);
 void spare_drop(struct agent *a);
 /* ---- rehearse.c ---- */
 
-/* Whether a guest that has nothing to do should start something of its own. */
-bool rehearse_is_due(const struct agent *a);
+/* When a guest that has nothing to do should start something of its own; -1: never. */
+int rehearse_in_ms(const struct agent *a);
 void rehearse(struct agent *a);
 /* It has said something; or that it has ended, and then it was this fast. */
 void rehearse_heard(struct agent *a);

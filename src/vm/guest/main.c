@@ -14,7 +14,6 @@
 #include "vm/guest/agent.h"
 
 #define NAP_US 5000
-#define ALONE_MS 2	/* after so long a guest that has done nothing yet is left alone */
 #define BUFFER_BYTES 4096	/* of the port's driver: one page */
 #define FDS_MAX (2 + VM_CHANNELS * (VM_STREAMS + 2))
 
@@ -132,7 +131,7 @@ static _Noreturn void serve(struct agent *a)
 		if (a->channels == 1 && !a->jobs[0].active && a->childless && !a->ending)
 			job_prepare(a);
 		n = gather(a, fds, more);
-		if (poll(fds, n, rehearse_is_due(a) ? ALONE_MS : -1) == 0) {
+		if (poll(fds, n, rehearse_in_ms(a)) == 0) {
 			rehearse(a);
 			continue;
 		}

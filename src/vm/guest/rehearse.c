@@ -1,6 +1,7 @@
 /*
  * An emulated machine translates what it runs through, and a clone begins with nothing translated: its first command takes ten times what the next one does. So a guest that has been greeted and is then left alone, before any command, starts one of its
  * own, again and again until it is no longer getting faster: this very program, which is rehearse_main() where it is not pid 1, and in turns another one that has it for its loader. It goes through every step of a command (job.c, streams.c), in channel 0, about which nobody is told anything.
+ * After that it does so now and then for some seconds, because some of what a kernel does it does once in a second or two, and a first command meets it.
  * In: a guest that nobody asks for anything. Out: the same guest. No program of the root is run; one of its files is mapped, because that is how every command begins. A command that comes meanwhile ends it and goes on with what is translated by then.
  */
 #include <elf.h>
@@ -16,9 +17,11 @@
 
 #include "vm/guest/agent.h"
 
-#define TIMES 40		/* at most */
+#define ALONE_MS 2		/* after so long a guest that has done nothing yet is left alone */
 #define VAIN_PAIRS 4		/* so often without being faster: that is how fast it is */
-#define ALL_NS 400000000u	/* after so long it is left be */
+#define ALL_NS 400000000u	/* it is fast after so long, or never */
+#define FIRST_PAUSE_MS 32	/* then each pause is twice the last */
+#define LAST_PAUSE_MS 4096
 #define TEMPLATE_TIMES 4
 #define TEMPLATE_USER 65534	/* nobody's: who commands will be is not known there */
 #define PAGE 4096
@@ -48,12 +51,13 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-bool rehearse_is_due(const struct agent *a)
+int rehearse_in_ms(const struct agent *a)
 {
 	const struct rehearsal *r = &a->rehearsal;
 
-	return a->greeted && !a->used && a->childless && !a->jobs[0].active && !a->quiescing && !a->out_len && !a->in_len && a->channels == 1 && r->times < TIMES && r->vain < VAIN_PAIRS &&
-	       (!r->times || now_ns() - r->first_ns < ALL_NS);
+	if (!a->greeted || a->used || !a->childless || a->jobs[0].active || a->quiescing || a->out_len || a->in_len || a->channels > 1 || r->pause_ms > LAST_PAUSE_MS)
+		return -1;
+	return r->times % 2 || !r->pause_ms ? ALONE_MS : r->pause_ms;
 }
 
 /* As a frame of the host's comes. */
@@ -93,6 +97,8 @@ void rehearse_heard(struct agent *a)
 	r->vain = r->best_ns && took_ns >= r->best_ns - r->best_ns / 16 ? r->vain + 1 : 0;
 	if (!r->best_ns || took_ns < r->best_ns)
 		r->best_ns = took_ns;
+	if (r->pause_ms || r->vain == VAIN_PAIRS || now_ns() - r->first_ns > ALL_NS)
+		r->pause_ms = r->pause_ms ? 2 * r->pause_ms : FIRST_PAUSE_MS;
 }
 
 void rehearse_stop(struct agent *a)
