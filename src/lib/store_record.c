@@ -340,7 +340,7 @@ static int read_line(struct dead_run *d, const char *key, char *value)
 	if (strcmp(key, "id") == 0) {
 		if (strlen(value) >= sizeof(d->id) || strspn(value, "0123456789abcdefghijklmnopqrstuvwxyz-") != strlen(value))
 			return -EINVAL;
-		strcpy(d->id, value);
+		memcpy(d->id, value, strlen(value) + 1);
 	} else if (strcmp(key, "workspace") == 0) {
 		free(d->workspace);
 		d->workspace = strdup(value);
