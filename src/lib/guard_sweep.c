@@ -207,6 +207,16 @@ static int sweep_judged(struct sweep *s, const struct walk_dir *d, const struct 
 	return settle(s, d, entry, status ? buf_text(&why) : NULL);
 }
 
+/* The list of a rebase that is under way: git rebase --continue runs its commands. */
+static int sweep_todo(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry)
+{
+	struct stat st;
+
+	if (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || guard_ctime_ns(&st) < s->since_ns || !judge_todo_runs(d->fd, entry->name))
+		return 0;
+	return quarantine_entry(s, d, entry, "the list of a rebase that runs commands when git rebase goes on");
+}
+
 static int sweep_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
 {
 	struct sweep *s = ctx;
@@ -226,6 +236,8 @@ static int sweep_entry(void *ctx, struct walk_dir *d, const struct walk_entry *e
 		else if (is_protected)
 			return quarantine_entry(s, d, entry, guard_reason(s->g, entry));
 	}
+	if (status >= 0 && entry->type == DT_REG && strcmp(entry->name, "git-rebase-todo") == 0)
+		status = sweep_todo(s, d, entry);
 	if (status < 0)
 		return status;
 	if (entry->type == DT_REG)

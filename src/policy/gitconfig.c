@@ -313,3 +313,23 @@ char *gitconfig_gitdir(const char *text, size_t n)
 		n--;
 	return n > skip ? strndup(text + skip, n - skip) : NULL;
 }
+
+bool gitconfig_todo_runs(const char *text, size_t n)
+{
+	const char *end = text + n;
+
+	while (text < end) {
+		const char *stop = memchr(text, '\n', (size_t)(end - text));
+		size_t skip;
+
+		if (!stop)
+			stop = end;
+		while (text < stop && (*text == ' ' || *text == '\t'))
+			text++;
+		skip = stop - text >= 4 && memcmp(text, "exec", 4) == 0 ? 4 : text < stop && *text == 'x';
+		if (skip && (text + skip == stop || is_space(text[skip])))
+			return true;
+		text = stop + (stop < end);
+	}
+	return false;
+}

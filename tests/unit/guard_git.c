@@ -228,6 +228,20 @@ static const struct {
 	{ "key=x", GITCONFIG_REFUSED },
 };
 
+static void lists_that_run_something_are_known(void **state unused_arg)
+{
+	static const struct {
+		const char *text;
+		bool runs;
+	} rows[] = {
+		{ "", false }, { "pick 1234 exec x\n# exec y\nfixup 1 x\n", false }, { "executor\nx1\n", false }, { "exec touch x", true },
+		{ "pick 1\n \t x touch y\n", true }, { "x", true }, { "pick 1\nexec\tx\n", true }, { "exe", false }, { "exec\r\n", true },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		assert_int_equal(gitconfig_todo_runs(rows[i].text, strlen(rows[i].text)), rows[i].runs);
+}
+
 static void keys_that_start_something_are_refused(void **state unused_arg)
 {
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
@@ -247,6 +261,7 @@ int main(void)
 		cmocka_unit_test(foreign_directories_are_not),
 		cmocka_unit_test(configuration_is_read_as_git_reads_it),
 		cmocka_unit_test(keys_that_start_something_are_refused),
+		cmocka_unit_test(lists_that_run_something_are_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
