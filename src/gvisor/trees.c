@@ -142,13 +142,11 @@ static int take_frames(struct taker *t, int in_fd)
 
 int trees_take(int in_fd, char *const *paths, size_t count)
 {
-	auto_free struct taker *t = calloc(1, sizeof(*t));
+	auto_free struct taker *t = count ? calloc(1, sizeof(*t)) : NULL;
 	int r, end;
 
 	if (!t)
-		return -ENOMEM;
-	if (!count)
-		return -EPROTO;
+		return count ? -ENOMEM : -EPROTO;
 	tree_make_begin(&t->maker, &maker_how, paths, count, UINT64_MAX);
 	r = take_frames(t, in_fd);
 	end = tree_make_end(&t->maker);
