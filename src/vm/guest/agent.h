@@ -63,6 +63,7 @@ struct agent {
 	unsigned spent;
 	bool quiescing, ending;	/* ending: it was told to quiesce */
 	bool childless;		/* no process of a user's is left */
+	bool signalled;		/* somebody has ended: not all of them may be reaped */
 	bool greeted, used;	/* VM_SETUP has come; a command has been started */
 	struct rehearsal {
 		unsigned times, vain;	/* in all; how many pairs in a row were no faster */

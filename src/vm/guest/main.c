@@ -17,24 +17,35 @@
 #define BUFFER_BYTES 4096	/* of the port's driver: one page */
 #define FDS_MAX (2 + VM_CHANNELS * (VM_STREAMS + 2))
 
-/* Orphans are reaped with the rest. */
+/* Reaps one, who may be an orphan. Returns what waitpid() does. */
+static pid_t reap_one(struct agent *a)
+{
+	int status;
+	pid_t pid = waitpid(-1, &status, WNOHANG);
+
+	if (pid <= 0)
+		return pid;
+	if (pid == a->spare.pid)
+		spare_lost(a);
+	for (unsigned i = 0; i < a->channels; i++)
+		if (a->jobs[i].active && a->jobs[i].pid == pid && !a->jobs[i].exited) {
+			a->jobs[i].exited = true;
+			a->jobs[i].status = status;
+		}
+	return pid;
+}
+
+/* The others, and the signals that told of them: when what there was to say has been said. */
 static void reap(struct agent *a)
 {
 	struct signalfd_siginfo info[8];
-	int status;
 	pid_t pid;
 
+	a->signalled = false;
 	while (read(a->signal_fd, info, sizeof(info)) == sizeof(info))
 		;
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		if (pid == a->spare.pid)
-			spare_lost(a);
-		for (unsigned i = 0; i < a->channels; i++)
-			if (a->jobs[i].active && a->jobs[i].pid == pid && !a->jobs[i].exited) {
-				a->jobs[i].exited = true;
-				a->jobs[i].status = status;
-			}
-	}
+	while ((pid = reap_one(a)) > 0)
+		;
 	a->childless |= pid < 0 && errno == ECHILD;
 	if (a->quiescing && !a->childless)
 		kill(-1, SIGKILL);	/* who was born meanwhile */
@@ -127,6 +138,10 @@ static _Noreturn void serve(struct agent *a)
 		bool more = write_port(a);
 		nfds_t n;
 
+		if (a->signalled) {
+			reap(a);
+			continue;
+		}
 		streams_close_spent(a);
 		if (a->channels == 1 && !a->jobs[0].active && a->childless && !a->ending)
 			job_prepare(a);
@@ -139,8 +154,10 @@ static _Noreturn void serve(struct agent *a)
 			usleep(NAP_US);	/* the host has not connected: poll() does not wait for that */
 		if (fds[0].revents & POLLIN)
 			read_port(a);
-		if (fds[1].revents)
-			reap(a);
+		if (fds[1].revents) {
+			a->signalled = true;
+			reap_one(a);
+		}
 		for (unsigned i = 1; i < a->channels; i++)
 			if (a->jobs[i].pending_len)
 				streams_feed(&a->jobs[i]);
