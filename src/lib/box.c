@@ -164,6 +164,9 @@ static int start(struct box *b, struct ward_err *e)
 	began = timing_now(b->run.timing);
 	if (r == 0 && b->plan->net.on)
 		r = egress_begin(b->plan, b->engine, &b->egress, e);
+	/* before anything is mounted, or a name that somebody changes in that moment is missed */
+	if (r == 0)
+		r = guard_watch_create(b->plan->roots, b->plan->root_count, &b->guard_watch, &b->result->notes, e);
 	if (r == 0)
 		r = b->engine->start(b->plan, b->streams.inside, &b->run, e);
 	streams_started(&b->streams);
@@ -175,9 +178,6 @@ static int start(struct box *b, struct ward_err *e)
 		r = event_begin(b->result->events, b->plan->run_id, e);
 	if (r == 0 && b->record)
 		r = store_started(b->record, b->run.init_pid, e);
-	/* before the command can run, or what happens in its first moments is missed; the sandbox is being built meanwhile */
-	if (r == 0)
-		r = guard_watch_create(b->plan->roots, b->plan->root_count, &b->guard_watch, &b->result->notes, e);
 	if (r == 0)
 		r = b->engine->release(b->plan, &b->run, b->result, e);
 	if (r == 0 && b->egress)

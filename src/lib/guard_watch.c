@@ -8,6 +8,9 @@
  * overflows everything is due, and what is no longer the file that was covered last counts as taken away. Directories that
  * were replaced are watched anew.
  *
+ * The watch begins before anything is mounted, so whatever happens to a name from then on is told by an event. What was gone already, since
+ * the tree was looked through, counts as taken away, too.
+ *
  * A name that is taken away, and not by the rename that editors make a backup with, is lost: the sandbox can put something of
  * its own there before anybody has looked. What the sweep finds there is new to it, whoever made it.
  *
@@ -105,8 +108,8 @@ static int add_dir(struct guard_watch *w, size_t root, const char *path)
 	return add_watch(w, &w->dirs[w->dir_count++]);
 }
 
-/* What stands at path now; false: nothing. */
-static bool identify(const struct guard_root *g, const char *path, struct identity *ret)
+/* What stands at path now; 0, or -errno. */
+static int identify(const struct guard_root *g, const char *path, struct identity *ret)
 {
 	auto_fd top = open(g->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct ward_err e;
@@ -114,12 +117,22 @@ static bool identify(const struct guard_root *g, const char *path, struct identi
 	struct statx st;
 
 	*ret = (struct identity){ 0 };
-	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &st) < 0)
-		return fd >= 0;
+	if (fd < 0)
+		return top < 0 ? -EIO : fd;
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &st) < 0)
+		return 0;
 	*ret = (struct identity){ .dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor, .ino = st.stx_ino };
 	if (st.stx_mask & STATX_BTIME)
 		ret->born_ns = st.stx_btime.tv_sec * 1000000000 + st.stx_btime.tv_nsec;
-	return true;
+	return 0;
+}
+
+static void lose(struct guard_root *g, const char *path)
+{
+	for (size_t i = 0; i < g->lost.len; i++)
+		if (strcmp(g->lost.items[i], path) == 0)
+			return;
+	strv_add(&g->lost, path);
 }
 
 static int add_roots(struct guard_watch *w)
@@ -135,9 +148,12 @@ static int add_roots(struct guard_watch *w)
 		if (!w->states[r].due || !w->states[r].covered)
 			return -ENOMEM;
 		for (size_t i = 0; i < w->roots[r].step_count; i++) {
-			int status = add_dir(w, r, w->roots[r].steps[i].path);
+			const struct guard_step *step = &w->roots[r].steps[i];
+			int status = add_dir(w, r, step->path);
+			int found = identify(&w->roots[r], step->path, &w->states[r].covered[i]);
 
-			(void)identify(&w->roots[r], w->roots[r].steps[i].path, &w->states[r].covered[i]);
+			if ((found == -ENOENT || found == -ENOTDIR) && step->action == GUARD_READONLY)
+				lose(&w->roots[r], step->path);
 			if (status == -ENOMEM)
 				return status;
 			if (status < 0 && status != -ENOENT && !failure)
@@ -185,14 +201,6 @@ int guard_watch_create(struct guard_root *roots, size_t count, struct guard_watc
 int guard_watch_fd(const struct guard_watch *w)
 {
 	return w->fd;
-}
-
-static void lose(struct guard_root *g, const char *path)
-{
-	for (size_t i = 0; i < g->lost.len; i++)
-		if (strcmp(g->lost.items[i], path) == 0)
-			return;
-	strv_add(&g->lost, path);
 }
 
 /* Marks the step of that path and all beneath it, or notes that they were taken away. */
@@ -330,7 +338,7 @@ size_t guard_watch_read(struct guard_watch *w, struct guard_undone *undone, size
 
 			if (!w->states[r].due[i])
 				continue;
-			if (!identify(&w->roots[r], w->roots[r].steps[i].path, &w->states[r].covered[i])) {
+			if (identify(&w->roots[r], w->roots[r].steps[i].path, &w->states[r].covered[i]) < 0) {
 				w->states[r].due[i] = false;	/* it is due again once it is made */
 				continue;
 			}

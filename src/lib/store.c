@@ -173,7 +173,7 @@ void store_new_id(char *ret_id, size_t n)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		for (size_t i = 0; i < sizeof(random); i++)	/* only names must differ: O_EXCL refuses a double */
+		for (size_t i = 0; i < sizeof(random); i++)	/* only names must differ */
 			random[i] = (unsigned char)(now.tv_nsec >> (5 * i));
 	for (size_t i = 0; i < sizeof(random); i++)
 		tail[i] = letters[random[i] % 32];

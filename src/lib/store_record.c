@@ -111,12 +111,20 @@ static int check_all_outside(int state_fd, const struct guard_root *roots, size_
 	return r;
 }
 
+static bool is_slot(const char *name)
+{
+	return strspn(name, "0123456789") == strlen(name);
+}
+
+static bool is_slot_kept(const char *name)
+{
+	return strlen(name) == 1 && name[0] >= '0' && name[0] < '0' + SLOTS_KEPT;
+}
+
 /* Gives the file back that a record was in. */
 static int leave_slot(int live_fd, int record_fd, const char *name)
 {
-	bool stays = strlen(name) == 1 && name[0] >= '0' && name[0] < '0' + SLOTS_KEPT;
-
-	return stays && ftruncate(record_fd, 0) == 0 ? 0 : unlinkat(live_fd, name, 0);
+	return is_slot_kept(name) && ftruncate(record_fd, 0) == 0 ? 0 : unlinkat(live_fd, name, 0);
 }
 
 static bool is_empty(int fd)
@@ -126,23 +134,34 @@ static bool is_empty(int fd)
 	return fstat(fd, &st) == 0 && st.st_nlink > 0 && st.st_size == 0;
 }
 
-/* Whether nobody uses the file, and it is ours now. One with a record is not even locked: somebody may be about to finish its run. */
-static bool take_slot(int fd)
+/* 1: nobody used the file, and it is ours now. One with a record is not even locked: somebody may be about to finish its run. */
+static int take_slot(int fd)
 {
-	return is_empty(fd) && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_empty(fd);
+	if (!is_empty(fd))
+		return 0;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? 0 : -errno;
+	return is_empty(fd);
 }
 
 /* Locks the first file that is free. */
 static int open_record(struct store_run *r, struct ward_err *e)
 {
 	for (unsigned i = 0; i < SLOTS_MAX; i++) {
+		int taken;
+
 		snprintf(r->slot, sizeof(r->slot), "%u", i);
 		r->record_fd = openat(r->live_fd, r->slot, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_APPEND | O_NONBLOCK, 0600);
 		if (r->record_fd < 0) {
 			ward_fail_errno(e, "cannot make the run's record");
 			return ward_remedy(e, "make the state directory writable, or set WARD_STATE_DIR to another one");
 		}
-		if (take_slot(r->record_fd))
+		taken = take_slot(r->record_fd);
+		if (taken < 0) {
+			ward_fail(e, -taken, "cannot lock the run's record: %s", strerror(-taken));
+			return ward_remedy(e, "set WARD_STATE_DIR to a directory on a file system with locks");
+		}
+		if (taken)
 			return 0;
 		close(take_fd(&r->record_fd));
 	}
@@ -434,20 +453,29 @@ static bool is_free_slot(int live_fd, const char *name)
 {
 	struct stat st;
 
-	return strspn(name, "0123456789") == strlen(name) && fstatat(live_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size == 0;
+	return is_slot_kept(name) && fstatat(live_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size == 0;
 }
 
 /* Finishes the run of one record if nobody holds its lock. Returns 1 when there was something to finish. */
 static int recover_one(int state_fd, int live_fd, const char *name, struct ward_err *e)
 {
-	auto_fd fd = is_free_slot(live_fd, name) ? -1 : openat(live_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	auto_fd fd = -1;
 	struct dead_run d = { 0 };
 	const char *id;
 	struct stat st;
 	int status;
 
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0)
+	if (is_free_slot(live_fd, name))
+		return 0;
+	fd = openat(live_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0) {
+		status = errno == ENOENT ? 0 : ward_fail_errno(e, "cannot open the record %s of a run", name);
+		return status < 0 ? ward_remedy(e, "make the state directory writable: until then nobody finishes that run") : 0;
+	}
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0)
 		return 0;	/* alive, or finished by somebody else just now */
+	if (st.st_size == 0 && is_slot(name))
+		return leave_slot(live_fd, fd, name) < 0 && errno != ENOENT ? ward_fail_errno(e, "cannot remove the record %s", name) : 0;
 	status = read_record(fd, &d);
 	id = d.id[0] ? d.id : name;
 	if (status < 0)
@@ -462,7 +490,7 @@ static int recover_one(int state_fd, int live_fd, const char *name, struct ward_
 	return status < 0 ? status : 1;
 }
 
-/* Whether the record of that name is the run's. */
+/* Whether the record of that name is the run's, as far as anybody can tell: one that cannot be read may be. */
 static bool is_record_of(int live_fd, const char *name, const char *run_id)
 {
 	char text[128], wanted[80];
@@ -470,6 +498,8 @@ static bool is_record_of(int live_fd, const char *name, const char *run_id)
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
 	int len = snprintf(wanted, sizeof(wanted), HEADER "\nid %s\n", run_id);
 
+	if (n < 0)
+		return errno != ENOENT;
 	return n >= len && memcmp(text, wanted, (size_t)len) == 0;
 }
 
@@ -481,11 +511,15 @@ bool store_has_record(const char *run_id)
 	int live = state < 0 ? -1 : openat(state, STORE_LIVE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	bool found = false;
 
-	list = live < 0 ? NULL : fdopendir(live);
-	if (!list && live >= 0)
+	if (live < 0)
+		return state >= 0 && errno != ENOENT;
+	list = fdopendir(live);
+	if (!list) {
 		close(live);
-	for (struct dirent *entry = list ? readdir(list) : NULL; entry && !found; entry = readdir(list))
-		found = strcmp(entry->d_name, run_id) == 0 || is_record_of(live, entry->d_name, run_id);
+		return true;
+	}
+	for (struct dirent *entry = readdir(list); entry && !found; entry = readdir(list))
+		found = entry->d_name[0] != '.' && (strcmp(entry->d_name, run_id) == 0 || is_record_of(live, entry->d_name, run_id));
 	return found;
 }
 

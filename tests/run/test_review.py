@@ -291,16 +291,15 @@ def test_continue(t):
 
 def test_continue_is_refused_meanwhile(t):
     ws = t.workspace({"a": "a\n"})
-    fifo = os.path.join(t.fresh_dir(), "fifo")
-    os.mkfifo(fifo)
-    going = t.ward_start("run", "--review", "--ro", os.path.dirname(fifo), "--", *SHELL, f"echo x > x; cat {fifo}", cwd=ws)
+    go_on = os.path.join(t.fresh_dir(), "go-on")
+    going = t.ward_start("run", "--review", "--ro", os.path.dirname(go_on), "--", *SHELL, f"echo x > x; until [ -e {go_on} ]; do sleep 0.05; done", cwd=ws)
     t.wait_until(lambda: "x" in diff_or_nothing(t, ws), message="the run did not begin")
     run = json.loads(t.ward("diff", "--list", "--json", cwd=ws).out)["reviews"][0]["run"]
     for words in (("run", "--continue", run, "--", "true"), ("apply",), ("discard",)):
         r = t.ward(*words, cwd=ws)
         t.equal(r.rc, 125, str(words))
         t.contains(r.err, "in use")
-    with open(fifo, "w", encoding="ascii"):
+    with open(go_on, "w", encoding="ascii"):
         pass
     t.equal(t.finish_ward(going).rc, 0)
     apply(t, ws)

@@ -309,7 +309,9 @@ static void a_dead_record_keeps_its_file(void **state)
 	r = start(p, "20260101-000000-ffffff");
 	assert_true(store_has_record("20260101-000000-dddddd"));
 	assert_true(inode_of(p, "2") > 0);
+	tree_put(&p->state, "made/by/ward/live/12", "");	/* nobody uses it, and it is one too many */
 	assert_true(store_recover(&e) < 0);	/* the second is nobody's */
+	assert_int_equal(inode_of(p, "12"), 0);
 	assert_false(store_has_record("20260101-000000-dddddd"));
 	assert_true(store_has_record("20260101-000000-ffffff"));
 	store_end(r);

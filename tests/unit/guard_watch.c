@@ -69,6 +69,34 @@ static void replaced_things_are_due(void **state unused_arg)
 	tree_remove(&t);
 }
 
+/* Somebody took a protected name away between the scan and the watch: what the sandbox puts there is new. A hidden one has nothing to lose. */
+static void what_went_before_is_lost(void **state unused_arg)
+{
+	struct tree t;
+	struct guard_root g;
+	struct guard_watch *w;
+	struct strv notes = { 0 };
+	struct ward_err e = { 0 };
+
+	tree_make(&t);
+	tree_put(&t, ".bashrc", "x");
+	tree_put(&t, ".profile", "x");
+	tree_put(&t, ".env", "x");
+	tree_put(&t, "a/.envrc", "x");
+	tree_scan(&t, &g, list_of(".env", NULL), list_of(NULL));
+	assert_int_equal(unlinkat(t.fd, ".bashrc", 0), 0);
+	assert_int_equal(unlinkat(t.fd, ".env", 0), 0);
+	assert_int_equal(renameat(t.fd, "a", t.fd, "b"), 0);
+	assert_int_equal(guard_watch_create(&g, 1, &w, &notes, &e), 0);
+	strv_sort(&g.lost);
+	assert_int_equal(g.lost.len, 2);
+	assert_string_equal(g.lost.items[0], ".bashrc");
+	assert_string_equal(g.lost.items[1], "a/.envrc");
+	guard_watch_destroy(w);
+	guard_clear(&g);
+	tree_remove(&t);
+}
+
 /* The kernel forgets what does not fit into its queue: a protected name that was taken away meanwhile is lost all the same, and
  * what only stayed is not. */
 static void a_flood_hides_nothing(void **state unused_arg)
@@ -147,6 +175,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replaced_things_are_due),
+		cmocka_unit_test(what_went_before_is_lost),
 		cmocka_unit_test(a_flood_hides_nothing),
 		cmocka_unit_test(nothing_to_watch_is_no_watch),
 		cmocka_unit_test(more_than_fits_is_kept),

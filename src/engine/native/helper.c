@@ -165,7 +165,7 @@ void native_give_way(struct native_child *c)
 	enum { TURNS = 8 };	/* others may wait for this processor, too */
 
 	native_helper_go(c);
-	for (int i = 0; i < TURNS && !__atomic_load_n(&c->helping, __ATOMIC_ACQUIRE); i++)
+	for (int i = 0; i < TURNS && __atomic_load_n(&c->helper_pid, __ATOMIC_ACQUIRE) > 0 && !__atomic_load_n(&c->helping, __ATOMIC_ACQUIRE); i++)
 		sched_yield();
 }
 
@@ -178,6 +178,8 @@ static bool wait_for_helper(struct native_child *c, uint32_t *done)
 	while (!__atomic_load_n(done, __ATOMIC_ACQUIRE)) {
 		if (raw_call(SYS_futex, done, FUTEX_WAIT, 0, &a_while, 0, 0) != -ETIMEDOUT)
 			continue;
+		if (c->helper_pid)	/* somebody else has its processor */
+			raw_call(SYS_sched_setaffinity, c->helper_pid, sizeof(c->cpus), &c->cpus);
 		if (c->helper_pid && raw_call(SYS_wait4, c->helper_pid, 0, WNOHANG | __WALL, 0) != c->helper_pid)
 			continue;
 		c->helper_pid = 0;
