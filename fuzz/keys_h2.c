@@ -48,6 +48,13 @@ size_t scan_run(const struct scan *s, uint8_t *bytes, size_t n, bool final, stru
 	return final || !n ? n : n - hold(bytes, n);
 }
 
+size_t scan_begun(const struct scan *s, const uint8_t *bytes, size_t n, struct scan_for *f)
+{
+	(void)s;
+	(void)f;
+	return n ? hold(bytes, n) : 0;
+}
+
 size_t scan_longest(const struct scan *s)
 {
 	(void)s;

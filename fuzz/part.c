@@ -1,17 +1,22 @@
-/* Frames of websockets, and parts of something: whatever is asked for and comes, a window lies within what came, and a head that is made is read again as one part. */
+/* Frames of websockets and event streams, and parts of something: whatever is asked for and comes, a window lies within what came, and a head that is made is read again as one part. */
 #include <assert.h>
 #include <string.h>
 
+#include "gateway/eventstream.h"
 #include "gateway/part.h"
 #include "gateway/ws.h"
 
 /* In pieces or at once, frames end in the same places. */
 static void check_frames(const uint8_t *data, size_t n, size_t cut)
 {
+	struct eventstream all = { 0 }, parts = { 0 };
+	size_t last = eventstream_take(&all, data, n), early = eventstream_take(&parts, data, cut), late = eventstream_take(&parts, data + cut, n - cut);
 	struct ws whole = { 0 }, pieces = { 0 };
 	size_t end = ws_take(&whole, data, n), first = ws_take(&pieces, data, cut), second = ws_take(&pieces, data + cut, n - cut);
 
 	assert(end <= n && end == (second ? cut + second : first));
+	assert(last <= n && last == (late ? cut + late : early));
+	assert(all.bad == parts.bad && all.left == parts.left && all.have == parts.have);
 	assert(whole.within == pieces.within && whole.left == pieces.left && whole.have == pieces.have);
 }
 

@@ -2,6 +2,7 @@
 #ifndef WARD_GATEWAY_KEYS_CONN_H
 #define WARD_GATEWAY_KEYS_CONN_H
 
+#include "gateway/eventstream.h"
 #include "gateway/keys_ask.h"
 #include "gateway/ws.h"
 
@@ -14,6 +15,13 @@ enum up_state { UP_HEAD, UP_COLLECT, UP_SEND, UP_BODY, UP_DONE, UP_TUNNEL };
 struct queue {
 	struct buf bytes;
 	size_t at;
+};
+
+/* Since when bytes of an answer are held back. */
+struct hold {
+	size_t ahead;			/* those at the beginning that front has got already */
+	size_t old;			/* those at the beginning that were there at old_ms */
+	uint64_t came_ms, old_ms;	/* when the last one came; see old */
 };
 
 struct keys_h2;
@@ -55,9 +63,10 @@ struct conn {
 	bool down_chunked;
 	struct part_window down_window;
 	struct ws frames;		/* behind a 101 */
-	size_t down_known;		/* bytes of down_data whose frames are known, */
-	size_t down_ahead;		/* and those at its beginning that front has got already */
-	uint64_t came_ms;		/* when the last of them came */
+	bool down_events;		/* it is an event stream of AWS's */
+	struct eventstream events;
+	size_t down_known;		/* bytes of down_data whose frames are known */
+	struct hold hold;		/* of down_data */
 	uint64_t dry_ms;		/* when all that the server had sent had been read */
 	struct scan_for down_found;
 	struct queue back;		/* for front */
@@ -76,9 +85,18 @@ void conn_kill(struct conn *c);
 bool up_step(struct keys *k, struct conn *c);
 bool down_step(struct keys *k, struct conn *c);
 #define CONN_SILENCE_MS 1000
-/* What is held back of an answer goes if its server has been silent for so long, and not because it is not listened to: nobody waits for ever, and how long one waits tells
- * nothing. True: some is still held. */
+#define CONN_OLD_MS 5000
+/* What is held back of an answer goes if its server has been silent for a second, or it is old, and not because its program has not said all or does not listen: nobody
+ * else waits for ever, and how long one waits tells nothing. An end that is too much of a secret goes overwritten. True: some is still held. */
 bool down_let_go(struct keys *k, struct conn *c, uint64_t now);
+/* Of len bytes that were held, new ones among them, some go on, clean. Returns how many of those front has got already. */
+size_t hold_pass(struct hold *h, size_t clean, size_t len, uint64_t now);
+/* Whether what is held of len bytes may go. */
+bool hold_is_due(const struct hold *h, size_t len, uint64_t now);
+/* The program may be why nothing comes: the time begins anew. */
+void hold_again(struct hold *h, uint64_t now);
+/* What is held goes, all of held, which stays: of a secret that it is the beginning of the rest is known, and overwritten. ret: as front may see it. */
+void hold_show(struct hold *h, const struct keys *k, const struct buf *held, struct scan_for *f, struct buf *ret);
 /* Bytes of a body: takes what is data of (bytes, n) into *data and returns how much was used. */
 size_t body_data(struct http_body *b, const uint8_t *bytes, size_t n, bool strict, struct buf *data);
 

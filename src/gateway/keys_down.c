@@ -38,6 +38,21 @@ static bool hides(const char *line, size_t n)
 	return value && type >= 20 && strncasecmp(value, "multipart/byteranges", 20) == 0;
 }
 
+static bool is_event_stream(const struct buf *head)
+{
+	const char *at = head->data, *end = head->data + head->len, *value = NULL;
+	size_t n = 0;
+
+	while (at < end && !value) {
+		const char *line_end = memchr(at, '\n', (size_t)(end - at));
+
+		n = (size_t)((line_end ? line_end : end) - at);
+		value = value_of(at, &n, "content-type:");
+		at = line_end ? line_end + 1 : end;
+	}
+	return value && eventstream_is_type(value, n);
+}
+
 static bool has_coding(const struct buf *head)
 {
 	const char *at = head->data, *end = head->data + head->len;
@@ -109,7 +124,10 @@ static void begin_answer(struct keys *k, struct conn *c)
 		c->up = UP_TUNNEL;
 		c->frames = (struct ws){ .within = false };
 	}
-	c->down_known = c->down_ahead = 0;
+	c->down_known = 0;
+	c->hold = (struct hold){ 0 };
+	c->down_events = a->status != 101 && is_event_stream(&c->down_head);
+	c->events = (struct eventstream){ .bad = false };
 	if (none)
 		body_length(&c->down_body, 0);
 	else if (a->chunked)
@@ -122,25 +140,29 @@ static void begin_answer(struct keys *k, struct conn *c)
 	c->down_begun = true;
 }
 
-/* Where the last message of a websocket ends in down_data; 0: nowhere, or it is none. */
+/* Where the last message of a websocket or an event stream ends in down_data; 0: nowhere, or it is none. */
 static size_t frame_end(struct conn *c)
 {
 	size_t before = c->down_known, end = 0;
 
-	if (c->up == UP_TUNNEL && c->down_data.len > before)
-		end = ws_take(&c->frames, (const uint8_t *)c->down_data.data + before, c->down_data.len - before);
+	if (c->down_data.len > before && (c->up == UP_TUNNEL || c->down_events)) {
+		const uint8_t *bytes = (const uint8_t *)c->down_data.data + before;
+		size_t n = c->down_data.len - before;
+
+		end = c->up == UP_TUNNEL ? ws_take(&c->frames, bytes, n) : eventstream_take(&c->events, bytes, n);
+	}
 	return end ? before + end : 0;
 }
 
-/* Bytes of down_data go to front. */
-static void emit(struct conn *c, size_t at, size_t n)
+/* Bytes of the body go to front. */
+static void emit(struct conn *c, const struct buf *data, size_t at, size_t n)
 {
 	size_t from, some = part_pass(&c->down_window, n, &from);
 
 	if (some && c->down_chunked)
 		buf_printf(&c->back.bytes, "%zx\r\n", some);
 	if (some)
-		buf_add(&c->back.bytes, c->down_data.data + at + from, some);
+		buf_add(&c->back.bytes, data->data + at + from, some);
 	if (some && c->down_chunked)
 		buf_puts(&c->back.bytes, "\r\n");
 }
@@ -148,28 +170,71 @@ static void emit(struct conn *c, size_t at, size_t n)
 /* What was held back goes, too. */
 static void pass_data(struct keys *k, struct conn *c, bool final)
 {
-	size_t clean = ask_scan(k, &c->down_data, frame_end(c), final, &c->down_found), sent = c->down_ahead < clean ? c->down_ahead : clean;
+	size_t clean = ask_scan(k, &c->down_data, frame_end(c), final, &c->down_found), sent = hold_pass(&c->hold, clean, c->down_data.len, io_now_ms());
 
-	emit(c, sent, clean - sent);
-	c->down_ahead -= sent;
+	emit(c, &c->down_data, sent, clean - sent);
 	if (c->down_data.len)
 		memmove(c->down_data.data, c->down_data.data + clean, c->down_data.len - clean);
 	c->down_data.len -= clean;
 	c->down_known = c->down_data.len;
-	k->waiting |= c->down_data.len > c->down_ahead;
+	k->waiting |= c->down_data.len > c->hold.ahead;
+}
+
+/* -- what waits */
+
+size_t hold_pass(struct hold *h, size_t clean, size_t len, uint64_t now)
+{
+	size_t sent = h->ahead < clean ? h->ahead : clean;
+
+	h->ahead -= sent;
+	h->old -= h->old < clean ? h->old : clean;
+	if (h->old <= h->ahead) {	/* the oldest that waits is one of those that have come since */
+		h->old = len - clean;
+		h->old_ms = now;
+	}
+	return sent;
+}
+
+bool hold_is_due(const struct hold *h, size_t len, uint64_t now)
+{
+	return len > h->ahead && (now >= h->came_ms + CONN_SILENCE_MS || now >= h->old_ms + CONN_OLD_MS);
+}
+
+void hold_again(struct hold *h, uint64_t now)
+{
+	h->came_ms = h->old_ms = now;
+}
+
+void hold_show(struct hold *h, const struct keys *k, const struct buf *held, struct scan_for *f, struct buf *ret)
+{
+	size_t n = held->len - h->ahead, begun = scan_begun(k->scan, (const uint8_t *)held->data, held->len, f);
+
+	buf_add(ret, held->data + h->ahead, n);
+	begun = begun < n ? begun : n;
+	if (begun && ret->len >= begun)
+		memset(ret->data + ret->len - begun, 'x', begun);
+	h->ahead = held->len;
 }
 
 bool down_let_go(struct keys *k, struct conn *c, uint64_t now)
 {
-	if (c->down_data.len == c->down_ahead || now < c->came_ms + CONN_SILENCE_MS)
-		return c->down_data.len > c->down_ahead;
-	conn_ready(k, c);	/* does it say something after all? */
-	if (c->dead || c->finishing || !c->down_begun || c->down_data.len == c->down_ahead)
+	auto_buf shown = { 0 };
+
+	if (c->down_data.len == c->hold.ahead)
 		return false;
-	if (now < c->came_ms + CONN_SILENCE_MS || c->dry_ms < now || queue_len(&c->back))
+	if ((c->up != UP_DONE && c->up != UP_TUNNEL) || queue_len(&c->out) || queue_len(&c->back))
+		hold_again(&c->hold, now);
+	if (!hold_is_due(&c->hold, c->down_data.len, now))
 		return true;
-	emit(c, c->down_ahead, c->down_data.len - c->down_ahead);
-	c->down_ahead = c->down_data.len;	/* it stays, to be known if it was the beginning of a secret: then the rest of that is overwritten */
+	conn_ready(k, c);	/* does it say something after all? */
+	if (c->dead || c->finishing || !c->down_begun || c->down_data.len == c->hold.ahead)
+		return false;
+	if (!hold_is_due(&c->hold, c->down_data.len, now) || c->dry_ms < now || queue_len(&c->back))
+		return true;
+	hold_show(&c->hold, k, &c->down_data, &c->down_found, &shown);
+	emit(c, &shown, 0, shown.len);
+	if (shown.failed)
+		conn_kill(c);
 	conn_ready(k, c);
 	return false;
 }
@@ -202,7 +267,7 @@ static void take(struct keys *k, struct conn *c, const uint8_t *bytes, size_t n)
 				begin_answer(k, c);
 		} else {
 			used = body_data(&c->down_body, bytes, n, false, &c->down_data);
-			c->came_ms = io_now_ms();
+			c->hold.came_ms = io_now_ms();
 			if (c->down_body.state == BODY_BAD)
 				conn_kill(c);
 			if (!c->dead && c->down_body.state != BODY_NONE)

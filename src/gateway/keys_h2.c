@@ -9,6 +9,8 @@
 
 #include "base/io.h"
 
+#define WINDOW_LEAST 16384	/* of a window that is open: a frame */
+
 static struct keys_stream *stream_of(nghttp2_session *session, int32_t id)
 {
 	return id ? nghttp2_session_get_stream_user_data(session, id) : NULL;
@@ -99,13 +101,13 @@ size_t keys_h2_fields(char *lines, size_t n, nghttp2_nv *out, size_t room, uint8
 
 /* -- bodies */
 
-/* Bytes of held go on. */
-static void emit(struct keys_h2 *h, struct keys_stream *s, enum keys_way way, size_t at, size_t n)
+/* Bytes of a body go on. */
+static void emit(struct keys_h2 *h, struct keys_stream *s, enum keys_way way, const struct buf *data, size_t at, size_t n)
 {
 	size_t from = 0, some = way == WAY_DOWN ? part_pass(&s->down_window, n, &from) : n, rest = n - some;
 
 	if (some)
-		buf_add(&s->data[way].bytes, s->held[way].data + at + from, some);
+		buf_add(&s->data[way].bytes, data->data + at + from, some);
 	rest = rest < s->owed[way] ? rest : s->owed[way];
 	if (rest) {	/* nobody will ask for those */
 		s->owed[way] -= rest;
@@ -116,11 +118,9 @@ static void emit(struct keys_h2 *h, struct keys_stream *s, enum keys_way way, si
 void keys_h2_pass(struct keys_h2 *h, struct keys_stream *s, enum keys_way way, size_t clean)
 {
 	struct buf *held = &s->held[way];
-	size_t sent = way == WAY_DOWN ? (s->down_ahead < clean ? s->down_ahead : clean) : 0;
+	size_t sent = way == WAY_DOWN ? hold_pass(&s->hold, clean, held->len, io_now_ms()) : 0;
 
-	emit(h, s, way, sent, clean - sent);
-	if (way == WAY_DOWN)
-		s->down_ahead -= sent;
+	emit(h, s, way, held, sent, clean - sent);
 	if (held->len) {
 		memmove(held->data, held->data + clean, held->len - clean);
 		explicit_bzero(held->data + held->len - clean, clean);
@@ -409,44 +409,61 @@ static void lose_server(struct keys_h2 *h)
 	h2_session_leave(h->down);
 }
 
-/* Whether a stream has something that front could have had a second ago. *ret_full: of some stream front has not taken what it could, so windows may be shut. */
-static bool is_held(const struct keys_h2 *h, uint64_t now, bool *ret_old, bool *ret_full)
+/* Whether its program may be why nothing comes: it has not said all, or does not take what it asked for, there or in other streams, so that windows are shut. */
+static bool is_stalled(const struct keys_h2 *h, const struct keys_stream *s)
+{
+	return !s->ended[WAY_UP] || queue_len(&s->data[WAY_UP]) || queue_len(&s->data[WAY_DOWN]) || queue_len(&h->c->out) || queue_len(&h->c->back) ||
+	       nghttp2_session_get_local_window_size(h->up) < WINDOW_LEAST || nghttp2_session_get_stream_local_window_size(h->up, s->up_id) < WINDOW_LEAST;
+}
+
+static bool is_held(const struct keys_stream *s)
+{
+	return s->held[WAY_DOWN].len > s->hold.ahead && !s->own && s->answered;
+}
+
+/* Whether some stream has something that is held; *ret_due: it may go. */
+static bool look_at_held(struct keys_h2 *h, uint64_t now, bool *ret_due)
 {
 	bool held = false;
 
-	*ret_old = *ret_full = false;
-	for (const struct keys_stream *s = h->streams; s; s = s->next) {
-		bool some = s->held[WAY_DOWN].len > s->down_ahead && !s->own && s->answered;
-
-		held |= some;
-		*ret_old |= some && now >= s->came_ms + CONN_SILENCE_MS;
-		*ret_full |= queue_len(&s->data[WAY_DOWN]) > 0;
+	*ret_due = false;
+	for (struct keys_stream *s = h->streams; s; s = s->next) {
+		if (!is_held(s))
+			continue;
+		held = true;
+		if (is_stalled(h, s))
+			hold_again(&s->hold, now);
+		*ret_due |= hold_is_due(&s->hold, s->held[WAY_DOWN].len, now);
 	}
 	return held;
 }
 
+static void show_held(struct keys_h2 *h, struct keys_stream *s)
+{
+	auto_buf shown = { 0 };
+
+	hold_show(&s->hold, h->k, &s->held[WAY_DOWN], &s->down_found, &shown);
+	emit(h, s, WAY_DOWN, &shown, 0, shown.len);
+	h->broken |= shown.failed;
+	nghttp2_session_resume_data(h->down, s->down_id);
+}
+
 bool keys_h2_let_go(struct keys *k, struct conn *c, uint64_t now)
 {
-	bool old, full;
+	bool due;
 
-	if (!is_held(c->h2, now, &old, &full) || !old)
-		return is_held(c->h2, now, &old, &full);
+	if (!look_at_held(c->h2, now, &due) || !due)
+		return look_at_held(c->h2, now, &due);
 	conn_ready(k, c);	/* does the server say something after all? */
-	if (c->dead || !is_held(c->h2, now, &old, &full))
+	if (c->dead || !look_at_held(c->h2, now, &due))
 		return false;
-	if (!old || full || c->dry_ms < now || queue_len(&c->back))
+	if (!due || c->dry_ms < now)
 		return true;
-	for (struct keys_stream *s = c->h2->streams; s; s = s->next) {
-		size_t n = s->held[WAY_DOWN].len - s->down_ahead;
-
-		if (!n || s->own || !s->answered || now < s->came_ms + CONN_SILENCE_MS)
-			continue;
-		emit(c->h2, s, WAY_DOWN, s->down_ahead, n);
-		s->down_ahead = s->held[WAY_DOWN].len;
-		nghttp2_session_resume_data(c->h2->down, s->down_id);
-	}
+	for (struct keys_stream *s = c->h2->streams; s; s = s->next)
+		if (is_held(s) && hold_is_due(&s->hold, s->held[WAY_DOWN].len, now))
+			show_held(c->h2, s);
 	conn_ready(k, c);
-	return !c->dead && is_held(c->h2, now, &old, &full);
+	return !c->dead && look_at_held(c->h2, now, &due);
 }
 
 bool keys_h2_is_done(const struct keys_h2 *h)

@@ -32,8 +32,9 @@ struct keys_stream {
 	uint8_t *secret;		/* what is put into its head, in the safe, until it is sent */
 	bool down_grpc;
 	struct part_window down_window;
-	size_t down_ahead;		/* bytes of held[WAY_DOWN] that front has got already */
-	uint64_t came_ms;
+	struct hold hold;		/* of held[WAY_DOWN] */
+	bool down_events;		/* it is an event stream of AWS's */
+	struct eventstream events;
 	struct grpc down_messages;
 	struct scan_for down_found;
 	struct buf held[WAYS];		/* may be the beginning of a secret; or all of the body */

@@ -94,6 +94,7 @@ void keys_h2_answer(struct keys_h2 *h, struct keys_stream *s, bool ends)
 		type = field(&s->lines, "content-type", &n);
 	}
 	s->down_grpc = n && grpc_is_type(type, n);
+	s->down_events = n && eventstream_is_type(type, n);
 	clean(h, s, &s->lines);
 	pass_head(h, s, ends);
 	if (ends && s->status >= 200)
@@ -107,18 +108,23 @@ void keys_h2_came(struct keys_h2 *h, struct keys_stream *s, const uint8_t *bytes
 
 	buf_add(held, bytes, n);
 	s->owed[WAY_DOWN] += n;
-	s->came_ms = io_now_ms();
+	s->hold.came_ms = io_now_ms();
 	if (held->failed) {
 		h->broken = true;
 		return;
 	}
 	boundary = s->down_grpc ? ask_boundary(h->k, &s->down_messages, held, before) : 0;
+	if (s->down_events) {
+		size_t end = eventstream_take(&s->events, bytes, n);
+
+		boundary = end ? before + end : 0;
+	}
 	if (s->down_messages.bad) {	/* what came before may have ended in the middle of a secret */
 		keys_h2_refuse(h, s, 502, "the server's answer says that it is gRPC and is not");
 		return;
 	}
 	keys_h2_pass(h, s, WAY_DOWN, ask_scan(h->k, held, boundary, false, &s->down_found));
-	h->k->waiting |= held->len > s->down_ahead;
+	h->k->waiting |= held->len > s->hold.ahead;
 }
 
 void keys_h2_came_all(struct keys_h2 *h, struct keys_stream *s)

@@ -3,7 +3,7 @@
  * bytes of the first; those are held back, so each call can look at its bytes alone: there is no state but
  * what the caller holds. How many are held back must not depend on the secrets: who can have a server send guesses would see which of them
  * are waited for, and so learn a secret letter by letter. It depends on where the last byte stands that is in no text, of a few that end lines
- * and documents, so that what comes in such pieces does not wait. Where a program speaks, and not a server, only what may be the beginning of a text is. Only the part of vectorscan that looks is linked here; the database was compiled by ward-secrets.
+ * and documents and of those that are in no secret at all, so that what comes in such pieces does not wait. Where a program speaks, and not a server, only what may be the beginning of a text is. Only the part of vectorscan that looks is linked here; the database was compiled by ward-secrets.
  */
 #include "gateway/scan.h"
 
@@ -44,11 +44,13 @@ static void index_texts(struct scan *s)
 	s->first[256] = at;
 }
 
-/* Of these few each one that is in no text; that much can be seen from outside. */
+/* What is no ASCII that is printed (creds/source.c), and of these few each one that is in no text; that much can be seen from outside. */
 static void find_ends(struct scan *s)
 {
 	static const char some[] = "\n\r\"}]> ";
 
+	for (unsigned byte = 0; byte < 256; byte++)
+		s->ends[byte] = byte < ' ' || byte > '~';
 	for (size_t i = 0; i < sizeof(some) - 1; i++)
 		s->ends[(uint8_t)some[i]] = true;
 	for (uint32_t i = 0; i < s->count; i++)
@@ -172,6 +174,41 @@ size_t scan_run(const struct scan *s, uint8_t *bytes, size_t n, bool final, stru
 	if (error != HS_SUCCESS)
 		f->count++;	/* what cannot be looked through does not pass as clean */
 	return n - held;
+}
+
+/* How much of a text everybody inside knows: a placeholder of its grant begins with it. */
+static uint32_t known_of(const struct scan *s, const struct scan_text *t)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct scan_text *shown = &s->texts[i];
+		uint32_t same = 0;
+
+		if (!PATTERN_SHOWN(shown->id) || PATTERN_GRANT(shown->id) != PATTERN_GRANT(t->id))
+			continue;
+		while (same < t->len && same < shown->len && t->bytes[same] == shown->bytes[same])
+			same++;
+		most = same > most ? same : most;
+	}
+	return most;
+}
+
+size_t scan_begun(const struct scan *s, const uint8_t *bytes, size_t n, struct scan_for *f)
+{
+	if (!s || !s->count)
+		return 0;
+	for (size_t at = n > s->longest - 1 ? n - (s->longest - 1) : 0; at + SCAN_SEEN_MAX < n; at++)
+		for (uint32_t i = s->first[bytes[at]]; i < s->first[bytes[at] + 1]; i++) {
+			const struct scan_text *t = &s->texts[s->order[i]];
+
+			if (PATTERN_SHOWN(t->id) || t->len <= n - at || memcmp(t->bytes, bytes + at, n - at) != 0 || n - at <= known_of(s, t) + SCAN_SEEN_MAX)
+				continue;
+			if (!f->count++)
+				f->first = t->id;
+			return n - at;
+		}
+	return 0;
 }
 
 size_t scan_longest(const struct scan *s)

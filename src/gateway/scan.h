@@ -40,6 +40,11 @@ struct scan_for {
  * back and comes first in the next call. final: nothing follows, all can go. What is found is counted in *f. */
 size_t scan_run(const struct scan *s, uint8_t *bytes, size_t n, bool final, struct scan_for *f);
 
+/* How many bytes at the end of those are the beginning of a secret, and more of it than anybody may see who waits: SCAN_SEEN_MAX behind what its placeholder begins with, too.
+ * Counted in *f. */
+#define SCAN_SEEN_MAX 8
+size_t scan_begun(const struct scan *s, const uint8_t *bytes, size_t n, struct scan_for *f);
+
 /* How long the longest text is that is looked for. */
 size_t scan_longest(const struct scan *s);
 

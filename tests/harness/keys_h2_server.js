@@ -31,6 +31,13 @@ server.on('stream', (stream, headers) => {
         stream.on('end', () => { note(body, trailers); stream.end(); });
         return;
     }
+    if (path.startsWith('/early')) {	// most of the secret, and the rest when the request has ended
+        stream.respond({ 'content-type': 'text/plain' });
+        stream.write('y'.repeat(300) + secret.slice(0, -1));
+        stream.resume();
+        stream.on('end', () => stream.end(secret.slice(-1) + '.'));
+        return;
+    }
     stream.on('data', d => body = Buffer.concat([body, d]));
     stream.on('end', () => {
         if (stream.destroyed)
@@ -39,6 +46,17 @@ server.on('stream', (stream, headers) => {
         if (path.startsWith('/packed')) {
             stream.respond({ 'content-encoding': 'gzip' });
             stream.end(require('zlib').gzipSync(secret));
+            return;
+        }
+        if (path.startsWith('/large')) {
+            stream.respond({ 'content-type': 'text/plain' });
+            stream.end(Buffer.alloc(4 << 20, 'q'));
+            return;
+        }
+        if (path.startsWith('/cut')) {	// as /pause, further into the secret
+            stream.respond({ 'content-type': 'text/plain' });
+            stream.write('y'.repeat(10) + secret.slice(0, 40));
+            setTimeout(() => stream.end(secret.slice(40) + '.'), 2500);
             return;
         }
         if (path.startsWith('/pause')) {	// a piece without an end, and the rest when it is asked for again

@@ -262,6 +262,42 @@ main();
     clean(t, got["trailers"])
 
 
+def test_silence(t):
+    """A server that stops in the middle of the secret, because its program made it or by itself: not more than its first letters come. A stream that nobody reads does not stop the others."""
+    world = start(t)
+    got, r = run(t, world, policy(t, [api(t)]), r"""
+function slow(headers, end) {
+    return new Promise(resolve => {
+        const stream = session('web.test').request(headers, { endStream: !end }), got = [];
+        stream.on('data', d => got.push(d.toString()));
+        stream.on('end', () => resolve(got));
+        if (end)
+            setTimeout(() => { got.push('|'); stream.end('abc'); }, end);
+    });
+}
+async function main() {
+    const large = session('web.test').request({ ':path': '/large' });
+    large.on('error', () => {});
+    await new Promise(resolve => large.on('response', () => { large.pause(); setTimeout(resolve, 300); }));
+    const all = await Promise.all([slow({ ':path': '/pause' }), slow({ ':path': '/cut' }), slow(post({ ':path': '/early' }), 2500)]);
+    say('pause', all[0]);
+    say('cut', all[1]);
+    say('early', all[2]);
+    large.destroy();
+    await close();
+}
+main();
+""")
+    bearer = "Bearer " + SECRET
+    t.equal("".join(got["pause"]), "y" * 10 + bearer[:20] + "x" * (len(bearer) - 20) + ".", "a pause")
+    t.check(len(got["pause"]) > 1, f"what waited went while it did: {got['pause']}")
+    t.equal("".join(got["cut"]), "y" * 10 + "Bearer " + "x" * len(SECRET) + ".", "a later one")
+    t.check(len(got["cut"]) > 1, f"what waited went while it did: {got['cut']}")
+    before, after = "".join(got["early"]).split("|")
+    t.equal(before, "y" * 300 + "Bearer ", "before the request was complete")
+    t.equal(after, "x" * len(SECRET) + ".", "and then")
+
+
 def test_many_streams(t):
     """A hundred streams at a time over a server that takes fifty; with max_uses exactly as many as that get the secret."""
     world = start(t)

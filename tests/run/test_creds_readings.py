@@ -10,7 +10,7 @@ FILE = f"the beginning {SECRET} and the end of a file that has a secret in it"
 
 # Sends back what it was asked for, and a file whose parts can be asked for.
 SERVER = r"""
-import base64, hashlib, http.server, json, re, ssl, sys, zlib
+import base64, hashlib, http.server, json, re, ssl, struct, sys, time, zlib
 FILE = sys.argv[3].encode()
 def inflate(body):
     out = b""
@@ -45,8 +45,49 @@ class Server(http.server.BaseHTTPRequestHandler):
             text = self.headers["Authorization"].encode() if text == b"?" else text
             self.wfile.write(bytes([0x81, len(text)]) + text)
             self.wfile.flush()
+    def chunk(self, bytes):
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(bytes), bytes))
+        self.wfile.flush()
+    def early(self):
+        "Says what it was asked through a buffer of 4096 bytes, and only then reads the body."
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        text = ("query=%s\nauth=%s\n" % (self.path, self.headers["Authorization"])).encode()
+        self.chunk(text[:4096])
+        self.body()
+        self.chunk(text[4096:])
+        self.chunk(b"")
+    def piece(self, kind, i):
+        now = b"%.3f" % time.time()
+        if kind == "dots":
+            return b"."
+        if kind == "beyond":
+            return now + "\u4e16".encode()
+        if kind == "events":    # whose last byte could be one of a secret's
+            for _ in range(1000):
+                now += b" "
+                head = struct.pack(">II", len(now) + 16, 0)
+                message = head + struct.pack(">I", zlib.crc32(head)) + now
+                if 48 <= zlib.crc32(message) & 255 <= 57:
+                    return message + struct.pack(">I", zlib.crc32(message))
+        return {0: self.headers["Authorization"][:47], 7: self.headers["Authorization"][47:] + "."}.get(i, "").encode()
+    def drip(self, kind):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/vnd.amazon.eventstream" if kind == "events" else "text/plain")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for i in range(24 if kind == "dots" else 8):
+            if piece := self.piece(kind, i):
+                self.chunk(piece)
+            time.sleep(0.3)
+        self.chunk(b"")
     def answer(self):
+        if self.path.startswith("/a/early"):
+            return self.early()
         body = self.body()
+        if self.path.startswith("/a/drip/"):
+            return self.drip(self.path[8:])
         if self.headers.get("Content-Encoding") == "gzip":
             body = inflate(body)
         with open(sys.argv[1] + "/seen", "a") as f:
@@ -252,6 +293,61 @@ def test_what_waits(t):
     t.equal({tuple(got[g]) for g in guesses[:3]}, {(got[guesses[1]][0], 202)}, f"bytes that came: {got}")
     t.check(got[guesses[1]][0] < 190, f"they wait: {got}")
     t.equal(got[guesses[3]], [200, 200], f"a whole line: {got}")
+
+
+SILENCE = r"""
+import re, threading
+def begin(method, target, fields=""):
+    c = ssl.create_default_context().wrap_socket(socket.create_connection(("web.test", 9447), 20), server_hostname="web.test")
+    c.sendall(("%s %s HTTP/1.1\r\nHost: web.test:9447\r\n%s\r\n" % (method, target, fields)).encode())
+    return c
+def drip(kind):
+    r = http.client.HTTPResponse(begin("GET", "/a/drip/" + kind))
+    r.begin()
+    started, all, came = time.time(), b"", []
+    while piece := r.read1(4000):
+        all += piece
+        came.append([time.time() - started, *(time.time() - float(x) for x in re.findall(rb"\d{9,}\.\d+", piece))])
+    say(kind, [all.decode("latin-1"), came])
+def early():
+    target = "/a/early" + "p" * (4096 - len("query=/a/early\nauth=Bearer ") - len(token) + 1)
+    c, got = begin("POST", target, "Transfer-Encoding: chunked\r\n"), b""
+    c.sendall(b"3\r\nabc\r\n")
+    c.settimeout(3)
+    try:
+        while piece := c.recv(9000):
+            got += piece
+    except TimeoutError:
+        pass
+    say("early", [got[-150:].decode(), len(got)])
+    c.settimeout(20)
+    c.sendall(b"0\r\n\r\n")
+    while not got.endswith(b"\r\n0\r\n\r\n"):
+        got += c.recv(9000)
+    say("rest", got[-200:].decode())
+threads = [threading.Thread(target=drip, args=(kind,)) for kind in ("dots", "beyond", "events", "cut")] + [threading.Thread(target=early)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_silence(t):
+    """A server that stops in the middle of the secret, because its program made it or by itself: not more than its first few letters come. What comes slowly comes all the same."""
+    world = start(t)
+    got = run(t, world, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "paths": ["/a/*"]}], SILENCE)
+    t.check(SECRET[:9] not in got["early"][0] and got["early"][1] > 3000, f"the request is not complete: {got['early']}")
+    t.check(SECRET[:9] not in got["rest"] and "x" * 30 in got["rest"], f"then it is: {got['rest']}")
+    text, came = got["cut"]
+    t.equal(text, "Bearer " + "x" * len(SECRET) + ".", "a server that pauses")
+    t.check(len(came) == 3 and came[1][0] < 2, f"what waited went while it did: {came}")
+    for kind in ("beyond", "events"):
+        lags = [lag for piece in got[kind][1] for lag in piece[1:]]
+        t.check(len(lags) == 8 and sorted(lags)[4] < 0.25, f"{kind} wait: {lags}")
+    text, came = got["dots"]
+    t.equal(text, "." * 24, "dots")
+    t.check(4 < came[0][0] < 7, f"a server that is never silent: {came}")
 
 
 SOCKET = r"""
