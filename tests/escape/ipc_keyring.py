@@ -16,7 +16,7 @@ def scene(s):
     number = host.syscall(248, b"user", s.token[:16].encode(), data, len(data), -4)
     s.t.check(number > 0, f"add_key outside: {number}")
     host.syscall(250, 5, number, 0x3f3f0000)	# everything for possessor and user
-    s.t.defer(host.syscall, 250, 3, number)
+    s.t.defer(host.syscall, 250, 21, number)	# gone at once: a revoked one counts against the user's quota
     s.args = {"name": s.token[:16], "number": number}
 
 

@@ -33,7 +33,8 @@ def attack(a):
 
 
 def escaped(s, r):
-    if not s.control and "root of a namespace: True" not in r.out:
+    if not s.control and r.rc != 125 and "root of a namespace: True" not in r.out:
         s.t.fail("the attack never got its namespace, so nothing was shown")
     with s.t.root():
-        return "security.capability" in os.listxattr(os.path.join(s.ws, "tool"))
+        tool = os.path.join(s.ws, "tool")
+        return os.path.exists(tool) and "security.capability" in os.listxattr(tool)
