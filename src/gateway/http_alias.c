@@ -87,7 +87,7 @@ bool http_parameter_like(const char *name, size_t n, const char *word)
 	return i == want;
 }
 
-/* The value of the parameter `_method`, by whichever separator. */
+/* The value of a parameter that is so called, by whichever separator. */
 static struct http_text parameter(struct http_text query, const char *name, unsigned *which)
 {
 	for (size_t at = 0; at < query.n;) {
@@ -107,10 +107,28 @@ static struct http_text parameter(struct http_text query, const char *name, unsi
 struct http_text http_override(const struct http_request *r, unsigned which)
 {
 	static const char *const names[] = { "x-http-method-override", "x-http-method", "x-method-override" };
+	static const char *const parameters[] = { "_method", "_HttpMethod" };
 
 	for (unsigned i = 0; i < r->fields.count; i++)
 		for (size_t k = 0; k < ARRAY_LEN(names); k++)
 			if (http_name_like(r->fields.items[i].name.s, r->fields.items[i].name.n, names[k]) && !which--)
 				return r->fields.items[i].value;
-	return parameter(r->query, "_method", &which);
+	for (size_t k = 0; k < ARRAY_LEN(parameters); k++) {
+		struct http_text value = parameter(r->query, parameters[k], &which);
+
+		if (value.s)
+			return value;
+	}
+	return (struct http_text){ NULL, 0 };
+}
+
+bool http_moves_path(const struct http_request *r)
+{
+	static const char *const names[] = { "x-original-url", "x-rewrite-url" };
+
+	for (unsigned i = 0; i < r->fields.count; i++)
+		for (size_t k = 0; k < ARRAY_LEN(names); k++)
+			if (http_name_like(r->fields.items[i].name.s, r->fields.items[i].name.n, names[k]))
+				return true;
+	return false;
 }

@@ -20,4 +20,7 @@ bool http_parameter_like(const char *name, size_t n, const char *word);
 /* Whether some header or parameter says another method, and which: 0, 1, 2 ... until .s is NULL. */
 struct http_text http_override(const struct http_request *r, unsigned which);
 
+/* Whether a header says another path, for servers that take it from there. */
+bool http_moves_path(const struct http_request *r);
+
 #endif

@@ -152,10 +152,16 @@ static bool read_other(struct http_path *p)
 
 bool http_path_read(const char *s, size_t n, struct http_path *ret)
 {
+	size_t len;
+
 	ret->len = ret->other_len = 0;
 	ret->two = false;
-	if (!n || s[0] != '/' || !respell(s, n, ret) || has_hidden(ret) || !resolve(ret->text, &ret->len, false))
+	if (!n || s[0] != '/' || !respell(s, n, ret) || has_hidden(ret))
 		return false;
+	len = ret->len;
+	if (!resolve(ret->text, &ret->len, false))
+		return false;
+	ret->resolved = ret->len != len;
 	return !ret->two || read_other(ret);
 }
 

@@ -16,6 +16,7 @@
 struct http_path {
 	size_t len;
 	bool two;			/* it has an escaped slash: `other` is the second reading */
+	bool resolved;			/* there were dots or empty segments: as it stands, it is a reading of its own */
 	size_t other_len;
 	char text[HTTP_PATH_MAX];
 	char other[HTTP_PATH_MAX];

@@ -137,7 +137,7 @@ static bool path_fits(const struct asking *a, const char *pattern)
 {
 	size_t n = strlen(pattern);
 
-	if (!a->readable)
+	if (!a->readable || http_moves_path(a->request))
 		return false;
 	return http_glob(pattern, n, a->room->text, a->room->len) &&
 	       (!a->room->two || http_glob(pattern, n, a->room->other, a->room->other_len));

@@ -30,18 +30,27 @@ bool inject_line(const uint8_t *head, const struct http_head *h, struct inject_l
 	return true;
 }
 
-/* Whether one of the grant's paths is that of every reading of the request's. A path that can be read in ways that nobody knows is none of them. */
-static bool path_fits(const struct policy_grant *g, struct http_text path, struct http_path *normal)
+static bool is_of_grant(const struct policy_grant *g, const char *path, size_t n)
 {
+	bool found = false;
+
+	for (size_t i = 0; i < g->paths.len && !found; i++)
+		found = grant_path_matches(g->paths.items[i], path, n);
+	return found;
+}
+
+/* Whether every reading of the request's path is one of the grant's. A path that can be read in ways that nobody knows is none of them, and neither is one
+ * that stands in a header. */
+static bool path_fits(const struct policy_grant *g, const struct http_request *request, struct http_path *normal)
+{
+	struct http_text path = request->path;
+
 	if (!g->paths.len)
 		return true;
-	if (!http_path_read(path.s, path.n, normal))
+	if (http_moves_path(request) || !http_path_read(path.s, path.n, normal))
 		return false;
-	for (size_t i = 0; i < g->paths.len; i++)
-		if (grant_path_matches(g->paths.items[i], path.s, path.n) && grant_path_matches(g->paths.items[i], normal->text, normal->len) &&
-		    (!normal->two || grant_path_matches(g->paths.items[i], normal->other, normal->other_len)))
-			return true;
-	return false;
+	return is_of_grant(g, normal->text, normal->len) && (!normal->two || is_of_grant(g, normal->other, normal->other_len)) &&
+	       (!normal->resolved || is_of_grant(g, path.s, path.n));
 }
 
 /* The method of the first line, and those that a header or a parameter puts in its place for some servers. */
@@ -62,7 +71,7 @@ static bool method_fits(const struct policy_grant *g, const struct http_request 
 
 bool inject_fits(const struct policy_grant *g, const struct http_request *request, struct http_path *room)
 {
-	return method_fits(g, request) && path_fits(g, request->path, room);
+	return method_fits(g, request) && path_fits(g, request, room);
 }
 
 /* The target without the grant's parameter, whatever the spelling and the separator: it would be there twice, and the server's choice. */

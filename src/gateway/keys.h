@@ -17,6 +17,7 @@
 
 struct key_grant {
 	bool there, revoked;
+	bool passed_over;			/* told: a request to its host was not one of its */
 	struct policy_grant grant;
 	uint8_t *values[GRANT_VALUES];		/* in the safe */
 	uint8_t *shown[GRANT_VALUES];		/* placeholders; in the safe, too: one kind of memory */

@@ -262,21 +262,40 @@ const char *store_why_not(const struct key_grant *g, uint64_t now)
 	return now >= g->expires_at_ms ? "it has expired and could not be renewed" : NULL;
 }
 
+/* The request goes without: told once of each grant, or nobody would know why. */
+static void tell_passed_over(struct keys *k, struct key_grant *g)
+{
+	struct keys_event event = { .kind = KEYS_EVENT_REFUSED, .detail = "was not put into a request to its host: the path or the method is none of its own (told once)" };
+
+	if (g->passed_over)
+		return;
+	g->passed_over = true;
+	snprintf(event.grant, sizeof(event.grant), "%s", g->grant.name);
+	store_event(k, &event);
+}
+
 struct key_grant *store_find(struct keys *k, const char *host, const struct http_request *request, uint64_t now, const char **ret_why,
 			     const char **ret_name)
 {
+	struct key_grant *other = NULL;
+
 	for (size_t i = 0; i < GRANTS_MAX; i++) {
 		struct key_grant *g = &k->grants[i];
 		const char *why;
 
-		if (!(g->there || g->revoked) || !g->grant.name || !grant_is_for_host(&g->grant, host) ||
-		    !inject_fits(&g->grant, request, &k->path))
+		if (!(g->there || g->revoked) || !g->grant.name || !grant_is_for_host(&g->grant, host))
 			continue;
+		if (!inject_fits(&g->grant, request, &k->path)) {
+			other = other ? other : g;
+			continue;
+		}
 		why = store_why_not(g, now);
 		*ret_name = g->grant.name;
 		*ret_why = why;
 		if (!why)
 			return g;
 	}
+	if (other && !*ret_name)
+		tell_passed_over(k, other);
 	return NULL;
 }

@@ -153,7 +153,7 @@ static enum verdict_reason ask_git(const char *conditions, size_t len, const str
 {
 	size_t n = 0;
 	bool body;
-	enum git_use use = path->two || is_overridden(r) ? GIT_NOT : git_use(r, path->text, path->len, &n, &body);
+	enum git_use use = path->two || is_overridden(r) || http_moves_path(r) ? GIT_NOT : git_use(r, path->text, path->len, &n, &body);
 
 	if (use == GIT_NOT) {
 		ret->wrong = "not a request of git's smart HTTP protocol";

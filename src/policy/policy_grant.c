@@ -465,15 +465,23 @@ int policy_grant_parse(const char *text, struct policy_grant *ret, char **ret_li
 
 /* -- matching */
 
+/* %2f is %2F. */
+static bool is_same(const char *begin, const char *at, char c)
+{
+	bool escape = (at > begin && at[-1] == '%') || (at > begin + 1 && at[-2] == '%');
+
+	return *at && (*at == c || (escape && isxdigit((unsigned char)*at) && tolower((unsigned char)*at) == tolower((unsigned char)c)));
+}
+
 bool grant_path_matches(const char *pattern, const char *path, size_t n)
 {
-	const char *end = path + n, *star = NULL, *from = NULL;
+	const char *begin = pattern, *end = path + n, *star = NULL, *from = NULL;
 
 	while (path < end) {
 		if (*pattern == '*') {
 			star = ++pattern;
 			from = path;
-		} else if (*pattern && *pattern == *path) {
+		} else if (is_same(begin, pattern, *path)) {
 			pattern++;
 			path++;
 		} else if (star) {

@@ -199,7 +199,34 @@ static void test_requests_of_a_grant(void **state)
 	assert_false(fits(&g, "POST /v1/a", "X-HTTP-Method-Override: DELETE\r\n"));
 	assert_false(fits(&g, "POST /v1/a", "x_http_method: DELETE\r\n"));
 	assert_false(fits(&g, "POST /v1/a?b=c&%5fmethod=DELETE", ""));
+	assert_false(fits(&g, "POST /v1/a?_HttpMethod=PATCH", ""));
+	assert_false(fits(&g, "POST /v1/a?_method=GET&_httpmethod=PATCH", ""));
+	assert_true(fits(&g, "POST /v1/a?_HttpMethod=GET", ""));
+	assert_false(fits(&g, "GET /v1/a", "X-Original-URL: /admin\r\n"));
+	assert_false(fits(&g, "GET /v1/a", "X_Rewrite_Url: /admin\r\n"));
+	assert_true(fits(&any, "GET /v1/a", "X-Original-URL: /admin\r\n"));
 	assert_true(fits(&any, "DELETE /a/../b", "X-HTTP-Method-Override: PUT\r\n"));
+}
+
+/* Every reading is one of the grant's paths, not all of them the same one. */
+static void test_escaped_slashes(void **state)
+{
+	struct ward_err e = { 0 };
+	auto_grant g = { 0 };
+
+	(void)state;
+	assert_int_equal(policy_grant_parse("{name: n, source: 'env:K', hosts: [a.example], paths: ['/p/a%2fb/*', '/p/a/b/*', '/only%2Fone', '/d/x', '/t~/*']}", &g, NULL, &e), 0);
+	assert_true(fits(&g, "GET /p/a%2Fb/issues", ""));
+	assert_true(fits(&g, "GET /p/a%2fb/issues", ""));
+	assert_true(fits(&g, "GET /p/a/b/issues", ""));
+	assert_true(fits(&g, "GET /t%7e/1", ""));
+	assert_true(fits(&g, "GET /t~//1", ""));
+	assert_false(fits(&g, "GET /p/A%2fb/issues", ""));
+	assert_false(fits(&g, "GET /p%2fa%2fb/issues", ""));
+	assert_false(fits(&g, "GET /p/a%2fc/issues", ""));
+	assert_false(fits(&g, "GET /only%2Fone", ""));
+	assert_false(fits(&g, "GET /d/../d/x", ""));
+	assert_false(fits(&g, "GET /t~/../d/y", ""));
 }
 
 /* What a program writes into a grant's place goes, in every spelling that a server may take for it. */
@@ -372,7 +399,7 @@ static void test_codings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),	cmocka_unit_test(test_placeholders), cmocka_unit_test(test_answers), cmocka_unit_test(test_heads), cmocka_unit_test(test_requests_of_a_grant), cmocka_unit_test(test_other_spellings), cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_forms),	cmocka_unit_test(test_placeholders), cmocka_unit_test(test_answers), cmocka_unit_test(test_heads), cmocka_unit_test(test_requests_of_a_grant), cmocka_unit_test(test_escaped_slashes), cmocka_unit_test(test_other_spellings), cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_sigv4),	cmocka_unit_test(test_safe),	     cmocka_unit_test(test_codings),
 	};
 

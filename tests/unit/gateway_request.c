@@ -131,6 +131,11 @@ static void test_other_readings(void **state)
 	/* the method from elsewhere */
 	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /", "X-HTTP-Method-Override: get\r\n")), REASON_ALLOWED);
 	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /", "X-HTTP-Method-Override: DELETE\r\n")), REASON_METHOD);
+	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /?_HttpMethod=PATCH", "")), REASON_METHOD);
+	assert_int_equal(decide(RULE("paths: ['/a/*']"), REQUEST("GET /a/b", "")), REASON_ALLOWED);
+	assert_int_equal(decide(RULE("paths: ['/a/*']"), REQUEST("GET /a/b", "X-Original-URL: /admin\r\n")), REASON_PATH);
+	assert_int_equal(decide(RULE("paths: ['/a/*']"), REQUEST("GET /a/b", "X_Rewrite_URL: /admin\r\n")), REASON_PATH);
+	assert_int_equal(decide(RULE("methods: [GET]"), REQUEST("GET /a/b", "X-Original-URL: /admin\r\n")), REASON_ALLOWED);
 	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /", "X_HTTP_Method: DELETE\r\n")), REASON_METHOD);
 	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /", "X-Method-Override: GET\r\nX-Method-Override: PUT\r\n")), REASON_METHOD);
 	assert_int_equal(decide(RULE("methods: [GET, POST]"), REQUEST("POST /?a=b&_method=delete", "")), REASON_METHOD);
