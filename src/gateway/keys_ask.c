@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/io.h"
+#include "gateway/http_alias.h"
 
 static const char gone[] = "the secrets are not there yet, or no more: nothing can be looked through for them";
 
@@ -128,6 +129,19 @@ static bool refuse_grant(struct keys *k, struct ask *a, const char *name, const 
 	return ask_refuse(a, 403, text);
 }
 
+/* Parts are looked through only of what is read, and widened only there. */
+static bool widen_part(struct keys *k, struct ask *a)
+{
+	bool reads = (http_text_is(k->request.method, "GET") || http_text_is(k->request.method, "HEAD")) && !http_override(&k->request, 0).s;
+
+	if (!part_request(&a->base, scan_longest(k->scan), reads, &a->part))
+		return false;
+	for (unsigned i = 0; i < PART_NAMES; i++)
+		if (a->part.gone & 1U << i)
+			sigv4_forget(&a->sign, part_names[i]);
+	return true;
+}
+
 static bool choose_grant(struct keys *k, struct ask *a, const uint8_t *bytes)
 {
 	const char *why = NULL, *name = NULL;
@@ -136,7 +150,7 @@ static bool choose_grant(struct keys *k, struct ask *a, const uint8_t *bytes)
 	if (!http_request_read(bytes, &a->head, &k->request) || k->request.path.s[0] != '/')
 		return ask_refuse(a, 400, "not a request that can be sent on");
 	a->grant = store_find(k, a->host->name, &k->request, io_now_ms(), &why, &name);
-	if (!inject_base(a->grant ? &a->grant->grant : NULL, bytes, &a->head, &a->base, &a->sign) || !part_request(&a->base, scan_longest(k->scan), &a->part))
+	if (!inject_base(a->grant ? &a->grant->grant : NULL, bytes, &a->head, &a->base, &a->sign) || !widen_part(k, a))
 		return ask_refuse(a, 400, "not a request that can be sent on");
 	if (a->grant && a->grant->grant.way == GRANT_SIGV4) {
 		wrong = sigv4_check(&a->sign, a->grant->grant.region, a->grant->grant.service);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+const char *const part_names[PART_NAMES] = { "range", "x-ms-range", "request-range" };
+
 struct text {
 	const char *s;
 	size_t n;
@@ -105,30 +107,65 @@ static void put_range(struct buf *out, struct text name, const struct part *p, s
 		buf_printf(out, ": bytes=%" PRIu64 "-%" PRIu64 "\r\n", from, p->to + margin);
 }
 
-static bool is_range(struct text line, size_t len, struct text *ret)
+/* Which of part_names the line is; PART_NAMES: none. */
+static unsigned which_range(struct text line, size_t len, struct text *ret)
 {
-	return is_field(line, len, "range", ret) || is_field(line, len, "x-ms-range", ret) || is_field(line, len, "request-range", ret);
+	unsigned i = 0;
+
+	while (i < PART_NAMES && !is_field(line, len, part_names[i], ret))
+		i++;
+	return i;
 }
 
-bool part_request(struct buf *head, size_t margin, struct part *ret)
+/* What the fields ask for, before one is read. */
+static enum part_kind find_ranges(const struct buf *head, bool reads)
 {
 	struct text rest = { head->data, head->len }, line, value;
-	struct buf out = { 0 };
-	bool some = false;
+	enum part_kind kind = PART_NONE;
 	size_t len;
 
-	*ret = (struct part){ .kind = PART_NONE };
-	while (!some && next_line(&rest, &line, &len))
-		some = is_range(line, len, &value);
-	if (!some)
-		return !head->failed;
-	rest = (struct text){ head->data, head->len };
-	while (next_line(&rest, &line, &len)) {
-		if (!is_range(line, len, &value))
-			buf_add(&out, line.s, line.n);
-		else if (ret->kind == PART_NONE && read_range(value, ret))	/* of two servers take one or the other */
-			put_range(&out, (struct text){ line.s, (size_t)((const char *)memchr(line.s, ':', line.n) - line.s) }, ret, margin);
+	while (kind != PART_WHOLE && next_line(&rest, &line, &len)) {
+		if (which_range(line, len, &value) == PART_NAMES)
+			continue;
+		kind = take(&value, "bytes") ? PART_WHOLE : PART_UNITS;
 	}
+	return kind == PART_WHOLE && reads ? PART_FROM : kind;
+}
+
+/* A hash of the part is asked for, too: it would be that of another one. */
+static bool asks_hash(struct text line, size_t len)
+{
+	struct text value;
+
+	return is_field(line, len, "x-ms-range-get-content-md5", &value) || is_field(line, len, "x-ms-range-get-content-crc64", &value);
+}
+
+bool part_request(struct buf *head, size_t margin, bool reads, struct part *ret)
+{
+	struct text rest = { head->data, head->len }, line, value;
+	enum part_kind kind = find_ranges(head, reads);
+	struct buf out = { 0 };
+	unsigned kept = 0, gone = 0;
+	size_t len;
+
+	*ret = (struct part){ .kind = (uint8_t)kind };
+	if (kind != PART_FROM)
+		return !head->failed;
+	ret->kind = PART_WHOLE;
+	while (next_line(&rest, &line, &len)) {
+		unsigned i = which_range(line, len, &value);
+
+		if (i == PART_NAMES) {
+			if (!asks_hash(line, len))
+				buf_add(&out, line.s, line.n);
+		} else if (ret->kind == PART_WHOLE && read_range(value, ret)) {	/* of two servers take one or the other */
+			put_range(&out, (struct text){ line.s, strlen(part_names[i]) }, ret, margin);
+			kept |= 1U << i;
+		} else {
+			gone |= 1U << i;
+		}
+	}
+	ret->gone = (uint8_t)(gone & ~kept);
 	buf_free(head);
 	*head = out;
 	return !out.failed;
@@ -163,38 +200,95 @@ static enum part_say choose(const struct part *p, uint64_t first, uint64_t last,
 		return PART_ODD;
 	*ret_from = from;
 	*ret_to = to;
-	return from > to ? PART_BEYOND : PART_FINE;
+	if (from <= to)
+		return PART_FINE;
+	return total != UINT64_MAX && from >= total ? PART_BEYOND : PART_ODD;	/* or less came than was asked for */
+}
+
+struct came {
+	uint64_t first, last, total, from, to;
+	struct text total_text;
+};
+
+/* Parts of another unit pass as they are: bytes were not asked for. */
+static enum part_say check_units(const struct buf *lines)
+{
+	struct text rest = { lines->data, lines->len }, line, value;
+	enum part_say say = PART_ODD;
+	size_t len;
+
+	while (next_line(&rest, &line, &len)) {
+		if (!is_field(line, len, "content-range", &value))
+			continue;
+		if (take(&value, "bytes"))
+			return PART_ODD;
+		say = PART_FINE;
+	}
+	return say;
+}
+
+static enum part_say read_came(const struct buf *lines, const struct part *p, struct came *ret)
+{
+	struct text rest = { lines->data, lines->len }, line, value, found = { NULL, 0 };
+	uint64_t length = 0;
+	unsigned count = 0;
+	bool has_length = false;
+	size_t len;
+
+	while (next_line(&rest, &line, &len)) {
+		if (is_field(line, len, "content-range", &value) && !count++)
+			found = value;
+		if (is_field(line, len, "content-length", &value)) {
+			has_length = true;
+			if (!take_number(&value, &length) || value.n)
+				return PART_ODD;
+		}
+	}
+	if (count != 1 || !read_content_range(found, &ret->first, &ret->last, &ret->total_text, &ret->total))
+		return PART_ODD;
+	if (has_length && length != ret->last - ret->first + 1)	/* the rest would be waited for */
+		return PART_ODD;
+	return choose(p, ret->first, ret->last, ret->total, &ret->from, &ret->to);
+}
+
+/* Hashes of what came, which is more than goes on. */
+static bool is_hash(struct text line, size_t len)
+{
+	static const char *const names[] = { "content-md5", "content-digest", "x-ms-content-crc64" };
+	static const char sums[] = "x-amz-checksum-";
+	struct text value;
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (is_field(line, len, names[i], &value))
+			return true;
+	return len >= sizeof(sums) && strncasecmp(line.s, sums, sizeof(sums) - 1) == 0;
 }
 
 enum part_say part_answer(struct buf *lines, const struct part *p, struct part_window *ret)
 {
-	struct text rest = { lines->data, lines->len }, line, value, total_text = { "*", 1 }, found = { NULL, 0 };
-	uint64_t first = 0, last = 0, total = 0, from = 0, to = 0;
-	enum part_say say = PART_ODD;
+	struct text rest = { lines->data, lines->len }, line, value;
+	struct came c = { 0 };
 	struct buf out = { 0 };
-	unsigned count = 0;
+	enum part_say say;
 	size_t len;
 
 	*ret = (struct part_window){ .on = false };
-	while (next_line(&rest, &line, &len))
-		if (is_field(line, len, "content-range", &value) && !count++)
-			found = value;
-	if (count == 1 && read_content_range(found, &first, &last, &total_text, &total))
-		say = choose(p, first, last, total, &from, &to);
+	if (p->kind == PART_UNITS)
+		return check_units(lines);
+	say = p->kind == PART_NONE || p->kind == PART_WHOLE ? PART_ODD : read_came(lines, p, &c);
 	if (say != PART_FINE)
 		return say;
-	rest = (struct text){ lines->data, lines->len };
 	while (next_line(&rest, &line, &len)) {
 		if (is_field(line, len, "content-range", &value))
-			buf_printf(&out, "content-range: bytes %" PRIu64 "-%" PRIu64 "/%.*s\r\n", from, to, (int)total_text.n, total_text.s);
+			buf_printf(&out, "content-range: bytes %" PRIu64 "-%" PRIu64 "/%.*s\r\n", c.from, c.to, (int)c.total_text.n, c.total_text.s);
 		else if (is_field(line, len, "content-length", &value))
-			buf_printf(&out, "content-length: %" PRIu64 "\r\n", to - from + 1);
-		else
+			buf_printf(&out, "content-length: %" PRIu64 "\r\n", c.to - c.from + 1);
+		else if ((c.from == c.first && c.to == c.last) || !is_hash(line, len))
 			buf_add(&out, line.s, line.n);
 	}
 	buf_free(lines);
 	*lines = out;
-	*ret = (struct part_window){ .on = true, .skip = from - first, .left = to - from + 1 };
+	*ret = (struct part_window){ .on = true, .skip = c.from - c.first, .left = c.to - c.from + 1 };
 	return out.failed ? PART_ODD : PART_FINE;
 }
 

@@ -114,6 +114,22 @@ static bool in_list(const char *list, const char *name, size_t n)
 	return false;
 }
 
+void sigv4_forget(struct sigv4_request *s, const char *name)
+{
+	size_t out = 0;
+
+	for (const char *at = s->headers; *at;) {
+		size_t n = strcspn(at, ";"), whole = n + (at[n] == ';');
+
+		if (n != strlen(name) || strncasecmp(at, name, n) != 0) {
+			memmove(s->headers + out, at, whole);
+			out += whole;
+		}
+		at += whole;
+	}
+	s->headers[out] = '\0';
+}
+
 enum sigv4_wrong sigv4_check(const struct sigv4_request *s, const char *region, const char *service)
 {
 	if (!s->found)

@@ -25,6 +25,8 @@ struct sigv4_request {
 void sigv4_read(struct sigv4_request *s, const char *value, size_t n);
 /* Reads another header that belongs to it; name in lower case. */
 void sigv4_read_field(struct sigv4_request *s, const char *name, size_t name_len, const char *value, size_t n);
+/* A header (its name in lower case) is not signed: it is not there any more. */
+void sigv4_forget(struct sigv4_request *s, const char *name);
 /* Whether it can be signed again for region and service ("*": any). */
 enum sigv4_wrong sigv4_check(const struct sigv4_request *s, const char *region, const char *service);
 const char *sigv4_wrong_text(enum sigv4_wrong w);

@@ -103,6 +103,13 @@ class Server(http.server.BaseHTTPRequestHandler):
             self.rfile.read(1)	# until the program has gone
             self.close_connection = True
             return
+        if self.path in ("/a/rows", "/a/lies"):	# a part that is not counted in bytes; one that is shorter than it says
+            self.send_response(206)
+            self.send_header("Content-Range", "0-24/99" if self.path == "/a/rows" else "bytes 0-999/2000")
+            self.send_header("Content-Length", "5")
+            self.end_headers()
+            self.wfile.write(b"parts")
+            return
         text, part = (FILE, self.headers.get("Range")) if self.path.startswith("/a/file") else (b"fine", None)
         ends = [int(x) for x in re.findall(r"\d+", part or "")]
         kind = "text/plain"
@@ -125,7 +132,7 @@ class Server(http.server.BaseHTTPRequestHandler):
         for at in range(0, len(text), 7):
             self.wfile.write(text[at:at + 7])
             self.wfile.flush()
-    do_GET = do_POST = do_DELETE = answer
+    do_GET = do_POST = do_PUT = do_DELETE = answer
 server = http.server.ThreadingHTTPServer(("0.0.0.0", 9447), Server)
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 context.load_cert_chain(sys.argv[2] + "/server.pem", sys.argv[2] + "/server.key")
@@ -166,7 +173,7 @@ def start(t):
     return world
 
 
-def run(t, world, grants, script, words=(), **rule):
+def run(t, world, grants, script, words=(), notes=None, **rule):
     path = os.path.join(t.fresh_dir("policy"), "ward.yaml")
     with open(path, "w") as f:
         json.dump({"version": 1, "network": {"mode": "restricted", "egress_allowlist": [{"host": "web.test", "ports": [PORT], "mode": "inspect", **rule}]},
@@ -175,6 +182,8 @@ def run(t, world, grants, script, words=(), **rule):
     r = world.ward("run", "-p", path, "--", "/usr/bin/python3", "client.py", *words, cwd=ws, report=True, timeout=60)
     t.equal(r.rc, 0, f"exit code ({r.out} {r.err})")
     t.check(SECRET not in r.out + r.err, "the secret came back")
+    if notes is not None:
+        notes += r.report["notes"]
     return {line[0]: line[1] for line in map(json.loads, r.out.splitlines())}
 
 
@@ -257,6 +266,42 @@ say("members", raw("POST", "/b", [("Content-Encoding", "gzip"), ("Transfer-Encod
     t.equal((got["beyond"], got["again"][0]), (416, 200), "one that is not there, and what comes after it")
     t.contains(got["last"][1], "and the end of a file", "the rest of a part")
     t.equal(got["members"], 403, "a placeholder in two members")
+
+
+def test_other_ranges(t):
+    """What is written goes where it was meant to, and no part of a secret comes back by it; other units than bytes pass; a length that cannot be is an error."""
+    world = start(t)
+    at = FILE.index(SECRET)
+    got = run(t, world, [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "paths": ["/a/*"]}], r"""
+say("clear", raw("PUT", "/a/f?comp=range", [("x-ms-range", "bytes=512-1023"), ("x-ms-write", "clear"), ("Content-Length", "0")])[0])
+say("heroku", raw("GET", "/a/apps", [("Range", "id ]abc..; max=10")])[0])
+say("rows", raw("GET", "/a/rows", [("Range-Unit", "items"), ("Range", "0-24")]))
+say("lies", raw("GET", "/a/lies", [("Range", "bytes=0-599")])[0])
+cut = ("Range", "bytes=%d-%d")
+say("post", raw("POST", "/a/file", [cut, ("Content-Length", "0")]))
+say("override", raw("GET", "/a/file", [cut, ("X-HTTP-Method-Override", "PUT")]))
+""" % (at, at + 9))
+    sent = {g[1]: dict(g[2]) for g in seen(t, world)}
+    t.equal((got["clear"], sent["/a/f?comp=range"]["x-ms-range"]), (200, "bytes=512-1023"), "what is written")
+    t.equal((got["heroku"], sent["/a/apps"]["Range"]), (200, "id ]abc..; max=10"), "another unit")
+    t.equal((got["rows"], sent["/a/rows"]["Range"]), ([206, "parts"], "0-24"), "none said")
+    t.equal((got["lies"], got["post"][0], got["override"][0]), (502, 502, 502), "what is refused")
+    t.check(SECRET[:6] not in json.dumps(got), f"a part of the secret: {got}")
+
+
+def test_paths_with_slashes(t):
+    """A path with %2F has the secret where the grant names both of its readings; where one is missing, somebody is told."""
+    world = start(t)
+    grants = [{"name": "api", "source": f"file:{secret_file(t)}", "hosts": ["web.test"], "as": "API_KEY", "paths": ["/p/g%2Fr/*", "/p/g/r/*", "/one%2fonly"]}]
+    notes = []
+    run(t, world, grants, r"""
+for path in ("/p/g%2Fr/1", "/p/g%2fr/2", "/p/g/r/3", "/one%2Fonly", "/one%2Fonly?again"):
+    say(path, raw("GET", path)[0])
+say("moved", raw("GET", "/p/g/r/4", [("X-Original-URL", "/evil")])[0])
+""", notes=notes)
+    t.equal([g[1] for g in seen(t, world) if SECRET in json.dumps(g[2])], ["/p/g%2Fr/1", "/p/g%2fr/2", "/p/g/r/3"], "the secret is with them")
+    t.equal(len(seen(t, world)), 6, "all came")
+    t.equal(len([n for n in notes if n.startswith("credentials: api was not put into")]), 1, f"told once: {notes}")
 
 
 WAITS = r"""

@@ -260,26 +260,35 @@ static void test_other_spellings(void **state)
 	}
 }
 
-static void expect_range(const char *asked, const char *sent)
+static struct part expect_asked(bool reads, const char *asked, const char *sent)
 {
 	auto_buf head = { 0 }, wanted = { 0 };
 	struct part p;
 
 	buf_printf(&head, "GET / HTTP/1.1\r\nHost: a\r\n%sX: y\r\n\r\n", asked);
 	buf_printf(&wanted, "GET / HTTP/1.1\r\nHost: a\r\n%sX: y\r\n\r\n", sent);
-	assert_true(part_request(&head, 100, &p));
+	assert_true(part_request(&head, 100, reads, &p));
 	assert_string_equal(buf_text(&head), buf_text(&wanted));
+	return p;
+}
+
+static void expect_range(const char *asked, const char *sent)
+{
+	(void)expect_asked(true, asked, sent);
 }
 
 static void expect_part(const char *range, const char *came, enum part_say say, const char *told, uint64_t skip, uint64_t left)
 {
-	auto_buf head = { 0 }, lines = { 0 };
+	auto_buf head = { 0 }, lines = { 0 }, length = { 0 };
+	unsigned long long first, last;
 	struct part_window w;
 	struct part p;
 
 	buf_printf(&head, "GET / HTTP/1.1\r\nrange: bytes=%s\r\n\r\n", range);
-	assert_true(part_request(&head, 100, &p));
-	buf_printf(&lines, "HTTP/1.1 206 Part\r\nContent-Length: 9\nContent-Range:%s\r\n\r\n", came);
+	assert_true(part_request(&head, 100, true, &p));
+	if (sscanf(came, " bytes %llu-%llu", &first, &last) == 2)
+		buf_printf(&length, "Content-Length: %llu\n", last - first + 1);
+	buf_printf(&lines, "HTTP/1.1 206 Part\r\n%sContent-Range:%s\r\n\r\n", buf_text(&length), came);
 	assert_int_equal(part_answer(&lines, &p, &w), say);
 	assert_int_equal(w.on, say == PART_FINE);
 	if (say != PART_FINE)
@@ -302,7 +311,6 @@ static void test_parts(void **state)
 	expect_range("Range: bytes=-7\r\n", "Range: bytes=-107\r\n");
 	expect_range("Range: bytes=1-2,4-5\r\n", "");
 	expect_range("Range: bytes=2-1\r\n", "");
-	expect_range("Range: lines=1-2\r\n", "");
 	expect_range("Range: bytes=99999999999999999999-\r\n", "");
 	expect_range("Range: bytes=200-201\r\nRange: bytes=1-2\r\nRequest-Range: bytes=3-3\r\n", "Range: bytes=100-301\r\n");
 	expect_part("500-599", " bytes 400-699/1000", PART_FINE, "content-length: 100\r\ncontent-range: bytes 500-599/1000\r\n\r\n", 100, 100);
@@ -312,6 +320,8 @@ static void test_parts(void **state)
 	expect_part("-30", "bytes 0-9/10", PART_FINE, "bytes 0-9/10", 0, 10);
 	expect_part("-3", "bytes 0-9/*", PART_ODD, "", 0, 0);
 	expect_part("500-599", "bytes 400-450/451", PART_BEYOND, "", 0, 0);
+	expect_part("500-599", "bytes 400-450/1000", PART_ODD, "", 0, 0);
+	expect_part("500-599", "bytes 400-450/*", PART_ODD, "", 0, 0);
 	expect_part("500-599", "bytes 501-599/1000", PART_ODD, "", 0, 0);
 	expect_part("5-6", "bytes 9-3/10", PART_ODD, "", 0, 0);
 	expect_part("5-6", "lines 0-9/10", PART_ODD, "", 0, 0);
@@ -320,6 +330,43 @@ static void test_parts(void **state)
 	assert_int_equal(from, 2);
 	assert_int_equal(part_pass(&w, 9, &from), 3);
 	assert_int_equal(part_pass(&w, 9, &from), 0);
+}
+
+static enum part_say say_of(struct part p, const char *fields, struct buf *lines)
+{
+	struct part_window w;
+
+	lines->len = 0;
+	buf_printf(lines, "HTTP/1.1 206 Part\r\n%s\r\n", fields);
+	return part_answer(lines, &p, &w);
+}
+
+/* What is written goes where it was meant to; other units than bytes pass; lengths are true, and hashes those of what goes on. */
+static void test_other_parts(void **state)
+{
+	static const char units[] = "Range: id ]abc..; max=10\r\n", write[] = "x-ms-range: bytes=512-1023\r\nx-ms-write: clear\r\n";
+	auto_buf lines = { 0 };
+	struct part p;
+
+	(void)state;
+	p = expect_asked(false, write, write);
+	assert_int_equal(say_of(p, "Content-Range: bytes 512-1023/2000\r\n", &lines), PART_ODD);
+	p = expect_asked(true, units, units);
+	assert_int_equal(say_of(p, "Content-Range: id a..b\r\n", &lines), PART_FINE);
+	assert_int_equal(say_of(p, "Content-Range: Bytes 1-2/3\r\n", &lines), PART_ODD);
+	assert_int_equal(say_of(p, "", &lines), PART_ODD);
+	expect_range("Range-Unit: items\r\nRange: 0-24\r\n", "Range-Unit: items\r\nRange: 0-24\r\n");
+	expect_range("Range: 0-24\r\nRange: bytes=200-300\r\n", "Range: bytes=100-400\r\n");
+	p = expect_asked(true, "Range: bytes=1-2,4-5\r\n", "");
+	assert_int_equal(p.gone, 1);
+	assert_int_equal(say_of(p, "Content-Range: bytes 1-2/3\r\n", &lines), PART_ODD);
+	p = expect_asked(true, "x-ms-range: bytes=200-201\r\nx-ms-range-get-content-md5: true\r\n", "x-ms-range: bytes=100-301\r\n");
+	assert_int_equal(p.gone, 0);
+	assert_int_equal(say_of(p, "Content-Range: bytes 100-301/999\r\nContent-Length: 200\r\n", &lines), PART_ODD);
+	assert_int_equal(say_of(p, "Content-Range: bytes 100-301/999\r\nContent-MD5: A\r\ncontent-digest: B\r\nx-ms-content-crc64: C\r\nx-amz-checksum-crc32: D\r\nX: y\r\n", &lines), PART_FINE);
+	assert_string_equal(buf_text(&lines), "HTTP/1.1 206 Part\r\ncontent-range: bytes 200-201/999\r\nX: y\r\n\r\n");
+	assert_int_equal(say_of(p, "Content-Range: bytes 200-201/202\r\nContent-MD5: A\r\n", &lines), PART_FINE);
+	assert_non_null(strstr(buf_text(&lines), "Content-MD5: A"));
 }
 
 /* The example of AWS's own documentation ("GET Object"). */
@@ -347,6 +394,8 @@ static void test_sigv4(void **state)
 	out[n] = '\0';
 	assert_non_null(strstr(out, "Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41\r\n"));
 	assert_null(strstr(out, "PLACEHOLDER"));
+	sigv4_forget(&s, "range");
+	assert_string_equal(s.headers, "host;x-amz-content-sha256;x-amz-date");
 	memcpy(s.hash, "STREAMING-AWS4-HMAC-SHA256-PAYLOAD", 35);
 	assert_int_equal(sigv4_check(&s, "*", "*"), SIGV4_STREAMED);
 }
@@ -399,7 +448,7 @@ static void test_codings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),	cmocka_unit_test(test_placeholders), cmocka_unit_test(test_answers), cmocka_unit_test(test_heads), cmocka_unit_test(test_requests_of_a_grant), cmocka_unit_test(test_escaped_slashes), cmocka_unit_test(test_other_spellings), cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_forms),	cmocka_unit_test(test_placeholders), cmocka_unit_test(test_answers), cmocka_unit_test(test_heads), cmocka_unit_test(test_requests_of_a_grant), cmocka_unit_test(test_escaped_slashes), cmocka_unit_test(test_other_spellings), cmocka_unit_test(test_parts), cmocka_unit_test(test_other_parts),
 		cmocka_unit_test(test_sigv4),	cmocka_unit_test(test_safe),	     cmocka_unit_test(test_codings),
 	};
 
