@@ -142,7 +142,7 @@ server.serve_forever()
 
 CLIENT = r"""
 import http.client, json, os, socket, ssl, sys, time, zlib
-token = os.environ["API_KEY"]
+token = os.environ.get("API_KEY", "")
 connection = None
 def raw(method, target, fields=(), body=b""):
     "A request whose bytes nobody cleans up; a body that is a list goes in pieces."
@@ -173,13 +173,13 @@ def start(t):
     return world
 
 
-def run(t, world, grants, script, words=(), notes=None, **rule):
+def run(t, world, grants, script, words=(), notes=None, env=None, **rule):
     path = os.path.join(t.fresh_dir("policy"), "ward.yaml")
     with open(path, "w") as f:
         json.dump({"version": 1, "network": {"mode": "restricted", "egress_allowlist": [{"host": "web.test", "ports": [PORT], "mode": "inspect", **rule}]},
                    "credentials": {"mode": "just_in_time", "grants": grants}}, f)
     ws = t.workspace({"client.py": CLIENT + script})
-    r = world.ward("run", "-p", path, "--", "/usr/bin/python3", "client.py", *words, cwd=ws, report=True, timeout=60)
+    r = world.ward("run", "-p", path, "--", "/usr/bin/python3", "client.py", *words, cwd=ws, report=True, env=env, timeout=60)
     t.equal(r.rc, 0, f"exit code ({r.out} {r.err})")
     t.check(SECRET not in r.out + r.err, "the secret came back")
     if notes is not None:
@@ -287,6 +287,22 @@ say("override", raw("GET", "/a/file", [cut, ("X-HTTP-Method-Override", "PUT")]))
     t.equal((got["rows"], sent["/a/rows"]["Range"]), ([206, "parts"], "0-24"), "none said")
     t.equal((got["lies"], got["post"][0], got["override"][0]), (502, 502, 502), "what is refused")
     t.check(SECRET[:6] not in json.dumps(got), f"a part of the secret: {got}")
+
+
+def test_a_signed_range(t):
+    """Several parts at once are asked for as the whole, and what is signed is what is sent."""
+    world = start(t)
+    got = run(t, world, [{"name": "aws", "source": "env:AWS_ACCESS_KEY_ID,AWS_SECRET_ACCESS_KEY", "hosts": ["web.test"], "sigv4": "eu-west-1/*"}], r"""
+names = "host;range;x-amz-content-sha256;x-amz-date"
+signed = [("X-Amz-Date", "20260102T030405Z"), ("X-Amz-Content-Sha256", "UNSIGNED-PAYLOAD"),
+          ("Authorization", "AWS4-HMAC-SHA256 Credential=%s/20260102/eu-west-1/s3/aws4_request, SignedHeaders=%s, Signature=00" % (os.environ["AWS_ACCESS_KEY_ID"], names))]
+say("several", raw("GET", "/several", signed + [("Range", "bytes=0-1,4-5")])[0])
+say("one", raw("GET", "/one", signed + [("Range", "bytes=0-1")])[0])
+""", env={"AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE", "AWS_SECRET_ACCESS_KEY": SECRET})
+    t.equal(got, {"several": 200, "one": 200}, "answers")
+    sent = {g[1]: dict(g[2]) for g in seen(t, world)}
+    t.contains(sent["/several"]["Authorization"], "SignedHeaders=host;x-amz-content-sha256;x-amz-date,", "without the range")
+    t.contains(sent["/one"]["Authorization"], "SignedHeaders=host;range;x-amz-content-sha256;x-amz-date,", "with it")
 
 
 def test_paths_with_slashes(t):
