@@ -158,6 +158,7 @@ void guard_clear(struct guard_root *g)
 	strv_free(&g->repositories);
 	strv_free(&g->refused);
 	strv_free(&g->links);
+	strv_free(&g->tasks);
 	strv_free(&g->lost);
 	guard_dirs_free(g->dirs);
 	*g = (struct guard_root){ 0 };

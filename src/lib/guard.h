@@ -38,6 +38,7 @@ struct guard_root {
 	struct strv baseline;		/* protected names that were there before, relative, sorted; a directory ends in "/" */
 	struct strv repositories;	/* git directories that were there before, sorted; "." is the root itself */
 	struct strv links;		/* protected links as they were, "PATH\nTARGET" with "\" and newlines escaped, sorted */
+	struct strv tasks;		/* what git would have gone on with before, "PATH\nTASK", sorted; PATH is escaped */
 	uint64_t since_ns;		/* when the scan began, by the clock that stamps files */
 	struct strv lost;		/* protected names that somebody outside took away since: what stands there is new */
 	struct strv refused;		/* protected names whose NAME.lock came and went: git tried to write them, in vain */

@@ -85,6 +85,15 @@ void guard_unescape(char *s);
 /* Appends "PATH\nTARGET" (both escaped) of the link entry in dir_fd. */
 must_check int guard_link_text(int dir_fd, const struct walk_entry *entry, struct buf *out, struct ward_err *e);
 
+/* Appends to *list what git would run, or write anywhere, when it goes on with what is under way, if entry is a file that it goes by then:
+ * "PATH\nTASK" each, for a link "PATH\nTARGET". Returns 0, 1 when entry is such a file and cannot be read, or -errno. */
+must_check int guard_git_tasks(const struct walk_dir *d, const struct walk_entry *entry, struct strv *list, struct ward_err *e);
+/* Keeps them as those that were there before. */
+must_check int guard_note_tasks(struct guard_root *g, const struct walk_dir *d, const struct walk_entry *entry,
+				struct ward_err *e);
+/* Whether name is that of a directory where such files lie. */
+bool guard_is_state_dir(const char *name);
+
 /* Reads the .aiignore of a directory behind *ig; none there is fine. */
 must_check int guard_read_aiignore(int dir_fd, const char *where, struct ignore **ig, struct ward_err *e);
 

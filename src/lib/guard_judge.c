@@ -185,13 +185,6 @@ int judge_commondir(const struct guard_root *g, int root_fd, int dir_fd, const c
 	return reason ? refuse(why, reason) : 0;
 }
 
-bool judge_todo_runs(int dir_fd, const char *name)
-{
-	auto_buf text = { 0 };
-
-	return !read_regular(dir_fd, name, CONFIG_MAX, &text) || gitconfig_todo_runs(buf_text(&text), text.len);
-}
-
 struct leads {
 	const struct guard_root *g;
 	const char *dir_path;	/* where the configuration lies */

@@ -24,7 +24,4 @@ must_check int judge_leads(const struct guard_root *g, int root_fd, const char *
  * that is outside or cannot be told without following links. The caller frees. */
 must_check char *judge_resolve(const struct guard_root *g, const char *dir_path, const char *value);
 
-/* Whether the list of a rebase runs a command, or cannot be read. */
-bool judge_todo_runs(int dir_fd, const char *name);
-
 #endif

@@ -202,8 +202,9 @@ static int scan_entry(void *ctx, struct walk_dir *d, const struct walk_entry *en
 			status = guard_twin_note(&s->twins, d->fd, entry->name, false, s->e);
 		return status < 0 ? status : 1;
 	}
-	if (!is_git_link(s->g, entry) && !guard_is_protected(s->g, entry))
-		return 1;
+	status = guard_note_tasks(s->g, d, entry, s->e);
+	if (status < 0 || (!is_git_link(s->g, entry) && !guard_is_protected(s->g, entry)))
+		return status < 0 ? status : 1;
 	status = protect_entry(s, d, entry);
 	return status < 0 ? status : 1;
 }
@@ -493,5 +494,6 @@ int guard_scan(struct guard_root *g, int root_fd, struct ward_err *e)
 	strv_sort(&g->baseline);
 	strv_sort(&g->repositories);
 	strv_sort(&g->links);
+	strv_sort(&g->tasks);
 	return status;
 }

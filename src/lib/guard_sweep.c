@@ -207,14 +207,16 @@ static int sweep_judged(struct sweep *s, const struct walk_dir *d, const struct 
 	return settle(s, d, entry, status ? buf_text(&why) : NULL);
 }
 
-/* The list of a rebase that is under way: git rebase --continue runs its commands. */
-static int sweep_todo(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry)
+/* What git would go on with: only what was there before the run may run anything. */
+static int sweep_tasks(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry)
 {
-	struct stat st;
+	auto_strv tasks = { 0 };
+	int status = guard_git_tasks(d, entry, &tasks, s->e);
 
-	if (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || guard_ctime_ns(&st) < s->since_ns || !judge_todo_runs(d->fd, entry->name))
-		return 0;
-	return quarantine_entry(s, d, entry, "the list of a rebase that runs commands when git rebase goes on");
+	for (size_t i = 0; i < tasks.len && status == 0; i++)
+		status = !guard_list_has(&s->g->tasks, tasks.items[i], strlen(tasks.items[i]), '\0');
+	return status == 1 ? quarantine_entry(s, d, entry, "what would run commands when git goes on with a rebase or the like")
+			   : status;
 }
 
 static int sweep_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
@@ -236,8 +238,8 @@ static int sweep_entry(void *ctx, struct walk_dir *d, const struct walk_entry *e
 		else if (is_protected)
 			return quarantine_entry(s, d, entry, guard_reason(s->g, entry));
 	}
-	if (status >= 0 && entry->type == DT_REG && strcmp(entry->name, "git-rebase-todo") == 0)
-		status = sweep_todo(s, d, entry);
+	if (status >= 0)
+		status = sweep_tasks(s, d, entry);
 	if (status < 0)
 		return status;
 	if (entry->type == DT_REG)
@@ -432,7 +434,7 @@ static int sweep_known(struct sweep *s)
 			return 1;
 		if (!found || !S_ISDIR(st.st_mode) || st.st_ino != d->inode)
 			gone[i] = true;	/* the directory above it changed and shows what is there now */
-		else if (d->is_data || guard_ctime_ns(&st) != d->ctime_ns || d->ctime_ns >= s->since_ns)
+		else if (d->is_data || guard_is_state_dir(guard_dirs_name(dirs, i)) || guard_ctime_ns(&st) != d->ctime_ns || d->ctime_ns >= s->since_ns)
 			status = sweep_changed(s, i, path.data, &st);
 	}
 	s->known = GUARD_NO_DIR;

@@ -65,6 +65,7 @@ static void put_root(struct buf *b, const struct guard_root *g)
 	put_list(b, "base", &g->baseline);
 	put_list(b, "repo", &g->repositories);
 	put_list(b, "link", &g->links);
+	put_list(b, "task", &g->tasks);
 }
 
 /* Whether something is a part of what ward goes by: all of its state but what ward itself has a sandbox make, under a name of its own. */
@@ -379,6 +380,8 @@ static int read_line(struct dead_run *d, const char *key, char *value)
 		strv_add(&g->repositories, value);
 	} else if (g && strcmp(key, "link") == 0) {
 		strv_add(&g->links, value);
+	} else if (g && strcmp(key, "task") == 0) {
+		strv_add(&g->tasks, value);
 	}
 	return 0;
 }
@@ -405,6 +408,7 @@ static int read_record(int fd, struct dead_run *d)
 		strv_sort(&d->roots[i].baseline);
 		strv_sort(&d->roots[i].repositories);
 		strv_sort(&d->roots[i].links);
+		strv_sort(&d->roots[i].tasks);
 	}
 	return status;
 }

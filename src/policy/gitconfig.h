@@ -30,7 +30,8 @@ enum gitconfig_verdict gitconfig_judge(const struct gitconfig_entry *entry, cons
 /* The path in the text of a .git file ("gitdir: PATH"), NULL if it is none; the caller frees. */
 must_check char *gitconfig_gitdir(const char *text, size_t n);
 
-/* Whether a list of git rebase (git-rebase-todo) runs a command: a line "exec ..." or "x ...". A pure function. */
-bool gitconfig_todo_runs(const char *text, size_t n);
+/* The next command that a list of git rebase (git-rebase-todo) runs, a line "exec COMMAND" or "x COMMAND", from *at on, which it moves
+ * behind that line; its length is *ret_len. NULL: there is none. A pure function. */
+const char *gitconfig_todo_next(const char *text, size_t n, size_t *at, size_t *ret_len);
 
 #endif

@@ -232,14 +232,22 @@ static void lists_that_run_something_are_known(void **state unused_arg)
 {
 	static const struct {
 		const char *text;
-		bool runs;
+		const char *runs;
 	} rows[] = {
-		{ "", false }, { "pick 1234 exec x\n# exec y\nfixup 1 x\n", false }, { "executor\nx1\n", false }, { "exec touch x", true },
-		{ "pick 1\n \t x touch y\n", true }, { "x", true }, { "pick 1\nexec\tx\n", true }, { "exe", false }, { "exec\r\n", true },
+		{ "", "" }, { "pick 1234 exec x\n# exec y\nfixup 1 x\n", "" }, { "executor\nx1\n", "" }, { "exec touch x", "touch x;" },
+		{ "pick 1\n \t x touch y\n", "touch y;" }, { "x", ";" }, { "pick 1\nexec\t\tx\n", "x;" }, { "exe", "" }, { "exec\r\n", ";" },
+		{ "exec a b\r\npick 1\nx c\n", "a b;c;" },
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		assert_int_equal(gitconfig_todo_runs(rows[i].text, strlen(rows[i].text)), rows[i].runs);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_buf got = { 0 };
+		const char *command;
+		size_t at = 0, len;
+
+		while ((command = gitconfig_todo_next(rows[i].text, strlen(rows[i].text), &at, &len)))
+			buf_printf(&got, "%.*s;", (int)len, command);
+		assert_string_equal(buf_text(&got), rows[i].runs);
+	}
 }
 
 static void keys_that_start_something_are_refused(void **state unused_arg)

@@ -221,6 +221,7 @@ static void killed_runs_are_finished(void **state)
 	pid_t pid;
 
 	tree_put(&p->work, ".envrc", "mine");
+	tree_put(&p->work, "a\tb/git-rebase-todo", "exec printf 'a\tb\\n'\n");
 	pid = fork();
 	if (pid == 0) {
 		struct store_run *r = start(p, "20260101-000000-dddddd");
@@ -249,6 +250,7 @@ static void killed_runs_are_finished(void **state)
 	assert_int_equal(store_recover(&e), 1);
 	assert_int_equal(store_recover(&e), 0);
 	assert_true(tree_has(&p->work, ".envrc"));
+	assert_true(tree_has(&p->work, "a\tb/git-rebase-todo"));
 	assert_false(tree_has(&p->work, ".vscode"));
 	assert_false(tree_has(&p->work, "x.lock"));
 	assert_int_equal(store_list(&items, &e), 0);

@@ -328,6 +328,7 @@ static void big_trees_are_swept_by_what_changed(void **state)
 	}
 	tree_put(&p->t, "moved/conf/x", "x");
 	new_repo(p, ".git", "");
+	tree_put(&p->t, ".git/rebase-merge/git-rebase-todo", "exec mine\n");
 	usleep(20000);
 	tree_scan(&p->t, &p->g, list_of(NULL), list_of("/renamed/conf/", NULL));
 	assert_true(p->g.file_count > 1000);
@@ -335,6 +336,7 @@ static void big_trees_are_swept_by_what_changed(void **state)
 	assert_int_equal(p->moved.len, 0);
 	usleep(20000);
 	tree_put(&p->t, "d1/s1/.envrc", "evil");			/* in an old directory */
+	tree_put(&p->t, ".git/rebase-merge/git-rebase-todo", "exec evil\n");	/* in place */
 	tree_put(&p->t, "d2/new/er/.vscode/x", "evil");			/* in a new one */
 	tree_put(&p->t, "d3/s3/suid", "evil");
 	assert_int_equal(fchmodat(p->t.fd, "d3/s3/suid", 04755, 0), 0);
@@ -356,15 +358,63 @@ static void big_trees_are_swept_by_what_changed(void **state)
 	assert_moved(p, ".git/objects/deep/suid", "set-user-id");
 	assert_moved(p, "d6/.claude", "link");
 	assert_moved(p, "d7/s7/config", "core.pager");
-	assert_int_equal(p->moved.len, 9);
+	assert_moved(p, ".git/rebase-merge/git-rebase-todo", "git goes on");
+	assert_int_equal(p->moved.len, 10);
 	/* an old directory that its owner closed makes the sweep read everything */
 	tree_put(&p->t, "d8/s8/.envrc", "evil");
 	assert_int_equal(fchmodat(p->t.fd, "d8/s8", 0, 0), 0);
 	assert_int_equal(fchmodat(p->t.fd, "d8", 0, 0), 0);
 	sweep(p);
-	assert_int_equal(p->moved.len, 10);
+	assert_int_equal(p->moved.len, 11);
 	assert_int_equal(fstatat(p->t.fd, "d8", &st, 0), 0);
 	assert_int_equal(st.st_mode & 0777, 0);
+}
+
+/* A rebase of the user's goes on; what the agent adds to one, or leaves under way itself, runs nothing. */
+static void what_git_goes_on_with_runs_nothing_new(void **state)
+{
+	static const char *const gone[] = { ".git/rebase-merge/git-rebase-todo", ".git/rebase-merge/strategy", ".git/sequencer/opts",
+					    ".git/rebase-apply/apply-opt", ".git/worktrees/w/rebase-merge", "two/.git/rebase-merge/git-rebase-todo",
+					    "three/.git/rebase-merge/git-rebase-todo", "four/rebase-merge/git-rebase-todo" };
+	struct place *p = *state;
+
+	new_repo(p, ".git", "");
+	new_repo(p, "mine/.git", "");
+	tree_put(&p->t, "mine/.git/rebase-merge/git-rebase-todo", "pick 1\nx make test\nexec make lint\n");
+	tree_put(&p->t, "mine/.git/rebase-merge/strategy", "resolve\n");
+	tree_link(&p->t, "mine/.git/sequencer", "elsewhere");
+	tree_put(&p->t, ".git/worktrees/w/HEAD", "x");
+	tree_put(&p->t, "lists/git-rebase-todo", "exec evil\n");
+	tree_link(&p->t, "links/git-rebase-todo", "todo");
+	scan(p);
+	tree_put(&p->t, "mine/.git/rebase-merge/git-rebase-todo", "exec make test\nexec make lint\n");
+	tree_put(&p->t, ".git/rebase-merge/todo", "exec evil\n");
+	tree_link(&p->t, ".git/rebase-merge/git-rebase-todo", "todo");
+	tree_put(&p->t, ".git/rebase-merge/strategy", "x/y\n");
+	tree_put(&p->t, ".git/sequencer/opts", "[options]\n\tstrategy = index\n");
+	tree_put(&p->t, ".git/rebase-apply/apply-opt", " '--build-fake-ancestor=/x'\n");
+	tree_link(&p->t, ".git/worktrees/w/rebase-merge", "/elsewhere");
+	new_repo(p, "two/.git", "");
+	new_repo(p, "three/.git", "");
+	assert_int_equal(renameat(p->t.fd, "lists", p->t.fd, "two/.git/rebase-merge"), 0);
+	assert_int_equal(renameat(p->t.fd, "links", p->t.fd, "three/.git/rebase-merge"), 0);
+	tree_put(&p->t, "four/rebase-merge/git-rebase-todo", "x evil\n");
+	tree_put(&p->t, "five/.git/rebase-merge/git-rebase-todo", "pick 1\n");
+	tree_put(&p->t, "five/.git/rebase-merge/strategy", "ort\n");
+	tree_put(&p->t, "five/.git/rebase-apply/apply-opt", " '--whitespace=nowarn'\n");
+	tree_put(&p->t, "five/.git/sequencer/opts", "[options]\n\tstrategy = ort\n\tedit = true\n");
+	tree_link(&p->t, "code/sequencer", "/elsewhere");
+	tree_put(&p->t, "code/strategy", "x/y\n");
+	sweep(p);
+	for (size_t i = 0; i < ARRAY_LEN(gone); i++)
+		assert_moved(p, gone[i], "git goes on");
+	assert_int_equal(p->moved.len, ARRAY_LEN(gone));
+	tree_put(&p->t, "mine/.git/rebase-merge/git-rebase-todo", "exec make test; evil\n");
+	tree_put(&p->t, "mine/.git/rebase-merge/strategy", "octopus\n");
+	sweep(p);
+	assert_moved(p, "mine/.git/rebase-merge/git-rebase-todo", "git goes on");
+	assert_moved(p, "mine/.git/rebase-merge/strategy", "git goes on");
+	assert_int_equal(p->moved.len, ARRAY_LEN(gone) + 2);
 }
 
 static void same_name_twice_keeps_both(void **state)
@@ -599,6 +649,7 @@ int main(void)
 		CASE(closed_directories_are_looked_into),
 		CASE(deep_trees_are_no_hiding_place),
 		CASE(big_trees_are_swept_by_what_changed),
+		CASE(what_git_goes_on_with_runs_nothing_new),
 		CASE(same_name_twice_keeps_both),
 		CASE(policy_can_allow_and_forbid),
 		CASE(copies_over_file_systems),
