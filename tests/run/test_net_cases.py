@@ -14,7 +14,7 @@ CASES = {
     "1 proxy variables set, unset, --noproxy": ("test_net_cases::test_proxy_variables",),
     "2 an IP literal": ("gate_address", "test_net_cases::test_addresses", "test_net::test_allowed_and_refused"),
     "3 metadata addresses, both families": ("test_net_cases::test_addresses", "test_net::test_forbidden_addresses"),
-    "4 loopback in every spelling": ("gate_host_loopback", "test_net_cases::test_addresses"),
+    "4 loopback in every spelling, the host's other addresses": ("gate_host_loopback", "gate_host_second", "test_net_cases::test_addresses"),
     "5 a name that resolves to forbidden addresses": ("test_net_cases::test_resolved", "test_net::test_forbidden_addresses"),
     "6 rebinding": ("gate_rebinding", "gate_late_answer", "test_net::test_rebinding"),
     "7 DNS tunnels": ("gate_dns_tunnel", "test_net_gate::test_dns", "test_net_cases::test_names"),
