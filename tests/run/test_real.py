@@ -63,6 +63,17 @@ def test_git_in_new_repositories(t):
 
 
 @needs("git")
+def test_git_rebase_of_the_users(t):
+    """A rebase with commands that was under way goes on inside; its list is the user's and stays, an added command is not."""
+    t.write(t.home, {".gitconfig": IDENTITY})
+    ws = t.workspace()
+    t.run("sh", "-ec", "git init -q -b main; for i in 1 2 3; do git commit -q --allow-empty -m $i; done; ! git rebase -q -x 'test -e done1' -x 'test -e done2' HEAD~2", cwd=ws, check=True)
+    r = inside(t, ws, "touch done1; ! git rebase --continue 2> /dev/null; grep -q done2 .git/rebase-merge/git-rebase-todo")
+    t.equal(r.report["quarantine"], [], "what the sweep moved")
+    t.equal(t.run("sh", "-ec", "touch done2; git rebase --continue", cwd=ws).rc, 0, "the rebase outside")
+
+
+@needs("git")
 def test_git_in_a_repository_that_was_there(t):
     """All but what must write its configuration; that gets git's error and ward's way on."""
     t.write(t.home, {".gitconfig": IDENTITY})
