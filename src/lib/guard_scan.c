@@ -130,7 +130,7 @@ static int see_link(struct scan *s, const struct walk_dir *d, const struct walk_
 		if (status < 0)
 			return status;
 	}
-	if (what == 'h')
+	if (what == 'h' && !guard_is_protected(s->g, entry))
 		return 0;
 	status = guard_link_text(d->fd, entry, &text, s->e);
 	if (status < 0)
@@ -139,12 +139,16 @@ static int see_link(struct scan *s, const struct walk_dir *d, const struct walk_
 	return s->g->links.failed ? out_of_memory(s) : 0;
 }
 
+/* Hides an entry and notes that it was there. */
 static int hide(struct scan *s, const struct walk_dir *d, const struct walk_entry *entry)
 {
 	if (entry->type == DT_LNK)
 		return see_link(s, d, entry, 'h');
 	if (entry->type == DT_REG && guard_twin_note(&s->twins, d->fd, entry->name, true, s->e) < 0)
 		return -s->e->code;
+	strv_addf(&s->g->baseline, "%s%s", entry->path, entry->type == DT_DIR ? "/" : "");
+	if (s->g->baseline.failed)
+		return out_of_memory(s);
 	return guard_add_step(s->g, GUARD_HIDE, entry->path, entry->type == DT_DIR, s->e);
 }
 

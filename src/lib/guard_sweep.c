@@ -361,7 +361,7 @@ static int sweep_enter(void *ctx, const struct walk_dir *d, const struct walk_en
 	else if (d->mark & IN_DATA && (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 				       guard_ctime_ns(&st) < s->since_ns))
 		return 0;
-	return !guard_list_has(&s->g->baseline, entry->path, entry->path_len, '/');
+	return !guard_list_has(&s->g->baseline, entry->path, entry->path_len, '/') || is_lost(s->g, entry);
 }
 
 static int sweep_unreadable(void *ctx, const struct walk_dir *d unused_arg, const struct walk_entry *entry)

@@ -417,6 +417,26 @@ static void what_git_goes_on_with_runs_nothing_new(void **state)
 	assert_int_equal(p->moved.len, ARRAY_LEN(gone) + 2);
 }
 
+static void hidden_things_stay(void **state)
+{
+	struct place *p = *state;
+
+	tree_put(&p->t, ".envrc", "mine");
+	tree_put(&p->t, ".vscode/tasks.json", "mine");
+	tree_put(&p->t, "secret/deep/.bashrc", "mine");
+	tree_put(&p->t, "secret/.git/rebase-merge/git-rebase-todo", "exec mine\n");
+	tree_link(&p->t, ".mcp.json", "secret/mcp.json");
+	new_repo(p, ".git", "[core]\n\tpager = mine\n");
+	tree_scan(&p->t, &p->g, list_of(".envrc", ".vscode/", "secret/", ".mcp.json", ".git/config", NULL), list_of(NULL));
+	sweep(p);
+	assert_int_equal(p->moved.len, 0);
+	strv_add(&p->g.lost, "secret");
+	sweep(p);
+	assert_moved(p, "secret/deep/.bashrc", "bash");
+	assert_moved(p, "secret/.git/rebase-merge/git-rebase-todo", "git goes on");
+	assert_int_equal(p->moved.len, 2);
+}
+
 static void same_name_twice_keeps_both(void **state)
 {
 	struct place *p = *state;
@@ -650,6 +670,7 @@ int main(void)
 		CASE(deep_trees_are_no_hiding_place),
 		CASE(big_trees_are_swept_by_what_changed),
 		CASE(what_git_goes_on_with_runs_nothing_new),
+		CASE(hidden_things_stay),
 		CASE(same_name_twice_keeps_both),
 		CASE(policy_can_allow_and_forbid),
 		CASE(copies_over_file_systems),
