@@ -115,6 +115,7 @@ void native_look_around(struct native_child *c)
 {
 	unsigned cpu = c->cpu;
 
+	__atomic_store_n(&c->began, true, __ATOMIC_RELEASE);
 	if (!c->apart && c->launched_ns && raw_call(SYS_getcpu, &cpu, 0, 0) == 0 && cpu != c->cpu)
 		c->apart = native_now() - c->launched_ns < AT_ONCE_NS;
 }

@@ -99,13 +99,13 @@ static int write_maps(const struct plan_ids *ids, const struct running *run, str
 	return 0;
 }
 
-/* Whether most processors have nothing to do now. In "0.71 0.2 0.3 2/80 4711" 2 is how many processes want one, on the whole host; one of
- * them is ours. Where everybody waits for a processor, more processes wait longer. The averages before it say little: they count whoever
+/* Whether most processors have nothing to do now. In "0.71 0.2 0.3 2/80 4711" 2 is how many processes want one, on the whole host; some of
+ * them ours. Where everybody waits for a processor, more processes wait longer. The averages before it say little: they count whoever
  * waits for the kernel, and remember for a minute what is over. */
-static bool host_is_idle(int cpu_count)
+static bool host_is_idle(int cpu_count, int ours)
 {
 #ifdef WARD_HELPER_ALWAYS
-	return cpu_count > 1;
+	return cpu_count > 1 && ours > 0;
 #endif
 	char text[64];
 	auto_fd fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
@@ -113,7 +113,7 @@ static bool host_is_idle(int cpu_count)
 	int running;
 
 	text[n > 0 ? n : 0] = '\0';
-	return sscanf(text, "%*s %*s %*s %d/", &running) == 1 && 4 * (running - 1) < cpu_count;
+	return sscanf(text, "%*s %*s %*s %d/", &running) == 1 && 4 * (running - ours) < cpu_count;
 }
 
 /* Where the child and its helper work: beside us if there are idle processors, else in turn. What looks busy may be over in a moment (the
@@ -123,7 +123,7 @@ static void choose_cpus(struct native_child *c)
 	if (sched_getaffinity(0, sizeof(c->cpus), &c->cpus) < 0 || CPU_COUNT(&c->cpus) < 2 ||
 	    raw_call(SYS_getcpu, &c->cpu, 0, 0) < 0)
 		return;
-	c->apart = host_is_idle(CPU_COUNT(&c->cpus));
+	c->apart = host_is_idle(CPU_COUNT(&c->cpus), 1);
 	c->here = c->others = c->cpus;
 	CPU_CLR(c->cpu, &c->others);
 	CPU_XOR(&c->here, &c->cpus, &c->others);
@@ -132,6 +132,16 @@ static void choose_cpus(struct native_child *c)
 		c->go = c->go_at_once = true;
 	}
 	c->launched_ns = native_now();
+}
+
+void native_look_again(const struct running *run)
+{
+	struct native_child *c = &((struct native_memory *)run->child)->child;
+
+	if (c->apart || !c->launched_ns || __atomic_load_n(&c->began, __ATOMIC_ACQUIRE) || !host_is_idle(CPU_COUNT(&c->cpus), 2))
+		return;
+	c->apart = true;
+	native_move(c, run->init_pid, &c->others);
 }
 
 static void fill_child(struct native_child *c, const char *base)

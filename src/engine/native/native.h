@@ -64,6 +64,7 @@ struct native_child {
 	const struct native_bundle *bundle;	/* NULL: the native engine's own; in the supervisor's memory until the child has ended */
 	bool timed;			/* the child says when each stage ended */
 	bool apart;			/* supervisor, child and helper work at the same time */
+	bool began;			/* the child has got a processor */
 	unsigned cpu;			/* the supervisor's when it launched the child */
 	uint64_t launched_ns;		/* and that moment; 0: there is only one processor */
 	cpu_set_t cpus, here, others;	/* if so: the caller's processors; where the helper, where the child begins */
@@ -231,6 +232,8 @@ long native_net_open(struct native_child *c);
 void native_wait_for(uint32_t *futex);
 void native_set(uint32_t *futex);
 uint64_t native_now(void);
+/* In the supervisor: what made the host look busy may be over, and a child that still waits behind us is given another processor. */
+void native_look_again(const struct running *run);
 /* In the child, first of all: whether there is a processor for it. */
 void native_look_around(struct native_child *c);
 /* A new process may be put on its parent's processor, where it waits until the parent sleeps: it begins on one of `where` instead, if some are idle. */

@@ -38,15 +38,19 @@ static void native_prelaunch(struct running *run, struct plan_system **ret_syste
 	plan_expected_ids(&facts, &ids);
 	r = native_launch(run, facts.uid == 0 ? NULL : &ids, native_choose_base(NULL), -1, NULL, &later);
 	facts_read(&facts);	/* root's ids are among them; the child has other things to do first */
+	if (r == 0)
+		native_look_again(run);
 	plan_expected_ids(&facts, &ids);
 	if (r == 0 && facts.uid == 0)
 		r = native_tell_ids(run, &ids, &later);
 	if (r == 0)
 		r = plan_system_read(&facts, ret_system, &later);
-	if (r == 0)
+	if (r == 0) {
+		native_look_again(run);
 		native_give_system(run, *ret_system);
-	else
+	} else {
 		native_discard(run);
+	}
 }
 
 /* Whether the child that builds already builds what the plan wants. */
