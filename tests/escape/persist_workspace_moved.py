@@ -27,6 +27,8 @@ def attack(a):
 
 
 def escaped(s, r):
+    if not os.path.isdir(s.moved):
+        s.t.fail("nobody outside saw that the attack had begun, so nothing was shown")
     done = s.t.read(os.path.join(s.moved, ".envrc")) == "evil\n"
     os.rename(s.moved, s.ws)
     return done
