@@ -437,15 +437,3 @@ bool ignore_is_empty(const struct ignore *ig)
 {
 	return !ig || (!ig->count && ignore_is_empty(ig->below));
 }
-
-bool ignore_literals(const struct ignore *ig, struct strv *literals)
-{
-	if (ig && ig->below)
-		return false;
-	for (uint32_t i = 0; ig && i < ig->count; i++)
-		if (ig->items[i].flags & (NEGATIVE | NAME_ONLY) || ig->items[i].literal != ig->items[i].len)
-			return false;
-	for (uint32_t i = 0; ig && i < ig->count; i++)
-		strv_addf(literals, "%.*s", (int)ig->items[i].len, ig->text.data + ig->items[i].offset);
-	return true;
-}

@@ -29,8 +29,5 @@ enum ignore_verdict ignore_decide_at(const struct ignore *ig, const char *path, 
 bool ignore_match(const struct ignore *ig, const char *path, bool is_dir);
 /* Whether there is no pattern at all. */
 bool ignore_is_empty(const struct ignore *ig);
-/* Whether every pattern is anchored and literal, so that the paths can be looked up instead of found by a walk; then *literals lists
- * them (borrowed by the list as copies, relative, no trailing slash). */
-bool ignore_literals(const struct ignore *ig, struct strv *literals);
 
 #endif

@@ -19,7 +19,6 @@
 #include "lib/vm.h"
 
 #define CACHE "gvisor-kvm"
-#define BOOT_MAX 64
 #define IDENTITY_MAX 256
 #define LINE_MAX_BYTES 1024
 
@@ -38,12 +37,12 @@ static int try_node(const struct stat *st, struct ward_err *e)
 /* What tells this /dev/kvm of this boot from others; empty: nothing does. */
 static void identify(const struct stat *st, char ret_text[IDENTITY_MAX])
 {
-	auto_buf boot = { 0 };
+	const char *boot = io_boot_id();
 
 	ret_text[0] = '\0';
-	if (io_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", BOOT_MAX, &boot) < 0)
+	if (!boot[0])
 		return;
-	snprintf(ret_text, IDENTITY_MAX, "%.36s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 ".%ld ", buf_text(&boot), (uint64_t)st->st_dev, (uint64_t)st->st_ino, (uint64_t)st->st_rdev, (uint64_t)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
+	snprintf(ret_text, IDENTITY_MAX, "%.36s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 ".%ld ", boot, (uint64_t)st->st_dev, (uint64_t)st->st_ino, (uint64_t)st->st_rdev, (uint64_t)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
 }
 
 /* "yes", or "no WHY": what was kept. 1: it has to be measured. */
