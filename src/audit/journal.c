@@ -311,6 +311,12 @@ static void take(struct event_sink *s, const struct ward_event *taken)
 /* Of one that was closed, for the next. To give that much back to the kernel takes a word with every processor, in the last moment of a run. */
 static struct journal *left;
 
+#ifdef __SANITIZE_ADDRESS__	/* which tells of what is used after it was freed, not of what is kept */
+#define KEEP false
+#else
+#define KEEP true
+#endif
+
 struct journal *journal_create(bool go_on)
 {
 	struct journal *j = left ? left : malloc(sizeof(*j));
@@ -377,6 +383,8 @@ int journal_close(struct journal *j, bool *ret_due, struct ward_err *e)
 	own_close_fd(&j->fd);
 	own_close_fd(&j->audit_fd);
 	free(left);
-	left = j;
+	left = KEEP ? j : NULL;
+	if (!KEEP)
+		free(j);
 	return r;
 }
