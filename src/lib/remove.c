@@ -43,12 +43,26 @@ static int open_dir(int dir_fd, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
+/* To the top, under a name that is free there: the tree may have such names itself. */
+static int move_up(struct removal *r, int dir_fd, const char *name)
+{
+	char up[32];
+
+	do {
+		snprintf(up, sizeof(up), ".up-%u", r->moved++);
+		if (renameat2(dir_fd, name, r->top_fd, up, RENAME_NOREPLACE) == 0) {
+			r->again = true;
+			return 0;
+		}
+	} while (errno == EEXIST);
+	return -errno;
+}
+
 static int clear_dir(struct removal *r, int fd, unsigned depth);
 
 static int remove_entry(struct removal *r, int dir_fd, const char *name, unsigned depth)
 {
-	char up[32];
-	int err;
+	int fd, err;
 
 	if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
 		return 0;
@@ -56,15 +70,13 @@ static int remove_entry(struct removal *r, int dir_fd, const char *name, unsigne
 		return 0;
 	if (errno != ENOTEMPTY && errno != EEXIST && errno != EACCES)
 		return -errno;
-	if (depth >= DEPTH_MAX) {
-		snprintf(up, sizeof(up), ".up-%u", r->moved++);
-		r->again = true;
-		return renameat(dir_fd, name, r->top_fd, up) < 0 ? -errno : 0;
-	}
-	int fd = open_dir(dir_fd, name);
-
+	fd = open_dir(dir_fd, name);	/* only a directory that its owner may write can be moved, too */
 	if (fd < 0)
 		return fd;
+	if (depth >= DEPTH_MAX) {
+		close(fd);
+		return move_up(r, dir_fd, name);
+	}
 	err = clear_dir(r, fd, depth + 1);
 	if (err == 0 && unlinkat(dir_fd, name, AT_REMOVEDIR) < 0)
 		err = -errno;
