@@ -26,7 +26,8 @@ struct stream {
 	const struct layer_source *source;
 	struct archive *raw;	/* decompresses */
 	struct hash blob, content;
-	uint64_t blob_bytes, content_bytes, max_bytes;
+	uint64_t blob_bytes;
+	uint64_t *content_bytes, max_bytes;	/* of all layers together */
 	uint64_t zeros;		/* bytes of zero that came last */
 	int error;		/* errno of a read, or of a bound */
 	char in[CHUNK], out[CHUNK];
@@ -76,8 +77,8 @@ static la_ssize_t read_content(struct archive *a, void *ctx, const void **ret_by
 		archive_set_error(a, EINVAL, "it cannot be decompressed: %s", archive_error_string(s->raw) ? archive_error_string(s->raw) : "?");
 		return ARCHIVE_FATAL;
 	}
-	s->content_bytes += (uint64_t)n;
-	if (s->content_bytes > s->max_bytes) {
+	*s->content_bytes += (uint64_t)n;
+	if (*s->content_bytes > s->max_bytes) {
 		s->error = EFBIG;
 		archive_set_error(a, EFBIG, "decompressed it is longer than the bound of the image");
 		return ARCHIVE_FATAL;
@@ -299,6 +300,7 @@ int layer_apply(struct tree *t, const struct layer_source *source, char ret_diff
 		return ward_fail(e, ENOMEM, "out of memory");
 	}
 	s->source = source;
+	s->content_bytes = &t->read_bytes;
 	s->max_bytes = t->max_bytes + t->max_entries * 4096;	/* headers */
 	hash_begin(&s->blob);
 	hash_begin(&s->content);

@@ -18,6 +18,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "lib/remove.h"
 
 #define OWNERS_FLUSH 65536
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
@@ -207,22 +208,9 @@ static int open_parent(struct tree *t, const char *path, struct ward_err *e)
 
 int tree_remove(int dir_fd, const char *name)
 {
-	auto_dir dir = NULL;
-	struct dirent *entry;
-	int fd, r = 0;
-
 	if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
 		return 0;
-	if (errno != EISDIR && errno != EPERM)
-		return -errno;
-	fd = openat(dir_fd, name, DIR_FLAGS | O_NOFOLLOW | O_CLOEXEC);
-	dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir)
-		return -errno;
-	while (r == 0 && (entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			r = tree_remove(fd, entry->d_name);
-	return r < 0 ? r : unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 ? -errno : 0;
+	return errno == EISDIR || errno == EPERM ? remove_tree_at(dir_fd, name) : -errno;	/* links can make it deeper than any name */
 }
 
 /* Removes in the directory (taken) what the present layer has not touched. path has room behind its n bytes. */

@@ -26,6 +26,7 @@ struct tree {
 	int owners_fd;		/* where ids and modes are noted that the files here do not have; borrowed, -1: nowhere */
 	uint64_t max_bytes, max_entries;
 	struct tree_count *count;	/* borrowed */
+	uint64_t read_bytes;	/* of archives, decompressed: what is no file costs time, too */
 	bool older;		/* there is something older than the present layer */
 	struct tree_touched touched;
 	struct buf owners;	/* not written yet */
