@@ -296,8 +296,24 @@ _ward() {
 		mapfile -t COMPREPLY < <(compgen -W "run shell plan check learn init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume checkpoint stop kill rm diff apply discard image audit explain policy vm wasm help version" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls restore" -- "$word")
+	elif [[ $verb == profile ]] && ((COMP_CWORD == 2)); then
+		mapfile -t COMPREPLY < <(compgen -W "ls show" -- "$word")
+	elif [[ $verb == volume ]] && ((COMP_CWORD == 2)); then
+		mapfile -t COMPREPLY < <(compgen -W "ls rm" -- "$word")
+	elif [[ $verb == secret ]] && ((COMP_CWORD == 2)); then
+		mapfile -t COMPREPLY < <(compgen -W "ls grant revoke" -- "$word")
 	elif [[ $verb == net ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "show allow deny" -- "$word")
+	elif [[ $verb == image ]] && ((COMP_CWORD == 2)); then
+		mapfile -t COMPREPLY < <(compgen -W "import pull build ls rm gc" -- "$word")
+	elif [[ $verb == audit ]] && ((COMP_CWORD == 2)); then
+		mapfile -t COMPREPLY < <(compgen -W "show report verify export metrics send ls prune seal key" -- "$word")
+	elif [[ $verb == policy ]] && ((COMP_CWORD == 2)); then
+		mapfile -t COMPREPLY < <(compgen -W "add" -- "$word")
+	elif [[ $verb == vm ]] && ((COMP_CWORD == 2)); then
+		mapfile -t COMPREPLY < <(compgen -W "setup template root ls" -- "$word")
+	elif [[ $verb == wasm ]] && ((COMP_CWORD == 2)); then
+		mapfile -t COMPREPLY < <(compgen -W "ls rm" -- "$word")
 	elif [[ $verb == net ]] && ((COMP_CWORD == 3)); then
 		mapfile -t COMPREPLY < <(compgen -W "$(ward ps -q 2>/dev/null)" -- "$word")
 	elif [[ $verb == checkpoint ]]; then

@@ -165,13 +165,13 @@ complete -c ward -n '__fish_seen_subcommand_from recover' -s h -l help -d 'expla
 complete -c ward -n '__fish_seen_subcommand_from quarantine' -l json -d 'print one JSON object instead of text'
 complete -c ward -n '__fish_seen_subcommand_from quarantine' -l to -x -a '(__fish_complete_directories)' -d 'restore beneath DIR instead of the place that a thing came from'
 complete -c ward -n '__fish_seen_subcommand_from quarantine' -s h -l help -d 'explain this verb'
-complete -c ward -n '__fish_seen_subcommand_from quarantine' -x -a 'ls restore'
+complete -c ward -n '__fish_seen_subcommand_from quarantine' -F -a 'ls restore'
 complete -c ward -n '__fish_seen_subcommand_from profile' -l json -d 'print one JSON object instead of text'
 complete -c ward -n '__fish_seen_subcommand_from profile' -s h -l help -d 'explain this verb'
-complete -c ward -n '__fish_seen_subcommand_from profile' -F
+complete -c ward -n '__fish_seen_subcommand_from profile' -F -a 'ls show'
 complete -c ward -n '__fish_seen_subcommand_from volume' -l json -d 'print one JSON object instead of text'
 complete -c ward -n '__fish_seen_subcommand_from volume' -s h -l help -d 'explain this verb'
-complete -c ward -n '__fish_seen_subcommand_from volume' -F
+complete -c ward -n '__fish_seen_subcommand_from volume' -F -a 'ls rm'
 complete -c ward -n '__fish_seen_subcommand_from exec' -s i -l interactive -d 'pass standard input on'
 complete -c ward -n '__fish_seen_subcommand_from exec' -s t -l tty -d 'give the command a terminal of its own; includes -i'
 complete -c ward -n '__fish_seen_subcommand_from exec' -l env -x -d 'pass a variable through, or set it'
@@ -203,7 +203,7 @@ complete -c ward -n '__fish_seen_subcommand_from cp' -F
 complete -c ward -n '__fish_seen_subcommand_from secret' -l stdin -d 'with grant: the secret is what standard input has'
 complete -c ward -n '__fish_seen_subcommand_from secret' -l json -d 'print JSON instead of text'
 complete -c ward -n '__fish_seen_subcommand_from secret' -s h -l help -d 'explain this verb'
-complete -c ward -n '__fish_seen_subcommand_from secret' -F
+complete -c ward -n '__fish_seen_subcommand_from secret' -F -a 'ls grant revoke'
 complete -c ward -n '__fish_seen_subcommand_from net' -l temporary -x -d 'with allow and deny: the rules end by themselves after 60, 5m, 2h'
 complete -c ward -n '__fish_seen_subcommand_from net' -l json -d 'print JSON instead of text'
 complete -c ward -n '__fish_seen_subcommand_from net' -s h -l help -d 'explain this verb'
@@ -263,7 +263,7 @@ complete -c ward -n '__fish_seen_subcommand_from image' -l max-files -x -d 'refu
 complete -c ward -n '__fish_seen_subcommand_from image' -s q -l quiet -d 'print nothing but errors'
 complete -c ward -n '__fish_seen_subcommand_from image' -l json -d 'print one JSON object instead of text'
 complete -c ward -n '__fish_seen_subcommand_from image' -s h -l help -d 'explain this verb'
-complete -c ward -n '__fish_seen_subcommand_from image' -F
+complete -c ward -n '__fish_seen_subcommand_from image' -F -a 'import pull build ls rm gc'
 complete -c ward -n '__fish_seen_subcommand_from audit' -l kind -x -d 'show, export: only these kinds of events, or groups of them: net,exec.start'
 complete -c ward -n '__fish_seen_subcommand_from audit' -l action -x -d 'show, export: only these: deny,ask'
 complete -c ward -n '__fish_seen_subcommand_from audit' -l host -x -d 'show, export: only what has to do with this host, or with *.SUFFIX'
@@ -282,7 +282,7 @@ complete -c ward -n '__fish_seen_subcommand_from audit' -l dry-run -d 'prune: sa
 complete -c ward -n '__fish_seen_subcommand_from audit' -l always -d 'prune: keep the rule, and do the same whenever the index is signed'
 complete -c ward -n '__fish_seen_subcommand_from audit' -l json -d 'print one JSON object instead of text'
 complete -c ward -n '__fish_seen_subcommand_from audit' -s h -l help -d 'explain this verb'
-complete -c ward -n '__fish_seen_subcommand_from audit' -F
+complete -c ward -n '__fish_seen_subcommand_from audit' -F -a 'show report verify export metrics send ls prune seal key'
 complete -c ward -n '__fish_seen_subcommand_from explain' -l json -d 'print one JSON object instead of text'
 complete -c ward -n '__fish_seen_subcommand_from explain' -s h -l help -d 'explain this verb'
 complete -c ward -n '__fish_seen_subcommand_from explain' -F
@@ -293,7 +293,7 @@ complete -c ward -n '__fish_seen_subcommand_from policy' -s n -l dry-run -d 'sho
 complete -c ward -n '__fish_seen_subcommand_from policy' -l secrets -d 'the change may let secrets go further, or show what may hold them'
 complete -c ward -n '__fish_seen_subcommand_from policy' -l json -d 'print one JSON object instead of text'
 complete -c ward -n '__fish_seen_subcommand_from policy' -s h -l help -d 'explain this verb'
-complete -c ward -n '__fish_seen_subcommand_from policy' -F
+complete -c ward -n '__fish_seen_subcommand_from policy' -F -a 'add'
 complete -c ward -n '__fish_seen_subcommand_from vm' -l from -r -F -d 'setup: take this kernel, a Debian package or a file vmlinuz-RELEASE, instead of one that is found or fetched'
 complete -c ward -n '__fish_seen_subcommand_from vm' -l image -x -d 'template build: the root that clones have, host unless said'
 complete -c ward -n '__fish_seen_subcommand_from vm' -l memory -x -d 'template build: as the policy\'s vm.memory, 512Mi unless said'
@@ -303,10 +303,10 @@ complete -c ward -n '__fish_seen_subcommand_from vm' -l network -d 'template bui
 complete -c ward -n '__fish_seen_subcommand_from vm' -s q -l quiet -d 'print nothing but errors'
 complete -c ward -n '__fish_seen_subcommand_from vm' -l json -d 'print one JSON object instead of text'
 complete -c ward -n '__fish_seen_subcommand_from vm' -s h -l help -d 'explain this verb'
-complete -c ward -n '__fish_seen_subcommand_from vm' -F
+complete -c ward -n '__fish_seen_subcommand_from vm' -F -a 'setup template root ls'
 complete -c ward -n '__fish_seen_subcommand_from wasm' -l json -d 'print one JSON object instead of text'
 complete -c ward -n '__fish_seen_subcommand_from wasm' -s h -l help -d 'explain this verb'
-complete -c ward -n '__fish_seen_subcommand_from wasm' -F
+complete -c ward -n '__fish_seen_subcommand_from wasm' -F -a 'ls rm'
 complete -c ward -n '__fish_seen_subcommand_from help' -s h -l help -d 'explain this verb'
 complete -c ward -n '__fish_seen_subcommand_from help' -x -a 'run shell plan check learn init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume checkpoint stop kill rm diff apply discard image audit explain policy vm wasm help version'
 complete -c ward -n '__fish_seen_subcommand_from version' -l json -d 'print one JSON object instead of text'

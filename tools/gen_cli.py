@@ -37,6 +37,10 @@ class Verb:
         """Whether every word is the name of a detached sandbox."""
         return self.words == 'PLAIN' and self.name != 'checkpoint' and self.args.lstrip('[').startswith('BOX')
 
+    def parts(self):
+        """The words of its own that a verb begins with, as the synopsis has them: ls, rm and the like."""
+        return list(dict.fromkeys(re.findall(r'(?:^|\|)\s*([a-z]+)', self.args)))
+
 
 def read_tables():
     """The verbs that this build has, each with its options. What comes later is in neither."""
@@ -192,6 +196,15 @@ def bash_verb(verb):
     return lines
 
 
+def bash_parts(verbs):
+    lines = []
+    for verb in verbs:
+        if verb.parts() and verb.name != 'checkpoint':
+            lines += [f'\telif [[ $verb == {verb.name} ]] && ((COMP_CWORD == 2)); then',
+                      f'\t\tmapfile -t COMPREPLY < <(compgen -W "{" ".join(verb.parts())}" -- "$word")']
+    return lines
+
+
 def bash(verbs):
     command = '|'.join(v.name for v in verbs if v.words == 'COMMAND')
     boxes = '|'.join(v.name for v in verbs if v.takes_boxes())
@@ -241,10 +254,7 @@ def bash(verbs):
               '\t\tmapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")',
               '\telif [[ $verb == help ]]; then',
               f'\t\tmapfile -t COMPREPLY < <(compgen -W "{" ".join(v.name for v in verbs)}" -- "$word")',
-              '\telif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then',
-              '\t\tmapfile -t COMPREPLY < <(compgen -W "ls restore" -- "$word")',
-              '\telif [[ $verb == net ]] && ((COMP_CWORD == 2)); then',
-              '\t\tmapfile -t COMPREPLY < <(compgen -W "show allow deny" -- "$word")',
+              *bash_parts(verbs),
               '\telif [[ $verb == net ]] && ((COMP_CWORD == 3)); then',
               '\t\tmapfile -t COMPREPLY < <(compgen -W "$(ward ps -q 2>/dev/null)" -- "$word")',
               '\telif [[ $verb == checkpoint ]]; then',
@@ -290,8 +300,8 @@ def zsh_rest(verb):
         return ["'1:what:(show allow deny)'", "'2:sandbox:( ${(f)\"$(ward ps -q 2>/dev/null)\"} )'", "'*:host:_hosts'"]
     if verb.name == 'checkpoint':
         return ["'1:sandbox:( ls rm ${(f)\"$(ward ps -q 2>/dev/null)\"} )'", f"'*:checkpoint:( ${{(f)\"$({CHECKPOINTS})\"}} )'"]
-    if verb.name == 'quarantine':
-        return ["'1:what:(ls restore)'", "'*:argument:_files'"]
+    if verb.parts():
+        return [f"'1:what:({' '.join(verb.parts())})'", "'*:argument:_files'"]
     return ["'1:file:_files'"] if int(verb.max) else []
 
 
@@ -340,8 +350,8 @@ def fish(verbs):
             lines.append(f"complete -c ward {seen} -x -a 'show allow deny (ward ps -q 2>/dev/null)'")
         elif verb.name == 'checkpoint':
             lines.append(f"complete -c ward {seen} -x -a 'ls rm (ward ps -q 2>/dev/null) ({CHECKPOINTS})'")
-        elif verb.name == 'quarantine':
-            lines.append(f"complete -c ward {seen} -x -a 'ls restore'")
+        elif verb.parts():
+            lines.append(f"complete -c ward {seen} -F -a '{' '.join(verb.parts())}'")
         elif int(verb.max):
             lines.append(f'complete -c ward {seen} -F')
     return lines

@@ -251,8 +251,8 @@ def man_item(item):
 
 INTRO = """\
 .SH DESCRIPTION
-One document says what an agent may read, write, execute, reach and spend. It is YAML; one that begins with { and is not named
-.yaml is read as JSON.
+One document says what an agent may read, write, execute, reach and spend. It is YAML; one that begins with {
+and is not named .yaml is read as JSON.
 A field that is left out has its default; an unknown field, a wrong type and an impossible value are refused before
 anything starts, all at once, each with line, column and the nearest known name.
 .PP

@@ -198,3 +198,22 @@ def test_full_output(t):
 def test_sigpipe_is_the_commands_default(t):
     r = t.ward("run", "--", "/bin/sh", "-c", "grep SigIgn /proc/self/status", cwd=t.workspace())
     t.equal(int(r.out.split()[1], 16) & (1 << 12), 0, "SIGPIPE is ignored inside")
+
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def test_manual_pages_render(t):
+    """A line that begins with a dot is a request, and an unknown one is left out of what is read."""
+    if not shutil.which("man") or not shutil.which("groff"):
+        t.skip("there is no man or no groff here")
+    pages = os.path.join(TOP, "docs/man")
+    for page in sorted(os.listdir(pages)):
+        r = t.run("man", "--warnings", "-l", os.path.join(pages, page), env={"LC_ALL": "C.UTF-8", "MANWIDTH": "100"})
+        t.equal((r.rc, r.err), (0, ""), page)
+
+
+def test_completions_of_words_within_a_verb(t):
+    script = f". {TOP}/completions/ward.bash; COMP_WORDS=(ward \"$@\"); COMP_CWORD=$#; _ward; echo \"${{COMPREPLY[@]}}\""
+    for words, said in ((["ru"], "run"), (["image", ""], "import pull build ls rm gc"), (["audit", "ver"], "verify"), (["volume", ""], "ls rm"), (["run", "--isol"], "--isolation")):
+        t.equal(t.run("bash", "-c", script, "bash", *words).out.strip(), said, " ".join(words))
