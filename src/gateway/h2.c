@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#define WAITING_MAX 2048		/* frames for a program that does not read: nghttp2 bounds only those that answer PING and SETTINGS, not those that refuse a stream */
 #define RESETS_FREE 100			/* streams that may be taken back, beside one for each that was completed */
 
 static struct h2_stream *stream_of(nghttp2_session *session, int32_t id)
@@ -202,7 +203,10 @@ static bool pull(struct h2 *h, enum direction d, bool *moved)
 	*moved = true;
 	if (d == DOWN)
 		exchange_moved(h->f, h->ex, DOWN, n);
-	return nghttp2_session_mem_recv(session, h->f->scratch, n) == (ssize_t)n;
+	if (nghttp2_session_mem_recv(session, h->f->scratch, n) != (ssize_t)n)
+		return false;
+	h->broken |= nghttp2_session_get_outbound_queue_size(h->down) > WAITING_MAX;
+	return true;
 }
 
 /* The server is gone: what it owes is refused, and no more is taken. */

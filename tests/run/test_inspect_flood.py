@@ -107,6 +107,10 @@ try:
 except OSError as error:
     print(json.dumps(["error", repr(error), len(want["answers"])]))
 say("thousand streams", [len(want["answers"]) >= 100, len(want["answers"]) + len(want["refused"])])
+# streams beyond what is taken: each refusal is a frame, and nobody reads them
+s = connect()
+over = push(s, (b"".join(frame(1, 5, 2 * i + 1, b"\x82") for i in range(k, k + 1000)) for k in range(0, 1000000, 1000)))
+say("refused, unread", over)
 # streams whose answers nobody reads: windows are never opened
 sockets = many(5 * SCALE, connect)
 for s in sockets:
@@ -178,9 +182,9 @@ def flood(t, scale, most, grants=()):
     t.equal(process.returncode, 0, f"exit code ({out} {err})")
     lines = [json.loads(line) for line in out.decode().splitlines()]
     got = {name: what for name, what, _ in lines}
-    for name, value in {"rapid reset": True, "continuation": True, "empty continuation": True, "thousand streams": [True, 1000], "small chunks": True}.items():
+    for name, value in {"rapid reset": True, "continuation": True, "empty continuation": True, "thousand streams": [True, 1000], "refused, unread": True, "small chunks": True}.items():
         t.equal(got.get(name), value, f"{name} ({out} {err})")
-    t.equal(len(lines), 10, f"floods ({out})")
+    t.equal(len(lines), 11, f"floods ({out})")
     t.check(all(seconds < 10 for _, _, seconds in lines), f"a request beside them: {lines}")
     t.equal(set(peaks), {"ward-gateway", "ward-keys"} if grants else {"ward-gateway"}, "who was seen")
     for name, sizes in peaks.items():
