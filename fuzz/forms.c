@@ -30,6 +30,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 			assert(memmem(whole, all, out, len));
 		}
+		if (f >= FORM_WRITERS) {
+			len = form_write_basic((enum form)f, data, n, data[0], out);
+			assert(len <= FORM_ROOM(n) && (!len || len >= FORM_LEAST));
+		}
 	}
 	placeholder_write(data, n, random, out);
 	free(out);

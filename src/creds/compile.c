@@ -16,19 +16,24 @@
 #include "base/io.h"
 #include "creds/forms.h"
 
-#define PATTERNS_MAX (GRANTS_MAX * (2 * GRANT_VALUES + 1) * FORMS)
+#define PATTERNS_MAX (GRANTS_MAX * (2 * GRANT_VALUES + 1) * (FORMS + FORMS_BASIC))
+
+_Static_assert(FORMS + FORMS_BASIC <= 128, "a form fits into a pattern's id");
 
 struct pattern {
 	uint32_t id, bytes;
 };
 
-/* Hands out (id, length, bytes) of each form. */
-static bool emit_forms(scanner_emit *emit, void *to, uint32_t id, const uint8_t *bytes, size_t n, uint8_t *room)
+/* Hands out (id, length, bytes) of each form. What a grant sends as Basic, writers get in base64. */
+static bool emit_forms(scanner_emit *emit, void *to, uint32_t id, const struct policy_grant *g, const uint8_t *bytes, size_t n, uint8_t *room)
 {
+	unsigned count = FORMS + (g->way == GRANT_BASIC ? FORMS_BASIC : 0);
+	size_t before = g->user ? strlen(g->user) + 1 : 1;
 	bool fine = true;
 
-	for (unsigned f = 0; fine && f < FORMS; f++) {
-		struct pattern p = { .id = id | f, .bytes = (uint32_t)form_write((enum form)f, bytes, n, room) };
+	for (unsigned f = 0; fine && f < count; f++) {
+		size_t len = f < FORMS ? form_write((enum form)f, bytes, n, room) : form_write_basic((enum form)(f - FORMS + FORM_WRITERS), bytes, n, before, room);
+		struct pattern p = { .id = id | f, .bytes = (uint32_t)len };
 
 		if (p.bytes)
 			fine = emit(to, &p, sizeof(p)) && emit(to, room, p.bytes);
@@ -46,13 +51,13 @@ bool scanner_texts(struct keeper *k, scanner_emit *emit, void *to)
 		struct kept *g = k->kept[i];
 
 		for (size_t v = 0; fine && v < g->secret.count; v++)
-			fine = emit_forms(emit, to, PATTERN_ID(i, v, 0, 0), g->secret.values[v], g->secret.bytes[v], room);
+			fine = emit_forms(emit, to, PATTERN_ID(i, v, 0, 0), &g->grant, g->secret.values[v], g->secret.bytes[v], room);
 		/* the number behind those of the values; of several, the one that is secret */
 		if (fine && g->before.count)
-			fine = emit_forms(emit, to, PATTERN_ID(i, GRANT_VALUES, 0, 0), g->before.values[g->before.count > 1], g->before.bytes[g->before.count > 1],
+			fine = emit_forms(emit, to, PATTERN_ID(i, GRANT_VALUES, 0, 0), &g->grant, g->before.values[g->before.count > 1], g->before.bytes[g->before.count > 1],
 					  room);
 		for (size_t v = 0; fine && v < GRANT_VALUES && g->shown[v]; v++)
-			fine = emit_forms(emit, to, PATTERN_ID(i, v, 1, 0), g->shown[v], g->shown_bytes[v], room);
+			fine = emit_forms(emit, to, PATTERN_ID(i, v, 1, 0), &g->grant, g->shown[v], g->shown_bytes[v], room);
 	}
 	safe_give(&k->safe, room);
 	return fine;

@@ -1,7 +1,7 @@
 /*
  * Forms of a secret. In: its bytes. Out: the bytes that stand for it in base64 (of each alignment, both alphabets), in hexadecimal, in a
- * URL, in a JSON text. What two forms have in common is made once. Pure; run by ward-secrets to make the patterns, and by keys
- * to put a secret in.
+ * URL, in a JSON text, in HTML: writers of these differ in which characters they escape, and how. What two forms have in common is made once. Pure; run by
+ * ward-secrets to make the patterns, and by keys to put a secret in.
  */
 #include "creds/forms.h"
 
@@ -14,18 +14,32 @@ static const char for_url[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvw
 static const char digits[] = "0123456789abcdef";
 static const char capitals[] = "0123456789ABCDEF";
 
-/* The characters that n bytes behind `shift` unknown ones decide alone. */
+/* The characters that n bytes behind `shift` unknown ones decide alone: from the first up to the end. */
+static size_t base64_first(unsigned shift)
+{
+	return shift ? shift + 1 : 0;
+}
+
+static size_t base64_end(size_t n, unsigned shift)
+{
+	return 8 * (n + shift) / 6;
+}
+
+static uint8_t base64_at(const uint8_t *value, unsigned shift, size_t i, const char *alphabet)
+{
+	unsigned bits = 0;
+
+	for (size_t b = 6 * i; b < 6 * i + 6; b++)
+		bits = bits << 1 | ((unsigned)value[b / 8 - shift] >> (7 - b % 8) & 1U);
+	return (uint8_t)alphabet[bits];
+}
+
 static size_t base64_inner(const uint8_t *value, size_t n, unsigned shift, const char *alphabet, uint8_t *out)
 {
-	size_t first = shift ? shift + 1 : 0, end = 8 * (n + shift) / 6, len = 0;
+	size_t len = 0;
 
-	for (size_t i = first; i < end; i++) {
-		unsigned bits = 0;
-
-		for (size_t b = 6 * i; b < 6 * i + 6; b++)
-			bits = bits << 1 | ((unsigned)value[b / 8 - shift] >> (7 - b % 8) & 1U);
-		out[len++] = (uint8_t)alphabet[bits];
-	}
+	for (size_t i = base64_first(shift); i < base64_end(n, shift); i++)
+		out[len++] = base64_at(value, shift, i, alphabet);
 	return len;
 }
 
@@ -93,55 +107,137 @@ static bool has_any(const uint8_t *bytes, size_t n, const char *of)
 	return false;
 }
 
-/* What writers of JSON and HTML make of characters; each makes it of others. */
-static const struct escapes {
-	const char *own;	/* with one of these it is another text than those in front */
+/* -- writers */
+
+/* What writers make of characters; each makes it of others. */
+static const struct writer {
 	const char *slashed;	/* behind a backslash */
 	const char *numbered;	/* as \u00XX */
-	const char *digits;	/* of those */
+	const char *digits;	/* of those, and of %XX */
 	struct {
 		char c;
 		char text[8];
-	} named[7];
-} escapes[FORMS] = {
-	[FORM_JSON] = { "\"\\/", "\"\\/", "", digits, { { 0 } } },			/* PHP */
-	[FORM_JSON_QUOTES] = { "/", "\"\\", "", digits, { { 0 } } },		/* nearly everybody */
-	[FORM_JSON_GO] = { "<>&", "\"\\", "<>&", digits, { { 0 } } },		/* and Rails */
-	[FORM_JSON_NET] = { "\"&'+<>`", "\\", "\"&'+<>`", capitals, { { 0 } } },
-	[FORM_HTML] = { "&<>\"'", "", "", digits, { { '&', "&amp;" }, { '<', "&lt;" }, { '>', "&gt;" }, { '"', "&quot;" }, { '\'', "&#39;" } } },
-	[FORM_HTML_GO] = { "\"+", "", "", digits, { { '&', "&amp;" }, { '<', "&lt;" }, { '>', "&gt;" }, { '"', "&#34;" }, { '\'', "&#39;" }, { '+', "&#43;" } } },
+	} named[8];
+	const char *kept;	/* beside letters and digits, all else is %XX; NULL: it is no URL */
+	bool plus;		/* a space is + */
+} writers[FORMS] = {
+#define AMP_LT_GT { '&', "&amp;" }, { '<', "&lt;" }, { '>', "&gt;" }
+	[FORM_JSON] = { .slashed = "\"\\/" },						/* PHP, Swift */
+	[FORM_JSON_QUOTES] = { .slashed = "\"\\" },					/* nearly everybody */
+	[FORM_JSON_GO] = { .slashed = "\"\\", .numbered = "<>&", .digits = digits },	/* and Rails */
+	[FORM_JSON_NET] = { .slashed = "\\", .numbered = "\"&'+<>`", .digits = capitals },
+	[FORM_JSON_GSON] = { .slashed = "\"\\", .numbered = "<>&='", .digits = digits },
+	[FORM_JSON_PHP] = { .slashed = "\\/", .numbered = "<>&'\"", .digits = capitals },	/* into HTML: Laravel, Drupal */
+	[FORM_JSON_DJANGO] = { .numbered = "\\'\"<>&=-;`", .digits = capitals },		/* escapejs */
+	[FORM_HTML] = { .named = { AMP_LT_GT, { '"', "&quot;" }, { '\'', "&#39;" } } },
+	[FORM_HTML_GO] = { .named = { AMP_LT_GT, { '"', "&#34;" }, { '\'', "&#39;" }, { '+', "&#43;" } } },
+	[FORM_HTML_PYTHON] = { .named = { AMP_LT_GT, { '"', "&quot;" }, { '\'', "&#x27;" } } },	/* and React */
+	[FORM_HTML_JINJA] = { .named = { AMP_LT_GT, { '"', "&#34;" }, { '\'', "&#39;" } } },
+	[FORM_HTML_PHP] = { .named = { AMP_LT_GT, { '"', "&quot;" }, { '\'', "&#039;" } } },
+	[FORM_HTML_TEXT] = { .named = { AMP_LT_GT } },					/* between tags, XML */
+	[FORM_HTML_OWASP] = { .named = { AMP_LT_GT, { '"', "&quot;" }, { '\'', "&#x27;" }, { '/', "&#x2F;" } } },
+	[FORM_HTML_MUSTACHE] = { .named = { AMP_LT_GT, { '"', "&quot;" }, { '\'', "&#39;" }, { '/', "&#x2F;" }, { '`', "&#x60;" }, { '=', "&#x3D;" } } },
+	[FORM_HTML_HANDLEBARS] = { .named = { AMP_LT_GT, { '"', "&quot;" }, { '\'', "&#x27;" }, { '`', "&#x60;" }, { '=', "&#x3D;" } } },
+	[FORM_URL] = { .kept = "-._~", .digits = capitals },				/* RFC 3986; Go's queries */
+	[FORM_URL_LOWER] = { .kept = "-._~", .digits = digits },
+	[FORM_URL_QUOTE] = { .kept = "-._~/", .digits = capitals },			/* Python */
+	[FORM_URL_COMPONENT] = { .kept = "-._~!'()*", .digits = capitals },		/* JavaScript */
+	[FORM_URL_SEGMENT] = { .kept = "-._~$&+=:@", .digits = capitals },		/* Go's paths */
+	[FORM_URL_PATH] = { .kept = "-._~!$&'()*+,;=:@/", .digits = capitals },		/* what may stand in a path stays */
+	[FORM_URL_FORM] = { .kept = "-._", .digits = capitals, .plus = true },		/* PHP */
+	[FORM_URL_FORM_STAR] = { .kept = "-._*", .digits = capitals, .plus = true },	/* Java, browsers */
+	[FORM_URL_FORM_NET] = { .kept = "-._!*()", .digits = digits, .plus = true },
+#undef AMP_LT_GT
 };
 
-/* 0: as it is, or too long. */
-static size_t escape(const struct escapes *e, const uint8_t *value, size_t n, uint8_t *out)
+/* A text that is escaped: a value, or the inner characters of its base64. */
+struct text {
+	const uint8_t *value;
+	size_t n, from, end;	/* characters */
+	unsigned shift;
+	bool base64;
+};
+
+static uint8_t char_at(const struct text *t, size_t i)
 {
+	return t->base64 ? base64_at(t->value, t->shift, i, standard) : t->value[i];
+}
+
+static bool is_in(const char *set, uint8_t c)
+{
+	return set && c && strchr(set, c);
+}
+
+static bool is_letter(uint8_t c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/* What a writer makes of one character; returns its length. */
+static size_t write_char(const struct writer *w, uint8_t c, char out[8])
+{
+	out[0] = (char)c;
+	if (is_letter(c) || !c || is_in(w->kept, c))
+		return 1;
+	if (w->kept && w->plus && c == ' ') {
+		out[0] = '+';
+		return 1;
+	}
+	if (w->kept)
+		return (size_t)snprintf(out, 8, "%%%c%c", w->digits[c >> 4], w->digits[c & 15]);
+	if (is_in(w->slashed, c))
+		return (size_t)snprintf(out, 8, "\\%c", c);
+	if (is_in(w->numbered, c))
+		return (size_t)snprintf(out, 8, "\\u00%c%c", w->digits[c >> 4], w->digits[c & 15]);
+	for (size_t i = 0; i < sizeof(w->named) / sizeof(*w->named) && w->named[i].c; i++)
+		if ((uint8_t)w->named[i].c == c)
+			return (size_t)snprintf(out, 8, "%s", w->named[i].text);
+	return 1;
+}
+
+/* Whether two make the same of these characters. */
+static bool agree(const struct writer *a, const struct writer *b, const bool present[256])
+{
+	for (unsigned c = 1; c < 256; c++) {
+		char one[8], other[8];
+		size_t n = present[c] ? write_char(a, (uint8_t)c, one) : 0;
+
+		if (n && (write_char(b, (uint8_t)c, other) != n || memcmp(one, other, n) != 0))
+			return false;
+	}
+	return true;
+}
+
+/* 0: as it is, as another one writes it, or too long. */
+static size_t write_text(enum form f, const struct text *t, uint8_t *out)
+{
+	bool present[256] = { false };
 	size_t len = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		char one[8] = { (char)value[i] };
-		size_t k;
+	for (size_t i = t->from; i < t->end; i++)
+		present[char_at(t, i)] = true;
+	if (agree(&writers[f], &(struct writer){ .kept = NULL }, present))
+		return 0;
+	for (unsigned before = FORM_WRITERS; before < f; before++)
+		if (agree(&writers[f], &writers[before], present))
+			return 0;
+	for (size_t i = t->from; i < t->end; i++) {
+		char one[8];
+		size_t k = write_char(&writers[f], char_at(t, i), one);
 
-		if (value[i] && strchr(e->slashed, value[i]))
-			snprintf(one, sizeof(one), "\\%c", value[i]);
-		else if (value[i] && strchr(e->numbered, value[i]))
-			snprintf(one, sizeof(one), "\\u00%c%c", e->digits[value[i] >> 4], e->digits[value[i] & 15]);
-		for (size_t m = 0; value[i] && m < sizeof(e->named) / sizeof(*e->named); m++)
-			if (e->named[m].c == (char)value[i])
-				memcpy(one, e->named[m].text, sizeof(one));
-		k = value[i] ? strlen(one) : 1;
-		if (len + k > FORM_ROOM(n))
+		if (len + k > FORM_ROOM(t->n))
 			return 0;
 		memcpy(out + len, one, k);
 		len += k;
 	}
-	return len > n ? len : 0;
+	return len;
 }
 
 static size_t write_form(enum form f, const uint8_t *value, size_t n, uint8_t *out)
 {
 	size_t len;
 
-	switch (f) {
+	switch ((int)f) {
 	case FORM_PLAIN:
 		memcpy(out, value, n);
 		return n;
@@ -159,36 +255,28 @@ static size_t write_form(enum form f, const uint8_t *value, size_t n, uint8_t *o
 	case FORM_HEX_UPPER:
 		len = hex(value, n, capitals, out);
 		return has_any(out, len, "ABCDEF") ? len : 0;
-	case FORM_URL:
-		len = percent(value, n, false, capitals, out);
-		return len > n ? len : 0;
-	case FORM_URL_LOWER:
-		len = percent(value, n, false, digits, out);
-		for (size_t i = 0; i + 2 < len; i++)	/* another text than FORM_URL's? */
-			if (out[i] == '%' && has_any(out + i + 1, 2, "abcdef"))
-				return len;
-		return 0;
 	case FORM_URL_ALL:
 		return percent(value, n, true, capitals, out);
 	case FORM_URL_ALL_LOWER:
 		len = percent(value, n, true, digits, out);
 		return has_any(out, len, "abcdef") ? len : 0;
-	case FORM_JSON:
-	case FORM_JSON_QUOTES:
-	case FORM_JSON_GO:
-	case FORM_JSON_NET:
-	case FORM_HTML:
-	case FORM_HTML_GO:
-		return has_any(value, n, escapes[f].own) ? escape(&escapes[f], value, n, out) : 0;
-	case FORMS:
-		break;
+	default:
+		return write_text(f, &(struct text){ .value = value, .n = n, .end = n }, out);
 	}
-	return 0;
 }
 
 size_t form_write(enum form f, const uint8_t *value, size_t n, uint8_t *out)
 {
 	size_t len = n ? write_form(f, value, n, out) : 0;
+
+	return len >= FORM_LEAST ? len : 0;
+}
+
+size_t form_write_basic(enum form f, const uint8_t *value, size_t n, size_t before, uint8_t *out)
+{
+	unsigned shift = (unsigned)(before % 3);
+	struct text t = { .value = value, .n = n, .from = base64_first(shift), .end = base64_end(n, shift), .shift = shift, .base64 = true };
+	size_t len = n && f >= FORM_WRITERS && f < FORMS ? write_text(f, &t, out) : 0;
 
 	return len >= FORM_LEAST ? len : 0;
 }

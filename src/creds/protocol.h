@@ -92,11 +92,11 @@ struct keys_grant {
 };
 
 /* What a pattern of the scanner stands for. */
-#define PATTERN_ID(grant, value, shown, form) ((uint32_t)(grant) << 8 | (uint32_t)(value) << 6 | (uint32_t)(shown) << 5 | (uint32_t)(form))
-#define PATTERN_GRANT(id) ((id) >> 8)
-#define PATTERN_VALUE(id) ((id) >> 6 & 3)
-#define PATTERN_SHOWN(id) ((id) >> 5 & 1)	/* the placeholder's, not the secret's */
-#define PATTERN_FORM(id) ((id) & 31)
+#define PATTERN_ID(grant, value, shown, form) ((uint32_t)(grant) << 10 | (uint32_t)(value) << 8 | (uint32_t)(shown) << 7 | (uint32_t)(form))
+#define PATTERN_GRANT(id) ((id) >> 10)
+#define PATTERN_VALUE(id) ((id) >> 8 & 3)
+#define PATTERN_SHOWN(id) ((id) >> 7 & 1)	/* the placeholder's, not the secret's */
+#define PATTERN_FORM(id) ((id) & 127)		/* enum form, or behind those a writer of what Basic sends */
 
 enum keys_event_kind { KEYS_EVENT_USE = 1, KEYS_EVENT_LEAK, KEYS_EVENT_SCRUB, KEYS_EVENT_REFUSED,
 		       KEYS_EVENT_LOST /* count: events that nobody could be told */, KEYS_EVENT_GRANTED, KEYS_EVENT_REVOKED };

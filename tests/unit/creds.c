@@ -26,6 +26,7 @@ static void expect_form(enum form f, const char *value, const char *wanted)
 static void test_forms(void **state)
 {
 	uint8_t out[128];
+	size_t n;
 
 	(void)state;
 	expect_form(FORM_PLAIN, "secret42", "secret42");
@@ -47,8 +48,24 @@ static void test_forms(void **state)
 	expect_form(FORM_HTML, "sec'ret+42", "sec&#39;ret+42");
 	expect_form(FORM_HTML_GO, "sec\"ret+42", "sec&#34;ret&#43;42");
 	expect_form(FORM_URL_LOWER, "a/b+c d=", "a%2fb%2bc%20d%3d");
+	expect_form(FORM_JSON_GSON, "sec/ret+42=", "sec/ret+42\\u003d");
+	expect_form(FORM_HTML_PYTHON, "sec'ret+42", "sec&#x27;ret+42");
+	expect_form(FORM_HTML_PYTHON, "sec\"ret+42", "");	/* as FORM_HTML */
+	expect_form(FORM_HTML_MUSTACHE, "sec/ret=42", "sec&#x2F;ret&#x3D;42");
+	expect_form(FORM_URL_QUOTE, "a/b+c d=", "a/b%2Bc%20d%3D");
+	expect_form(FORM_URL_COMPONENT, "sec*ret/42", "sec*ret%2F42");
+	expect_form(FORM_URL_FORM, "sec ret/42", "sec+ret%2F42");
+	expect_form(FORM_URL_PATH, "sec/ret*42", "");
 	expect_form(FORM_JSON, "a/b\"cdef", "a\\/b\\\"cdef");
 	expect_form(FORM_PLAIN, "short", "");
+	/* of "x:" and a secret: eDpzZWM/P3I+dDQy */
+	n = form_write_basic(FORM_JSON, (const uint8_t *)"sec??r>t42", 10, 2, out);
+	assert_int_equal(n, 14);
+	assert_memory_equal(out, "zZWM\\/P3I+dDQy", 14);
+	n = form_write_basic(FORM_URL, (const uint8_t *)"sec??r>t42", 10, 2, out);
+	assert_int_equal(n, 17);
+	assert_memory_equal(out, "zZWM%2FP3I%2BdDQy", 17);
+	assert_int_equal(form_write_basic(FORM_URL, (const uint8_t *)"secret42", 8, 2, out), 0);
 	assert_int_equal(form_base64((const uint8_t *)"ab", 2, out), 4);
 	assert_memory_equal(out, "YWI=", 4);
 }

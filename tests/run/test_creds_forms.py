@@ -1,0 +1,118 @@
+"""A secret with characters that writers escape, echoed by a server that writes as such servers do: none of it comes back that a program could read."""
+import base64
+import html
+import json
+import os
+import re
+import shutil
+import urllib.parse
+
+from harness.world import serve, trusted_world
+
+PORT = 9448
+SECRET = "kY7/pQ2+vW9=zR4&mN8*tB3~hJ6/cX1+fL5'dS0<gA7/uE2+iO9=qK4=="
+
+# Sends the value back as writers of URLs, JSON and HTML write it: those of its own language, and others of whose escapes it knows.
+SERVER = r"""
+import html, http.server, json, ssl, subprocess, sys, urllib.parse
+def escape(text, table):
+    return "".join(table.get(c, c) for c in text)
+def numbered(characters, form):
+    return {c: form % ord(c) for c in characters}
+NODE = sys.argv[2]
+def node(code, value):
+    return subprocess.run([NODE, "-e", "process.stdout.write(%s)" % code, value], stdout=subprocess.PIPE, check=True).stdout.decode()
+AMP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+WRITERS = {
+    "python-quote": urllib.parse.quote,
+    "python-quote-plus": urllib.parse.quote_plus,
+    "python-html": html.escape,
+    "python-html-text": lambda v: html.escape(v, False),
+    "json": json.dumps,
+    "json-php": lambda v: json.dumps(v).replace("/", "\\/"),
+    "json-php-html": lambda v: escape(v, {"/": "\\/", **numbered("<>&'\"", "\\u%04X")}),
+    "json-go": lambda v: escape(v, numbered("<>&", "\\u%04x")),
+    "json-gson": lambda v: escape(v, numbered("<>&='", "\\u%04x")),
+    "json-net": lambda v: escape(v, numbered("\"&'+<>`", "\\u%04X")),
+    "django-js": lambda v: escape(v, numbered("\\'\"<>&=-;`", "\\u%04X")),
+    "go-html": lambda v: escape(v, {**AMP, "'": "&#39;", '"': "&#34;", "+": "&#43;"}),
+    "jinja": lambda v: escape(v, {**AMP, "'": "&#39;", '"': "&#34;"}),
+    "php-html": lambda v: escape(v, {**AMP, "'": "&#039;", '"': "&quot;"}),
+    "owasp": lambda v: escape(v, {**AMP, "'": "&#x27;", '"': "&quot;", "/": "&#x2F;"}),
+    "mustache": lambda v: escape(v, {**AMP, "'": "&#39;", '"': "&quot;", "/": "&#x2F;", "`": "&#x60;", "=": "&#x3D;"}),
+    "handlebars": lambda v: escape(v, {**AMP, "'": "&#x27;", '"': "&quot;", "`": "&#x60;", "=": "&#x3D;"}),
+    "go-path": lambda v: urllib.parse.quote(v, safe="$&+=:@"),
+    "path": lambda v: urllib.parse.quote(v, safe="!$&'()*+,;=:@/"),
+    "js-component": lambda v: node("encodeURIComponent(process.argv[1])", v),
+    "js-form": lambda v: node("new URLSearchParams({v: process.argv[1]}).toString()", v),
+    "php-form": lambda v: urllib.parse.quote_plus(v).replace("~", "%7E"),
+    "net-form": lambda v: __import__("re").sub("%..", lambda m: m.group().lower(), urllib.parse.quote(v, safe="!*()").replace("~", "%7e")),
+    "lower": lambda v: __import__("re").sub("%..", lambda m: m.group().lower(), urllib.parse.quote(v, safe="")),
+}
+class Server(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def log_message(self, *_):
+        pass
+    def do_GET(self):
+        writer = self.path.rsplit("/", 1)[1]
+        text = (" ".join(WRITERS) if writer == "list" else "<" + WRITERS[writer](self.headers["Authorization"].split(" ", 1)[1]) + ">").encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+server = http.server.ThreadingHTTPServer(("0.0.0.0", 9448), Server)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[1] + "/server.pem", sys.argv[1] + "/server.key")
+server.socket = context.wrap_socket(server.socket, server_side=True)
+server.serve_forever()
+"""
+
+AGENT = r"""
+import json, urllib.request
+def ask(path):
+    return urllib.request.urlopen("https://web.test:9448" + path, timeout=30).read().decode()
+for way in ("bearer", "basic"):
+    for writer in ask("/%s/list" % way).split():
+        print(json.dumps([way, writer, ask("/%s/%s" % (way, writer))]), flush=True)
+"""
+
+
+def read_back(text):
+    """What a program makes of an escaped text, whichever the escapes are."""
+    text = re.sub(r"\\u([0-9a-fA-F]{4})", lambda m: chr(int(m.group(1), 16)), text).replace("\\/", "/").replace("\\", "")
+    return urllib.parse.unquote(html.unescape(text))
+
+
+def known(text):
+    """The longest piece of the secret that stands in a text."""
+    return max((n for n in range(len(SECRET) + 1) for at in range(len(SECRET) - n + 1) if SECRET[at:at + n] in text), default=0)
+
+
+def test_how_servers_write_it(t):
+    """Writers of URLs, JSON and HTML leave other characters as they are: a secret with all of them is overwritten in every one's form, as it is and as Basic sends it."""
+    node = shutil.which("node")
+    if not node:
+        t.skip("no node")
+    world = trusted_world(t)
+    t.write(world.dir, {"server.py": SERVER})
+    serve(t, world, ["/usr/bin/python3", os.path.join(world.dir, "server.py"), world.certificates, node], PORT)
+    secret = os.path.join(t.fresh_dir("secrets"), "key")
+    with open(secret, "w") as f:
+        f.write(SECRET + "\n")
+    os.chmod(secret, 0o600)
+    grants = [{"name": "bearer", "source": f"file:{secret}", "hosts": ["web.test"], "paths": ["/bearer/*"]},
+              {"name": "basic", "source": f"file:{secret}", "hosts": ["web.test"], "paths": ["/basic/*"], "basic": "user"}]
+    path = os.path.join(t.fresh_dir("policy"), "ward.yaml")
+    with open(path, "w") as f:
+        json.dump({"version": 1, "network": {"mode": "restricted", "egress_allowlist": [{"host": "web.test", "ports": [PORT], "mode": "inspect"}]},
+                   "credentials": {"mode": "just_in_time", "grants": grants}}, f)
+    r = world.ward("run", "-p", path, "--", "/usr/bin/python3", "agent.py", cwd=t.workspace({"agent.py": AGENT}), timeout=100)
+    t.equal(r.rc, 0, f"exit code ({r.out} {r.err})")
+    answers = [json.loads(line) for line in r.out.splitlines()]
+    t.check(len(answers) > 40, f"answers: {len(answers)}")
+    for way, writer, text in answers:
+        plain = read_back(text)
+        if way == "basic":
+            plain = "".join(base64.b64decode(piece + "A" * (-len(piece) % 4), "+/").decode("latin-1") for piece in re.findall("[A-Za-z0-9+/]{8,}", plain)) + plain
+        t.check(known(plain) < 6, f"{way} by {writer}: {text} has {known(plain)} characters of it")
+        t.check("xxxxxx" in text, f"{way} by {writer}: nothing was overwritten ({text})")
