@@ -128,6 +128,8 @@ void text_nearest(const char *name, const char *candidate, const char **best, un
 	unsigned distance = text_distance(name, candidate);
 	unsigned limit = length <= 3 ? 1 : length <= 6 ? 2 : 3;
 
+	if (distance > limit && 2 * length > strlen(candidate) && strncmp(name, candidate, length) == 0)
+		distance = limit;	/* the end is missing */
 	if (distance > limit || distance >= *best_distance || distance >= length)
 		return;
 	*best = candidate;

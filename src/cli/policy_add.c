@@ -31,6 +31,7 @@ struct target {
 	bool there;
 	struct stat st;
 	struct buf old, new;
+	bool off;		/* what was added is about a network that the file says there is none of */
 	bool secrets;		/* it may hold some: nobody else reads a new file */
 	struct strv done;	/* "FIELD: VALUE" for the journal, without secrets */
 };
@@ -118,7 +119,7 @@ static int add_one(struct target *t, const char *field, const char *value, struc
 	int r = policy_edit(t->name, (const uint8_t *)buf_text(&t->new), t->new.len, field, value, &next, e);
 
 	if (r < 0)
-		return ward_wrap(e, "%.60s", field);
+		return strncmp(e->why, field, strlen(field)) == 0 ? r : ward_wrap(e, "%.60s", field);
 	if (r == 0)
 		keep_done(t, field, value);
 	buf_free(&t->new);
@@ -138,13 +139,14 @@ static int read_policy(const char *name, const struct buf *bytes, struct policy 
 	return r;
 }
 
-/* Where nothing is said about the network there is none: a rule alone would open nothing. */
+/* Where nothing is said about the network there is none: a rule alone would open nothing. What was said stays. */
 static int add_mode(struct target *t, struct ward_err *e)
 {
 	struct policy p = { 0 };
 	int r = read_policy(t->name, &t->new, &p, e);
 	bool silent = r == 0 && p.net_mode == NET_MODE_NONE && p.origin[POLICY_F_net_mode].source == POLICY_DEFAULT;
 
+	t->off = r == 0 && p.net_mode == NET_MODE_NONE && !silent;
 	policy_clear(&p);
 	return silent ? add_one(t, "network.mode", "restricted", e) : r;
 }
@@ -404,7 +406,9 @@ static int finish(const struct options *o, struct target *t, const struct strv *
 		put_json(t, wider, &difference, write, &out);
 	else if (!t->done.len)
 		buf_printf(&out, "%s says so already\n", t->path);
-	else if (write && wider->len)
+	if (!o->json && write && t->off)
+		buf_puts(&out, "network.mode is none: what was added has no effect before: ward policy add network.mode restricted\n");
+	if (!o->json && write && wider->len)
 		buf_printf(&out, "written; where it is found in a workspace, and not named with -p, it counts after: ward trust %s\n", t->path);
 	return say_out(&out, 0);
 }

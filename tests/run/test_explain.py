@@ -93,6 +93,7 @@ def test_the_last_run_and_wrong_words(t):
     for words, code, part in ((("explain", run, "x"), 2, "number of an event"), (("explain", run, "1"), 125, "refuses nothing"), (("explain", run, "99"), 125, "no event 99"),
                               (("explain", "nosuchrun"), 125, "no journal"), (("policy", "remove", "x"), 2, "ward policy add"), (("policy", "add"), 2, "nothing to add"),
                               (("policy", "add", "network.mode"), 2, "value is missing"), (("policy", "add", "netwok.mode", "open"), 2, "network.mode"),
+                              (("policy", "add", "network.egress_allow", "b.com"), 2, "ward: network.egress_allow: there is"), (("policy", "add", "network.egress_allow", "b.com"), 2, "egress_allowlist"),
                               (("policy", "add", "network.mode", "opn"), 2, "open"), (("policy", "add", "--from-event", f"{run}:1", "--yes"), 125, "refuses nothing")):
         r = t.ward(*words, cwd=ws)
         t.equal(r.rc, code, (words, r.err))
@@ -194,7 +195,9 @@ def test_a_rule_in_a_new_file_opens_the_network(t):
     t.equal(t.ward("policy", "add", "-p", "new.json", "network.egress_allowlist", "b.com", "--yes", cwd=ws).rc, 0)
     t.equal(json.loads(t.read(ws, "new.json")), {"version": 1, "network": {"egress_allowlist": ["b.com"], "mode": "restricted"}})
     t.write(ws, {"off.yaml": "network:\n  mode: none\n"})	# what was said stays
-    t.equal(t.ward("policy", "add", "-p", "off.yaml", "network.egress_allowlist", "b.com", "--yes", cwd=ws).rc, 0)
+    r = t.ward("policy", "add", "-p", "off.yaml", "network.egress_allowlist", "b.com", "--yes", cwd=ws)
+    t.equal(r.rc, 0, r.err)
+    t.contains(r.out, "has no effect before: ward policy add network.mode restricted")
     t.contains(t.read(ws, "off.yaml"), "mode: none\n")
     t.contains(t.ward("check", "off.yaml", cwd=ws).out, "warning: network.mode is none: egress_allowlist has no effect")
     t.check("no effect" not in t.ward("check", cwd=ws).out, "a rule that counts")
