@@ -85,17 +85,27 @@ static int finish(const struct options *o, const struct report *report, struct d
 
 #define LOOK_AT_START 16	/* journals; a start costs the same whatever else runs, and guardians look at all */
 
+/* Without a state directory the run itself is refused, and says why once. */
+static void say_unfinished(const struct ward_err *why)
+{
+	struct ward_err unused = { 0 };
+	auto_fd state = store_open(&unused);
+
+	if (state >= 0)
+		say_error(why, false, 0);
+}
+
 /* Before the workspace is looked at: what a killed run planted there must not count as having been there. */
 static void finish_killed_runs(void)
 {
 	struct ward_err e = { 0 };
 
 	if (store_recover(&e) < 0)
-		say_error(&e, false, 0);
+		say_unfinished(&e);
 	if (journal_recover(LOOK_AT_START, &e) < 0)	/* also of one that was killed before it was on record */
-		say_error(&e, false, 0);
+		say_unfinished(&e);
 	if (apply_recover(&e) < 0)
-		say_error(&e, false, 0);
+		say_unfinished(&e);
 }
 
 /* What --continue means: that run's workspace and its changes. */

@@ -37,7 +37,7 @@ static int state_path(struct buf *path, struct ward_err *e)
 	if (path->data && path->data[0] == '/')
 		return 0;
 	ward_fail(e, EINVAL, path->len ? "WARD_STATE_DIR is not an absolute path: %s"
-				       : "there is no place for ward's state: HOME is not set%s", buf_text(path));
+				       : "there is no place for ward's state: HOME is not set, or is no absolute path%s", buf_text(path));
 	return ward_remedy(e, "set WARD_STATE_DIR to an absolute path of a directory of your own");
 }
 

@@ -156,6 +156,18 @@ def test_full_tmp_and_state(t):
         refused(t, r, "No space left", "WARD_STATE_DIR")
 
 
+@only_user
+def test_no_home(t):
+    """One reason, said once."""
+    ws = t.workspace()
+    for home in ("", "relative", "/nonexistent"):
+        r = t.ward("run", "--", "/bin/echo", "started", cwd=ws, env={"HOME": home, "WARD_STATE_DIR": "", "XDG_STATE_HOME": ""})
+        refused(t, r, "remedy", "WARD_STATE_DIR")
+        t.equal(r.err.count("remedy: "), 1, r.err)
+        r = t.ward("run", "--json", "--", "/bin/echo", "started", cwd=ws, env={"HOME": home, "WARD_STATE_DIR": "", "XDG_STATE_HOME": ""})
+        t.equal((r.rc, r.err.count("\n")), (125, 1), r.err)
+
+
 @only_root
 def test_state_directory_of_another_user(t):
     """Records that somebody else could have written are not used."""
