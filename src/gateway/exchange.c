@@ -100,8 +100,7 @@ void exchange_begin(struct front *f, struct flow *w)
 		ex->state = EXCHANGE_HEAD;
 		queue_add(&ex->in, w->held, w->held_len);
 	}
-	free(take_ptr(w->held));
-	w->held_len = w->held_cap = 0;
+	flow_free_held(f, w);
 	flow_mark_ready(f, w);
 }
 

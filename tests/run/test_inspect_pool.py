@@ -63,3 +63,30 @@ def test_server_ends_silently(t):
     r = world.ward("run", "-p", policy(t, [{"host": "web.test", "ports": [PORT], "mode": "inspect"}]), "--", "/usr/bin/python3", "client.py", cwd=ws, timeout=60)
     t.equal(r.rc, 0, f"exit code: {r.err}")
     t.equal(json.loads(r.out), [], "requests that failed")
+
+
+PROXIED = r"""
+import socket, sys
+head = b"CONNECT web.test:9445 HTTP/1.1\r\nHost: web.test:9445\r\n" + b"".join(b"X-%d: %s\r\n" % (i, b"y" * 1000) for i in range(28)) + b"\r\n"
+answers = []
+for i in range(1300):
+    s = socket.create_connection(("127.0.0.1", 3128), 20)
+    try:
+        s.sendall(head)
+        answers.append(s.recv(4096).split(b"\r\n")[0].decode())
+    except OSError as error:
+        answers.append(type(error).__name__)
+    s.close()
+print(sorted(set(answers)))
+"""
+
+
+def test_large_heads_for_the_proxy(t):
+    """What a proxy's client said to get through is given back when its requests are looked into, however many there were."""
+    world = trusted_world(t)
+    t.write(world.dir, {"silent.py": SERVER})
+    serve(t, world, ["/usr/bin/python3", os.path.join(world.dir, "silent.py"), world.certificates], PORT)
+    r = world.ward("run", "-p", policy(t, [{"host": "web.test", "ports": [PORT], "mode": "inspect"}]), "--", "/usr/bin/python3", "client.py",
+                   cwd=t.workspace({"client.py": PROXIED}), report=True, timeout=60)
+    t.equal((r.rc, r.out.strip()), (0, "['HTTP/1.1 200 Connection established']"), f"answers ({r.err})")
+    t.equal(r.report["denials"], [], "denials")
