@@ -71,6 +71,15 @@ static struct paid_path kind_of(const struct http_request *r, struct http_text p
 	return (struct paid_path){ .kind = PATH_OTHER };
 }
 
+/* A body of whose tokens its bytes say nothing. */
+static bool is_packed(const struct http_request *r)
+{
+	unsigned count;
+	struct http_text coding = http_field_only(&r->fields, "content-encoding", &count);
+
+	return count && !http_text_is(coding, "identity");
+}
+
 /* The answer shall come as it can be read. */
 static void ask_for_plain(struct http_request *r)
 {
@@ -107,6 +116,10 @@ enum verdict_reason meter_request(struct front *f, struct exchange *ex, struct h
 		return REASON_ALLOWED;
 	if (kind.kind == PATH_OTHER)
 		return REASON_UNMETERED;
+	if (is_packed(r) && f->rules->n_prices) {
+		snprintf(ex->why, sizeof(ex->why), "a compressed request does not say what it may cost: send it plain");
+		return REASON_UNMETERED;
+	}
 	*ret = calloc(1, sizeof(**ret));
 	if (!*ret)
 		return REASON_FULL;
