@@ -10,7 +10,8 @@ Start: QEMU alone is QEMU with the devices and words of ward-vm, started by this
 Exec: in one machine, a program that does nothing (no libc) over the port, from its first frame to the frame with its exit, less the fastest of three echoes on the same port right before. "At once": in a clone that has just been greeted. What it runs through has to be
 translated first (tcg keeps nothing of that in a template), and how long that takes at least is shown by the bare agent: another template with the same kernel, root and devices, whose pid 1 does vfork, execve and wait and nothing else
 (bench/vm_bare.c); ward's agent does more, but the process that becomes the command waits in the template already (src/vm/guest/spare.c). "Left alone": the first exec, after the clone had nothing to do for half a second; ward's agent rehearses
-in the first quarter of one (src/vm/guest/rehearse.c), the bare one does not. busybox is a larger program: a static one with a libc.
+in the first quarter of one (src/vm/guest/rehearse.c), the bare one does not. "Never read": a copy of the same program at a place that nobody has looked at, so that it is looked up and read from the device first; /bin/true is in memory since the template was made
+(src/vm/guest/warm.c). busybox is a larger program: a static one with a libc.
 """
 import argparse
 import os
@@ -33,6 +34,8 @@ VM = ['--isolation', 'vm', '--set', 'vm.accel=tcg', '--set', f'vm.memory={MEMORY
 START_BAR, EXEC_BAR_MS = 1.25, 5
 WARD_AGENT, BARE_AGENT = "ward's agent", 'the bare agent'
 ALONE_S = 0.5
+PROGRAMS = 60	# in the image beside those that are used: few for a system
+PADDING = 1 << 16	# behind each: a program is no part of an inode
 PHASES = ('answered', 'trees are in', 'command ended', 'trees are out')
 
 
@@ -43,10 +46,12 @@ class Bench:
         self.ws.mkdir()
         self.ward('vm', 'setup', '--quiet')
         tree = top / 'small'
-        for name in ('bin', 'etc', 'tmp', 'usr'):
+        for name in ('bin', 'etc', 'opt', 'tmp', 'usr'):
             (tree / name).mkdir(parents=True)
         shutil.copy(shutil.which('busybox'), tree / 'bin/busybox')
-        shutil.copy(BUILD / 'bench/vm-true', tree / 'bin/true')
+        for name in ('bin/true', 'opt/other', *(f'bin/p{i}' for i in range(PROGRAMS))):
+            (tree / name).write_bytes((BUILD / 'bench/vm-true').read_bytes() + bytes(PADDING))
+            (tree / name).chmod(0o755)
         for applet in ('sh', 'chmod'):
             (tree / 'bin' / applet).symlink_to('busybox')
         self.ward('image', 'import', tree, '--name', 'small')
@@ -88,26 +93,27 @@ class Bench:
         before = min(m.ask(echo, 'ECHO') for _ in range(3))
         return m.ask(command, 'EXIT') - before
 
-    def execs(self, agent, template, greeting, command, larger):
-        """Both kinds of first exec, and those that follow, by one agent."""
+    def execs(self, agent, template, greeting, command):
+        """Each kind of first exec, and those that follow, by one agent. command: of words, what starts them."""
         echo = vm_port.frame('ECHO', payload=b'x')
-        for pause, what in ((0, 'at once'), (ALONE_S, 'left alone'), (ALONE_S, 'busybox, left alone')):
+        true, other, larger = command('/bin/true'), command('/opt/other'), command('/bin/busybox', 'true')
+        for pause, what, first_command in ((0, 'at once', true), (ALONE_S, 'left alone', true), (ALONE_S, 'never read, left alone', other), (ALONE_S, 'busybox, left alone', larger)):
             m = self.machine(echo, template)
             first = m.until('ECHO')
             m.ask(greeting + echo, 'ECHO')
             time.sleep(pause)
-            self.add(f'{agent}: first exec, {what}', self.exec_less_echo(m, larger if 'busybox' in what else command))
+            self.add(f'{agent}: first exec, {what}', self.exec_less_echo(m, first_command))
             if not pause:
-                self.add(f'{agent}: second exec', self.exec_less_echo(m, command))
+                self.add(f'{agent}: second exec', self.exec_less_echo(m, true))
                 for _ in range(10):
-                    self.add(f'{agent}: later exec', self.exec_less_echo(m, command))
+                    self.add(f'{agent}: later exec', self.exec_less_echo(m, true))
             m.close()
             if greeting:
                 self.add('QEMU alone: first answer', first)
 
     def alone(self):
-        self.execs(WARD_AGENT, self.template, vm_port.greeting(), vm_port.command(1, 'true'), vm_port.command(1, 'busybox', 'true'))
-        self.execs(BARE_AGENT, self.bare, b'', vm_port.bare_command('/bin/true'), vm_port.bare_command('/bin/busybox', 'true'))
+        self.execs(WARD_AGENT, self.template, vm_port.greeting(), lambda path, *words: vm_port.command(1, path.removeprefix('/bin/'), *words))
+        self.execs(BARE_AGENT, self.bare, b'', vm_port.bare_command)
 
     def clone(self):
         began = time.perf_counter()
@@ -143,7 +149,7 @@ def verdicts(bench):
     for kind, pick in (('median', statistics.median), ('minimum', min)):
         rows = {name: pick(v) for name, v in bench.rows.items()}
         out.append((f'first answer, ward / QEMU alone, {kind}', rows['ward run: answered'] / rows['QEMU alone: first answer'], START_BAR))
-        for name in ('first exec, left alone', 'second exec', 'later exec', 'first exec, at once'):
+        for name in ('first exec, left alone', 'first exec, never read, left alone', 'second exec', 'later exec', 'first exec, at once'):
             out.append((f'{name}, less an echo, ms, {kind} (the bare agent: {rows[f"{BARE_AGENT}: {name}"]:.2f})', rows[f'{WARD_AGENT}: {name}'], EXEC_BAR_MS))
     return out
 

@@ -18,6 +18,7 @@ PROCESSES = """for p in /proc/[0-9]*; do line=; read -r line < $p/cmdline; [ -n 
 """
 # Only what the shell does itself, and one more process in the end: it may have two.
 LOOK_AROUND = PROCESSES + """read -r line < /proc/$$/stat; set -- $line; read -r up rest < /proc/uptime; echo times ${22} $up
+read -r how < /proc/$$/personality; echo personality $how
 for f in /proc/self/fd/*; do [ -e $f ] && echo fd $f; done	# those of the search itself are gone by now
 (:) && echo FORKED-ONCE"""
 
@@ -66,6 +67,7 @@ def check_rehearsal(t, g):
     t.check(age < took + 0.5, f"what the command runs in was made before the greeting: nothing was rehearsed since; {age} s old, greeted {took} s ago")
     t.equal((out.count("process "), "process /proc/1\n" in out), (2, True), f"pid 1 and the command, and nobody else: {out}")
     t.equal([line for line in out.split("\n") if line.startswith("fd ")], [f"fd /proc/self/fd/{n}" for n in (0, 1, 2)], "its descriptors")
+    t.check("personality 00000000\n" in out, f"it lies where chance puts it: {out}")
     t.check("FORKED-ONCE" in out, f"it has its two processes: {frames}")
     t.equal(b"".join(f[3] for f in shown if f[0] == "DATA").count(b"process "), 3, f"pid 1, the leader of the terminal's session, the command: {shown}")
     g.first = False

@@ -42,6 +42,7 @@ struct spare {
 	int state, go;
 	struct ends ends;
 	int outer[VM_STREAMS];
+	bool settled;		/* what it executes lies at the same addresses each time: rehearse.c */
 	struct vm_start start;	/* of the command that it became, with what follows */
 	char *words, **list, *few[SPARE_FEW];
 	size_t words_room;
@@ -66,7 +67,7 @@ struct agent {
 	bool signalled;		/* somebody has ended: not all of them may be reaped */
 	bool greeted, used;	/* VM_SETUP has come; a command has been started */
 	struct rehearsal {
-		unsigned times, vain;	/* in all; how many pairs in a row were no faster */
+		unsigned times, vain;	/* in all; how many rounds in a row were no faster */
 		uint64_t began_ns, first_ns, best_ns;
 		int pause_ms;		/* until the next; 0: it is getting faster */
 		int program_fd;		/* what is executed in turns with this program itself; -1: nothing */
@@ -147,6 +148,8 @@ void spare_lost(struct agent *a);
 void spare_drop(struct agent *a);
 /* ---- rehearse.c ---- */
 
+#define REHEARSE_ROUND 3	/* so many are one of each kind; after the first all of them lie where the first lay, or each would have to be translated anew */
+
 /* When a guest that has nothing to do should start something of its own; -1: never. */
 int rehearse_in_ms(const struct agent *a);
 void rehearse(struct agent *a);
@@ -156,8 +159,8 @@ void rehearse_heard(struct agent *a);
 void rehearse_stop(struct agent *a);
 /* Before READY: what is done once in a kernel's life is done in the template, not in each clone. */
 void rehearse_in_template(struct agent *a);
-/* What is rehearsed: the whole of the program where it is not pid 1. */
-int rehearse_main(void);
+/* What is rehearsed: the whole of the program where it is not pid 1. which: a number in words, the program of the root that is looked at; negative, or NULL: the shell. */
+int rehearse_main(const char *which);
 /* ---- streams.c ---- */
 
 /* Takes the host's frames that stand in a->in; one that is not complete stays there. */

@@ -314,8 +314,6 @@ void job_start(struct agent *a, unsigned channel, const struct vm_start *s)
 	pid_t r = 0;
 
 	use_channel(a, channel);
-	if (channel)
-		rehearse_stop(a);
 	if (j->active || !j->words || s->kind < VM_RUN || s->kind >= VM_KINDS || !wire_check_words(j->words, j->words_len, s->argc, s->envc))
 		r = -EINVAL;
 	if (r == 0)

@@ -165,13 +165,13 @@ static _Noreturn void serve(struct agent *a)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static struct agent a;
 	struct vm_ready ready = { .version = VM_VERSION };
 
 	if (getpid() != 1)
-		return rehearse_main();
+		return rehearse_main(argc > 1 ? argv[1] : NULL);
 	for (unsigned i = 0; i < VM_CHANNELS; i++)
 		a.jobs[i] = (struct job){ .in_fd = -1, .told_fd = -1, .out_fds = { -1, -1, -1 } };
 	a.spare = (struct spare){ .ends = { { -1, -1, -1 }, { -1, -1 } }, .outer = { -1, -1, -1 } };

@@ -1,15 +1,20 @@
 /*
  * An emulated machine translates what it runs through, and a clone begins with nothing translated: its first command takes ten times what the next one does. So a guest that has been greeted and is then left alone, before any command, starts one of its
- * own, again and again until it is no longer getting faster: this very program, which is rehearse_main() where it is not pid 1, and in turns another one that has it for its loader. It goes through every step of a command (job.c, streams.c), in channel 0, about which nobody is told anything.
- * After that it does so now and then for some seconds, because some of what a kernel does it does once in a second or two, and a first command meets it.
- * In: a guest that nobody asks for anything. Out: the same guest. No program of the root is run; one of its files is mapped, because that is how every command begins. A command that comes meanwhile ends it and goes on with what is translated by then.
+ * own, again and again until it is no longer getting faster, in rounds of three: this very program, which is rehearse_main() where it is not pid 1; another one that has it for its loader; and one that is stopped, as a command that comes meanwhile does it.
+ * It goes through every step of a command (job.c, streams.c), in channel 0, about which nobody is told anything. After that it does so now and then for some seconds, because some of what a kernel does it does once in a second or two, and a first command meets it.
+ * In: a guest that nobody asks for anything. Out: the same guest, with a few pages of the root in memory. No program of the root is run; the beginning of the shell, or of another one each time, is looked up, read from the device and mapped, because that is how every command begins.
+ * A command that comes meanwhile ends it and goes on with what is translated by then.
  */
+#include <dirent.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <time.h>
@@ -18,8 +23,9 @@
 #include "vm/guest/agent.h"
 
 #define ALONE_MS 2		/* after so long a guest that has done nothing yet is left alone */
-#define VAIN_PAIRS 4		/* so often without being faster: that is how fast it is */
-#define ALL_NS 400000000u	/* it is fast after so long, or never */
+#define STOP_MS 1		/* how long the one runs that is stopped */
+#define VAIN_ROUNDS 2		/* so often without being faster: that is how fast it is */
+#define ALL_NS 800000000u	/* it is fast after so long, or never */
 #define FIRST_PAUSE_MS 32	/* then each pause is twice the last */
 #define LAST_PAUSE_MS 4096
 #define TEMPLATE_TIMES 4
@@ -27,6 +33,8 @@
 #define PAGE 4096
 #define PROGRAM_AT 0x400000
 #define FILE_AT 0x800000
+#define FILE_BYTES (4 * PAGE)	/* what a kernel reads ahead where a file begins */
+#define LIST_BYTES 4096		/* of a directory: a hundred names */
 
 /* A program as they mostly are: it lies where it was linked for and has another one load it, which is this one. */
 static const struct {
@@ -57,7 +65,7 @@ int rehearse_in_ms(const struct agent *a)
 
 	if (!a->greeted || a->used || !a->childless || a->jobs[0].active || a->quiescing || a->out_len || a->in_len || a->channels > 1 || r->pause_ms > LAST_PAUSE_MS)
 		return -1;
-	return r->times % 2 || !r->pause_ms ? ALONE_MS : r->pause_ms;
+	return r->times % REHEARSE_ROUND || !r->pause_ms ? ALONE_MS : r->pause_ms;
 }
 
 /* As a frame of the host's comes. */
@@ -68,13 +76,15 @@ static void say(struct agent *a, enum vm_type type, const void *payload, size_t 
 
 void rehearse(struct agent *a)
 {
-	const struct vm_start start = { .kind = VM_RUN, .argc = 1, .envc = 1 };
+	const struct vm_start start = { .kind = VM_RUN, .argc = 2, .envc = 1 };
 	struct rehearsal *r = &a->rehearsal;
-	bool plain = r->program_fd < 0 || r->times % 2 == 0;
-	char words[64];	/* where, what, and where that is */
-	int n = snprintf(words, sizeof(words), "/%c%s%cPATH=/proc/self%s", 0, plain ? "exe" : r->program, 0, plain ? "" : "/fd");
+	unsigned turn = r->times % REHEARSE_ROUND;
+	bool plain = r->program_fd < 0 || turn != 1;
+	struct pollfd port = { .fd = a->port_fd, .events = POLLIN };
+	char words[64];	/* where, what, which file, and where the program is */
+	int n = snprintf(words, sizeof(words), "/%c%s%c%d%cPATH=/proc/self%s", 0, plain ? "exe" : r->program, 0, a->greeted && plain ? (int)r->times : -1, 0, plain ? "" : "/fd");
 
-	if (r->times % 2 == 0)
+	if (turn == 0)
 		r->began_ns = now_ns();
 	if (!r->times++)
 		r->first_ns = r->began_ns;
@@ -84,6 +94,10 @@ void rehearse(struct agent *a)
 	say(a, VM_EOF, NULL, 0);
 	streams_take_all(a);
 	r->speaking = false;
+	if (turn == REHEARSE_ROUND - 1) {
+		poll(&port, 1, STOP_MS);
+		rehearse_stop(a);
+	}
 }
 
 void rehearse_heard(struct agent *a)
@@ -91,13 +105,13 @@ void rehearse_heard(struct agent *a)
 	struct rehearsal *r = &a->rehearsal;
 	uint64_t took_ns;
 
-	if (a->jobs[0].active || r->times % 2)
+	if (a->jobs[0].active || r->times % REHEARSE_ROUND != REHEARSE_ROUND - 1)
 		return;
 	took_ns = now_ns() - r->began_ns;
 	r->vain = r->best_ns && took_ns >= r->best_ns - r->best_ns / 16 ? r->vain + 1 : 0;
 	if (!r->best_ns || took_ns < r->best_ns)
 		r->best_ns = took_ns;
-	if (r->pause_ms || r->vain == VAIN_PAIRS || now_ns() - r->first_ns > ALL_NS)
+	if (r->pause_ms || r->vain == VAIN_ROUNDS || now_ns() - r->first_ns > ALL_NS)
 		r->pause_ms = r->pause_ms ? 2 * r->pause_ms : FIRST_PAUSE_MS;
 }
 
@@ -110,6 +124,7 @@ void rehearse_stop(struct agent *a)
 	if (!j->exited && kill(j->pid, SIGKILL) == 0)
 		waitpid(j->pid, NULL, 0);
 	job_clear(a, 0);
+	job_prepare(a);
 }
 
 static void make_program(struct rehearsal *r)
@@ -132,7 +147,9 @@ void rehearse_in_template(struct agent *a)
 	for (int i = 0; i < TEMPLATE_TIMES; i++) {
 		job_prepare(a);
 		rehearse(a);
-		if (!a->jobs[0].active || waitpid(a->jobs[0].pid, &status, 0) < 0)
+		if (!a->jobs[0].active)
+			continue;
+		if (waitpid(a->jobs[0].pid, &status, 0) < 0)
 			break;
 		a->jobs[0].exited = true;
 		streams_next(a);
@@ -147,19 +164,55 @@ void rehearse_in_template(struct agent *a)
 	snprintf(r->program, sizeof(r->program), "%d", r->program_fd);
 }
 
-/* What a loader and a libc do first: a file of the root is opened and mapped where programs lie, its pages are read and written, and something is said. */
-int rehearse_main(void)
+/* The n-th program of a directory that commands are searched in, open; -1: there is none. Another one each time, so that a clone finds one that the template has not looked at. */
+static int open_program(int n)
 {
-	int fd = open("/bin/sh", O_RDONLY | O_CLOEXEC);
-	struct stat st;
-	char head[64];
-	char *pages = fd < 0 || read(fd, head, sizeof(head)) < 0 || fstat(fd, &st) < 0 || st.st_size < 2 * PAGE
-			      ? MAP_FAILED
-			      : mmap((void *)FILE_AT, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, 0);
+	static const char *const dirs[] = { "/usr/bin", "/bin" };
+	char list[LIST_BYTES] __attribute__((aligned(8)));
+	const struct dirent64 *entry = NULL, *found = NULL;
+	int dir = -1, fd = -1, seen = 0;
+	long got;
 
+	if (n < 0)
+		return open("/bin/sh", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]) && dir < 0; i++)
+		dir = open(dirs[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	got = dir < 0 ? 0 : syscall(SYS_getdents64, dir, list, sizeof(list));
+	for (long at = 0; at < got && seen <= n; at += entry->d_reclen) {
+		entry = (const struct dirent64 *)(const void *)(list + at);
+		if (entry->d_type == DT_REG) {
+			found = entry;
+			seen++;
+		}
+	}
+	if (found)
+		fd = openat(dir, found->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (dir >= 0)
+		close(dir);
+	return fd;
+}
+
+/* What a loader and a libc do first: a file of the root is opened and mapped where programs lie, its pages are read and written, and something is said. */
+int rehearse_main(const char *which)
+{
+	int fd = open_program(which ? atoi(which) : -1);
+	static char head[FILE_BYTES];
+	char *pages = MAP_FAILED;
+	size_t bytes = PAGE;
+	struct stat st;
+
+	snprintf(head, sizeof(head), "/.%d", getpid());	/* what nobody has looked for in the layer above the root: a directory of a command's PATH may not be there */
+	if (access(head, X_OK) == 0)
+		return 1;
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+		posix_fadvise(fd, 0, FILE_BYTES, POSIX_FADV_DONTNEED);	/* it may be in memory: most are not */
+		bytes = st.st_size >= 2 * PAGE ? 2 * PAGE : PAGE;
+		if (read(fd, head, sizeof(head)) > 0)
+			pages = mmap((void *)FILE_AT, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, 0);
+	}
 	if (pages != MAP_FAILED) {
-		((volatile char *)pages)[PAGE] = ((volatile char *)pages)[0];
-		mprotect(pages, 2 * PAGE, PROT_READ);
+		((volatile char *)pages)[bytes - PAGE] = ((volatile char *)pages)[0];
+		mprotect(pages, bytes, PROT_READ);
 	}
 	if (fd >= 0 && fgetxattr(fd, "security.capability", head, sizeof(head)) >= 0)
 		head[0] = '\0';	/* it has some: nothing to us */

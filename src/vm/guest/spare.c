@@ -12,6 +12,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,6 +46,8 @@ static int spare_main(void *argument)
 		return JOB_NOT_STARTED;
 	tell(&sp->state, PARKED, FUTEX_WAKE);
 	wait_while(&sp->go, 0, FUTEX_WAIT_PRIVATE);
+	if (sp->settled)
+		raw_call(SYS_personality, ADDR_NO_RANDOMIZE);
 	job_become(a, sp->words, &sp->start, sp->list);
 }
 
@@ -139,6 +143,7 @@ pid_t spare_start(struct agent *a, struct job *j, const struct vm_start *s)
 	if (r < 0)
 		return r;
 	sp->start = *s;
+	sp->settled = a->rehearsal.speaking && a->rehearsal.times > REHEARSE_ROUND;
 	sp->words = j->words;
 	sp->words_room = j->words_room;
 	j->words = NULL;

@@ -79,6 +79,8 @@ static void take_words(struct agent *a, const struct vm_frame *f)
 {
 	struct job *j = &a->jobs[f->channel];
 
+	if (f->channel)
+		rehearse_stop(a);
 	if (j->active || f->len > VM_WORDS_MAX - j->words_len || !job_make_room(a, f->channel, j->words_len + f->len))
 		return;
 	memcpy(j->words + j->words_len, f->payload, f->len);
