@@ -41,7 +41,8 @@ cpp_check() {
 analyzer() {
 	[ -f build-analyzer/build.ninja ] ||
 		meson setup build-analyzer -Dlibc=glibc -Dc_args="-include $PWD/tools/analyzer.h -I$PWD/src -fanalyzer -Wno-unused-value -Wno-analyzer-malloc-leak -Wno-analyzer-use-of-uninitialized-value" >/dev/null || return 1
-	ninja -C build-analyzer src/cli/ward >build-analyzer/log 2>&1 || {
+	# every program and library of src, with the C library of GNU: what has no musl-gcc must compile, too
+	ninja -C build-analyzer -t targets all | sed -n 's/^\(src[^:]*\): c\(pp\)\{0,1\}_LINKER$/\1/p' | xargs ninja -C build-analyzer >build-analyzer/log 2>&1 || {
 		grep -A12 -E 'error:|FAILED' build-analyzer/log
 		return 1
 	}

@@ -450,12 +450,14 @@ static bool is_ancestor(struct git_pack *p, const struct update *u)
 	const struct commit *first = find(p, u->new);
 	bool found = false;
 
+	if (!waiting)
+		return false;
 	p->turn++;
-	if (waiting && first) {
+	if (first) {
 		p->commits[first - p->commits].visited = p->turn;
 		waiting[left++] = (uint32_t)(first - p->commits);
 	}
-	while (waiting && left && !found) {
+	while (left && !found) {
 		const struct commit *c = &p->commits[waiting[--left]];
 
 		for (uint32_t i = 0; i < c->n_parents && !found; i++) {

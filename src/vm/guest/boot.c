@@ -266,7 +266,7 @@ void boot_all(struct agent *a)
 	mount_root(line);
 	switch_root();
 	limits_open(a);
-	sethostname("ward", 4);
+	(void)!sethostname("ward", 4);
 	if (net_set_up(net) < 0)
 		dprintf(2, "ward-vm-init: network %s: %s\n", net, strerror(errno));
 	warm_cache();

@@ -68,7 +68,7 @@ void limits_apply(struct agent *a)
 		memory = all - SPARE_BYTES;
 	a->setup.hostname[sizeof(a->setup.hostname) - 1] = '\0';
 	if (a->setup.hostname[0])
-		sethostname(a->setup.hostname, strlen(a->setup.hostname));
+		(void)!sethostname(a->setup.hostname, strlen(a->setup.hostname));
 	if (a->cgroup_fd < 0)
 		return;
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)memory);
