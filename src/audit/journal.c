@@ -7,6 +7,9 @@
  * (audit.on_full: stop), or goes on, and the first line that can be written again is a journal.gap with the count. No write is waited for
  * with fsync: after a power failure the last seconds may be missing, which the index tells.
  *
+ * How much is written is the sandbox's choice, and no limit of its own counts it: a journal that has filled its first file leaves the last of the disk
+ * to others, and counts as one that cannot be written until there is more.
+ *
  * Times come from the wall's clock; when that was set (it moves differently from the clock since boot), a line says so.
  */
 #include "audit/journal.h"
@@ -17,6 +20,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 
 #include "audit/index.h"
@@ -26,6 +30,7 @@
 #define BUFFER (5 * EVENT_LINE_MAX)
 #define FULL (2 * EVENT_LINE_MAX)	/* beyond it there is room for an event and what is told before it */
 #define JUMP_US 1000000
+#define LEFT_MOST (1ULL << 30)	/* bytes of a disk, or a twentieth of it, that a long journal leaves to others */
 #define MARK_EVENTS 10000	/* so often the index hears how far a journal is, */
 #define MARK_US (300 * 1000000ULL)	/* or so often if something was written */
 
@@ -74,6 +79,19 @@ static void drop_buffer(struct journal *j)
 	j->gathered = j->len = 0;
 }
 
+/* A journal that is long already would take the last of the disk. */
+static bool is_tight(const struct journal *j)
+{
+	struct statvfs v;
+	unsigned long long whole, left;
+
+	if ((!j->segment && j->bytes <= JOURNAL_SEGMENT_MAX) || fstatvfs(j->audit_fd, &v) < 0)
+		return false;
+	whole = (unsigned long long)v.f_blocks * v.f_frsize;
+	left = (unsigned long long)v.f_bavail * v.f_frsize;
+	return left < (whole / 20 < LEFT_MOST ? whole / 20 : LEFT_MOST);
+}
+
 static int write_buffer(struct journal *j)
 {
 	struct stat st;
@@ -87,6 +105,8 @@ static int write_buffer(struct journal *j)
 		return -ENOENT;		/* removed: what is written now goes nowhere */
 	if ((uint64_t)st.st_size != j->bytes)
 		return -EBADMSG;	/* somebody else has written, or taken away */
+	if (is_tight(j))
+		return -ENOSPC;
 	r = io_write_all(j->fd, j->buffer, j->len);
 	if (r < 0) {
 		(void)!ftruncate(j->fd, (off_t)j->bytes);

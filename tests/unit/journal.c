@@ -14,6 +14,7 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -37,6 +38,16 @@ int clock_gettime(clockid_t id, struct timespec *t)
 	if (id == CLOCK_REALTIME)
 		t->tv_sec += clock_set_s;
 	return r;
+}
+
+static bool disk_tight;
+
+/* Likewise. */
+int fstatvfs(int fd, struct statvfs *v)
+{
+	(void)fd;
+	*v = (struct statvfs){ .f_frsize = 4096, .f_blocks = 25000000, .f_bavail = disk_tight ? 200000 : 300000 };	/* of 100 GB 800 MB or 1.2 GB */
+	return 0;
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *where)
@@ -395,13 +406,57 @@ static void test_segments(void **state)
 	assert_int_equal(stat(path_of("runs/long.jsonl"), &st), 0);
 }
 
+/* Emits so many objects of 4000 bytes; returns what the last flush said. */
+static int emit_long(struct journal *j, int count, struct ward_err *e)
+{
+	char object[4001];
+	int r = 0;
+
+	memset(object, 'x', 4000);
+	object[4000] = '\0';
+	for (int i = 0; i < count && r == 0; i++) {
+		emit(j, object);
+		if (i % 4 == 3)
+			r = event_flush(journal_sink(j), e);
+	}
+	return r;
+}
+
+/* A sandbox chooses how much there is to write: the last of the disk is not for it. A short journal may have some. */
+static void test_the_last_of_the_disk(void **state)
+{
+	struct journal *j = begin("tight", false);
+	struct ward_err e = { 0 };
+	const char *why;
+	uint64_t lost;
+	bool due;
+
+	(void)state;
+	disk_tight = true;
+	assert_int_equal(emit_long(j, 400, &e), 0);
+	assert_true(emit_long(j, JOURNAL_SEGMENT_MAX / 4000, &e) < 0);
+	assert_non_null(strstr(e.remedy, "free some space"));
+	assert_true(journal_close(j, &due, &e) < 0);
+
+	j = begin("tight2", true);
+	assert_int_equal(emit_long(j, JOURNAL_SEGMENT_MAX / 4000 + 400, &e), 0);
+	lost = journal_lost(j, &why);
+	assert_true(lost > 100);
+	assert_string_equal(why, "No space left on device");
+	disk_tight = false;
+	emit(j, "after");
+	assert_int_equal(event_flush(journal_sink(j), &e), 0);
+	assert_int_equal(journal_lost(j, &why), lost);
+	end(j);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_run), TEST(test_continued), TEST(test_full_disk), TEST(test_full_disk_stops), TEST(test_directory_removed),
-		TEST(test_two_writers), TEST(test_torn), TEST(test_many_writers), TEST(test_index_lock), TEST(test_clock), TEST(test_segments),
+		TEST(test_two_writers), TEST(test_torn), TEST(test_many_writers), TEST(test_index_lock), TEST(test_clock), TEST(test_segments), TEST(test_the_last_of_the_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
