@@ -160,6 +160,8 @@ static int open_resolved(int dir_fd, const char *path, int flags, uint64_t resol
 		if (fd < 0)
 			errno = (int)-fd;
 	}
+	if (fd < 0 && errno == EXDEV)
+		return ward_fail(e, EXDEV, "cannot open %s: it leads out of the directory", path);
 	return fd < 0 ? ward_fail_errno(e, "cannot open %s", path) : (int)fd;
 }
 

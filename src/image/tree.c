@@ -122,7 +122,9 @@ int tree_open(int root_fd, const char *path, int flags)
 
 	if (!*path)
 		path = ".";
-	fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	do
+		fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	while (fd < 0 && (errno == EAGAIN || errno == EINTR));	/* somebody mounts or renames, anywhere, while ".." is resolved */
 	if (fd >= 0)
 		return (int)fd;
 	if (errno != ENOSYS)

@@ -177,3 +177,22 @@ def test_a_kill_leaves_an_image_or_none(t):
         time.sleep(0 if left == [] else 0.05)
     t.equal(left, [], "left behind")
     t.equal(listed(t), {}, "images")
+
+
+MOUNTS = """import ctypes, os, sys
+libc = ctypes.CDLL(None)
+print("began", flush=True)
+while os.getppid() != 1:
+    libc.mount(b"none", os.fsencode(sys.argv[1]), b"tmpfs", 0, None)
+    libc.umount2(os.fsencode(sys.argv[1]), 2)
+"""
+
+
+def test_others_mount_meanwhile(t):
+    """The kernel gives up on ".." while anybody mounts something, as every other sandbox does."""
+    entries = [("a/b", directory()), ("l", link("a/b/../../a/b/../../a"))] + [(f"l/{'' if i % 2 else 'd/'}{i}", "x") for i in range(5000)]
+    path = put(t, "links.tar", tar(*entries))
+    other = t.popen(["unshare", "-rm", "/usr/bin/python3", "-c", MOUNTS, t.fresh_dir("mounted")])
+    t.equal(other.stdout.readline().strip(), b"began")
+    r = t.ward("image", "import", path)
+    t.equal(r.rc, 0, r.err)

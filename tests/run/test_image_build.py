@@ -75,7 +75,7 @@ def test_recipes_that_are_wrong(t):
     top = t.fresh_dir("secret")
     t.write(top, {"file": "SECRET\n"})
     cases = [("run: [a]\n", "base image is missing"), ("from: base\nfrobnicate: 1\n", "2:1: unknown key frobnicate; known are from"), ("from: nobody\n", "there is no image nobody"),
-             ("from: base\nfiles: [{from: ../../etc/passwd, to: /x}]\n", "leads upwards"), ("from: base\nfiles: [{from: link, to: /x}]\n", "files: link"),
+             ("from: base\nfiles: [{from: ../../etc/passwd, to: /x}]\n", "leads upwards"), ("from: base\nfiles: [{from: link, to: /x}]\n", "files: link: cannot open link: it leads out of the directory"),
              ("from: base\nfiles: [{from: a, to: relative}]\n", "absolute"), ("from: base\nfiles: [{from: a, to: /}]\n", "not the root"),
              ("from: base\nfiles: [{from: a, to: /../x}]\n", "leads upwards"), ("from: base\nfiles: [{from: missing, to: /x}]\n", "missing"), ("from: base\nrun: [exit 7]\n", "exit status 7"),
              ("from: base\nenv: [NOTHING]\n", "NAME=VALUE"), ("from: base\nrun: {a: b}\n", "expected a list"), ("- a\n", "expected a map"), ("from: [\n", "recipe.yaml:")]
