@@ -180,7 +180,7 @@ static int build(const struct tool_options *o)
 	return r < 0 ? say_error(&e, o->json, EXIT_REFUSED) : say_out(&out, EXIT_FINE);
 }
 
-/* Removes every template whose name begins with the word. */
+/* Removes every template whose name begins with the word ("": all of them). */
 static int remove_named(const char *dir, const char *word, size_t *ret_count)
 {
 	auto_dir d = opendir(dir);
@@ -208,14 +208,17 @@ static int drop(const struct tool_options *o)
 		return say_error(&e, o->json, EXIT_USAGE);
 	}
 	for (size_t i = 1; i < o->count && r == 0; i++) {
-		const char *word = strcmp(o->words[i], "all") == 0 ? "" : o->words[i];
+		const char *word = o->words[i];
+		bool all = strcmp(word, "all") == 0;
 		size_t count = 0;
 
-		if (*word && (strlen(word) < 6 || strspn(word, "0123456789abcdef") != strlen(word)))
-			r = ward_fail(&e, EINVAL, "%.100s is no name of a template: at least 6 of its digits, or all", word);
-		else if (remove_named(dir, word, &count) < 0)
-			r = ward_fail_errno(&e, "cannot remove %.100s", word);
-		else if (!count && *word)
+		if (!all && (strlen(word) < 6 || strspn(word, "0123456789abcdef") != strlen(word)))
+			r = ward_fail(&e, EINVAL, "%.100s is no name of a template: at least 6 of its digits, or all", *word ? word : "nothing");
+		if (r == 0)
+			r = remove_named(dir, all ? "" : word, &count);
+		if (r < 0 && !e.code)
+			ward_fail(&e, -r, "cannot remove %.100s: %s", word, strerror(-r));
+		else if (r == 0 && !count && !all)
 			r = ward_fail(&e, ENOENT, "there is no template %.100s", word);
 		if (r < 0)
 			code = say_error(&e, o->json, EXIT_REFUSED);

@@ -187,3 +187,16 @@ def test_template_name(t):
     for words, expected in [((), "nothing but ward-vm template"), (("--set", "require.isolation=vm"), "a native sandbox"), (("--set", "require.isolation=gvisor"), "a native sandbox")]:
         r = t.run("bash", "-c", 'exec -a ward-vm-template "$0" "$@"', host.WARD, "run", "--isolation", "vm", *words, "--", "cat", "/dev/kvm", cwd=t.workspace())
         t.check(r.rc == 125 and expected in r.err, f"{words}: {r}")
+
+
+def test_no_name_is_not_every_name(t):
+    """An unset variable of a script removes nothing."""
+    kept = os.path.join(t.state_dir, "vm", "templates", "0123456789abcdef")
+    for _ in range(2):
+        os.makedirs(kept, 0o700, exist_ok=True)
+        r = t.ward("vm", "template", "rm", "")
+        t.check(r.rc == 125 and "no name of a template" in r.err and os.path.isdir(kept), r)
+        r = t.ward("vm", "template", "rm", "012345", "")
+        t.check(r.rc == 125 and not os.path.isdir(kept), r)
+    os.makedirs(kept, 0o700)
+    t.equal((t.ward("vm", "template", "rm", "all").rc, os.path.isdir(kept)), (0, False))
