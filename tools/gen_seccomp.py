@@ -176,7 +176,7 @@ HUGETLB_MMAP, HUGETLB_MEMFD, HUGETLB_SHM = 0x40000, 0x4, 0o4000
 RESET_ON_FORK, OTHER, BATCH, IDLE = 0x40000000, 0, 3, 5
 NEW_LISTENER = 8
 PAGE = 4096
-F_SETLEASE, F_SETDELEG = 1024, 1040
+F_SETLEASE, F_NOTIFY, F_SETDELEG = 1024, 1026, 1040
 IN_LOOKED_AT = 0x31	# IN_ACCESS, IN_CLOSE_NOWRITE, IN_OPEN
 RLIMIT_CORE = 4
 SOL_SOCKET, SO_FILTERS = 1, (26, 50, 51, 52)	# SO_ATTACH_FILTER, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_CBPF, _EBPF
@@ -299,7 +299,8 @@ RULES = {
     "inotify": lambda env: low(2, any_bit(IN_LOOKED_AT, DENIED, ALLOWED)) if env.set == 0 else ALLOWED,
     "ioctl": rule_values(1, errno(ENOTTY)),
     "prctl": rule_values(0, errno(EINVAL)),
-    "fcntl": lambda env: low(1, equal(F_SETLEASE, DENIED, equal(F_SETDELEG, DENIED, ALLOWED))),
+    # F_NOTIFY is inotify's forerunner, and tells what strict and the rung refuse there; nobody asks for it any more
+    "fcntl": lambda env: low(1, choose({F_SETLEASE: DENIED, F_SETDELEG: DENIED, F_NOTIFY: errno(EINVAL)}, ALLOWED)),
     "personality": rule_values(0, DENIED),
     "scheduler": lambda env: not_init(0, scheduler()),
     "seccomp": rule_seccomp,

@@ -303,6 +303,7 @@ static void test_prctl_and_personality(void **state)
 		assert_int_equal(by_int(SYS_prctl, 0, PR_SET_MM, NULL), deny);
 		assert_int_equal(by_int(SYS_fcntl, 1, F_SETLEASE, NULL), deny);
 		assert_int_equal(by_int(SYS_fcntl, 1, 1040 /* F_SETDELEG */, NULL), deny);
+		assert_int_equal(by_int(SYS_fcntl, 1, F_NOTIFY, NULL), ERRNO(EINVAL));
 		assert_int_equal(by_int(SYS_fcntl, 1, F_GETLEASE, NULL), ALLOW);
 		assert_int_equal(by_int(SYS_fcntl, 1, F_DUPFD_CLOEXEC, NULL), ALLOW);
 		for (size_t i = 0; i < ARRAY_LEN(filters); i++) {
