@@ -36,6 +36,8 @@ void box_bury(struct box *b)
 	while (wait4(b->run.init_pid, &status, 0, &used) < 0 && errno == EINTR)
 		;
 	b->run.init_pid = 0;	/* the number may be somebody else's from now on */
+	if (b->engine->buried)
+		b->engine->buried(&b->run);
 	if (b->run.inside_pid)
 		used = (struct rusage){ 0 };	/* of somebody around the sandbox: GUEST_USED has it */
 	if (b->watch && watch_tick(b->watch, u) && !b->limited)

@@ -71,6 +71,8 @@ struct engine {
 	void (*exited)(struct running *run);
 	/* Whether the dead sandbox failed before it could become ward-init, and why. NULL: cannot happen. */
 	bool (*last_words)(const struct running *run, struct ward_err *e);
+	/* Every process of the sandbox is dead. NULL: nothing to do. */
+	void (*buried)(struct running *run);
 	/* Frees what the engine itself keeps in *run, when every process of the sandbox is dead. */
 	void (*finish)(struct running *run);
 	/* "name", "help" pairs, NULL-terminated, in the order in which they happen. */

@@ -188,7 +188,7 @@ long native_hello(struct native_child *c)
 {
 	union {
 		struct cmsghdr align;
-		char space[CMSG_SPACE((10 + NET_FDS_MAX) * sizeof(int))];
+		char space[CMSG_SPACE((10 + NATIVE_KEPT_MAX + NET_FDS_MAX) * sizeof(int))];
 	} control = { 0 };
 	char word = NATIVE_HELLO;
 	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
@@ -206,6 +206,8 @@ long native_hello(struct native_child *c)
 		fds[count++] = c->master_fd;
 		fds[count++] = c->slave_fd;
 	}
+	for (size_t i = 0; i < c->kept_count; i++)
+		fds[count++] = c->kept_fds[i];
 	for (size_t i = 0; i < c->tmpfs_count; i++)
 		fds[count++] = c->tmpfs_fds[i];
 	for (size_t i = 0; i < c->net.count; i++)

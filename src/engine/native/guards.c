@@ -111,6 +111,30 @@ static long do_step(int root_fd, int empty_fd, const struct guard_step *step)
 	return r;
 }
 
+/* Whether g lies in another guarded tree and stays with that. */
+static bool is_in_another(const struct plan *p, const struct guard_root *g)
+{
+	for (size_t i = 0; i < p->root_count; i++) {
+		const struct guard_root *other = &p->roots[i];
+		size_t n = 0;
+
+		while (other->target[n] && other->target[n] == g->target[n])
+			n++;
+		if (other != g && other->step_count > 0 && !other->target[n] && g->target[n] == '/')
+			return true;
+	}
+	return false;
+}
+
+/* For the supervisor: see mounts_keep.c. */
+static long keep(struct native_child *c, int root_fd)
+{
+	if (c->kept_count >= ARRAY_LEN(c->kept_fds))
+		return -E2BIG;
+	c->kept_fds[c->kept_count++] = root_fd;
+	return 0;
+}
+
 static long guard_tree(struct native_child *c, const struct guard_root *g)
 {
 	long r = 0, root_fd;
@@ -125,6 +149,8 @@ static long guard_tree(struct native_child *c, const struct guard_root *g)
 		c->failed_path = g->steps[i].path;
 		r = do_step((int)root_fd, c->base_fd, &g->steps[i]);
 	}
+	if (r == 0 && !c->bundle && !is_in_another(c->plan, g))
+		return keep(c, (int)root_fd);
 	raw_call(SYS_close, root_fd);
 	return r;
 }

@@ -5,11 +5,12 @@
  * namespace and lets go of it as soon as ward-init is dead. It begins while the sandbox is being built, when the supervisor has nothing
  * to do, and is for short commands: if one lasts, it is ended.
  *
- * That process shares the supervisor's memory, but has nothing else of it: every descriptor except two is closed, and it
+ * That process shares the supervisor's memory, but has nothing else of it: every descriptor but those it needs is closed, and it
  * ends with the supervisor. It is waited for before ward itself ends, so whoever waited for ward finds no mount of the
  * sandbox's that keeps a file system busy. Where the kernel has no such descriptors (before Linux 6.11), all is done in turn.
  */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -23,16 +24,28 @@
 
 #define GET_MNT_NAMESPACE _IO(0xff, 3)	/* PIDFD_GET_MNT_NAMESPACE, which headers do not have yet */
 
+/* The lowest of its own descriptors from here on; UINT_MAX: none. */
+static unsigned next_own(const struct native_holder *h, unsigned from)
+{
+	unsigned next = UINT_MAX;
+
+	for (size_t i = 0; i < h->keep->count + 2; i++) {
+		unsigned fd = (unsigned)(i == 0 ? h->pid_fd : i == 1 ? h->ns_fd : h->keep->fds[i - 2]);
+
+		if (fd >= from && fd < next)
+			next = fd;
+	}
+	return next;
+}
+
 static void close_others(const struct native_holder *h)
 {
-	unsigned low = (unsigned)(h->pid_fd < h->ns_fd ? h->pid_fd : h->ns_fd);
-	unsigned high = (unsigned)(h->pid_fd < h->ns_fd ? h->ns_fd : h->pid_fd);
+	unsigned from = 0, own = next_own(h, 0);
 
-	if (low > 0)
-		raw_call(SYS_close_range, 0, low - 1, 0);
-	if (high > low + 1)
-		raw_call(SYS_close_range, low + 1, high - 1, 0);
-	raw_call(SYS_close_range, high + 1, ~0U, 0);
+	for (; own != UINT_MAX; from = own + 1, own = next_own(h, from))
+		if (own > from)
+			raw_call(SYS_close_range, from, own - 1, 0);
+	raw_call(SYS_close_range, from, ~0U, 0);
 }
 
 static int hold(void *argument)
@@ -44,6 +57,7 @@ static int hold(void *argument)
 	close_others(h);
 	while (raw_call(SYS_poll, &dead, 1, -1) == -EINTR)
 		;
+	native_keep_together(h->keep);
 	return 0;	/* to leave is to let go */
 }
 
@@ -51,7 +65,7 @@ void native_hold_mounts(struct running *run)
 {
 	const struct native_memory *m = run->child;
 	bool has_own = __atomic_load_n(&m->child.base_fd, __ATOMIC_ACQUIRE) >= 0;	/* a namespace: stage "view" is past */
-	long fd = m->child.apart && has_own ? raw_call(SYS_ioctl, run->pid_fd, GET_MNT_NAMESPACE, 0) : -ENOSYS;
+	long fd = has_own ? raw_call(SYS_ioctl, run->pid_fd, GET_MNT_NAMESPACE, 0) : -ENOSYS;
 
 	run->mounts_fd = fd < 0 ? -1 : (int)fd;
 }
@@ -65,10 +79,12 @@ void native_begin_holder(struct running *run)
 
 	if (run->mounts_fd < 0)
 		return;
-	m->holder = (struct native_holder){ run->pid_fd, run->mounts_fd };
+	m->holder = (struct native_holder){ run->pid_fd, run->mounts_fd, &m->keep };
 	pid = clone_start(&child);
-	own_close_fd(&run->mounts_fd);
-	run->mounts_fd = -1;
+	if (m->keep.count == 0) {	/* else ours is for the case that the run lasts */
+		own_close_fd(&run->mounts_fd);
+		run->mounts_fd = -1;
+	}
 	run->mounts_pid = pid < 0 ? 0 : (pid_t)pid;
 }
 

@@ -18,6 +18,7 @@ extern const struct engine engine_native;
 #define NATIVE_PTYS_MAX 256	/* of the host's 4096 */
 #define NATIVE_STAGES_MAX 40
 #define NATIVE_NUMBER_BYTES 16
+#define NATIVE_KEPT_MAX 64	/* trees with guards */
 
 struct native_bytes {
 	const char *data;
@@ -123,6 +124,8 @@ struct native_child {
 	bool proc_bound;		/* it is the outer one */
 	int tmpfs_fds[6];		/* under the watch, for the supervisor */
 	size_t tmpfs_count;
+	int kept_fds[NATIVE_KEPT_MAX];	/* the mounts that guards are on, for the supervisor */
+	size_t kept_count;
 	int listener_fd;		/* seccomp's, -1: none */
 	size_t next_tree;
 	bool review_refused;		/* the kernel refused the overlay */
@@ -138,14 +141,25 @@ struct native_child {
 	char stack[NATIVE_STACK_BYTES] __attribute__((aligned(16)));
 };
 
+/* What keeps guards on their trees when the sandbox is gone: see mounts_keep.c. */
+struct native_keep {
+	int ns_fd;			/* the dead sandbox's mounts, borrowed; -1: they are gone */
+	int fds[NATIVE_KEPT_MAX];	/* the trees */
+	size_t count;
+	int dev_fd;			/* where they are put */
+	char stack[NATIVE_STACK_BYTES / 4] __attribute__((aligned(16)));
+};
+
 /* Who takes the mounts apart, and when: see mounts_end.c. */
 struct native_holder {
 	int pid_fd, ns_fd;
+	struct native_keep *keep;	/* to be done before; its descriptors are this process's own */
 };
 
 /* What the supervisor keeps for as long as the child uses it. */
 struct native_memory {
 	struct native_child child;
+	struct native_keep keep;
 	struct native_holder holder;
 	char holder_stack[NATIVE_STACK_BYTES / 4] __attribute__((aligned(16)));
 	struct strv texts;
@@ -164,6 +178,14 @@ const char *const *native_stage_names(void);
 
 /* The sandbox's mounts outlive ward-init, if that can be had: what takes them apart is not what ends it. */
 void native_hold_mounts(struct running *run);
+/* Whether something is hidden or protected in a tree of the plan's. */
+bool native_is_guarded(const struct plan *p);
+/* If so, after the hello: the mounts are held whoever takes them apart. */
+void native_keep_begin(struct running *run);
+/* The dead sandbox's guards stay on their trees, for whoever has a descriptor of one. Not twice. */
+void native_keep_together(struct native_keep *k);
+/* The same for the run, if nobody else does it. */
+void native_keep_end(struct running *run);
 /* From here on somebody waits for ward-init's end, to take the mounts apart. */
 void native_begin_holder(struct running *run);
 /* The run takes long enough: nobody does. */

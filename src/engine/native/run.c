@@ -180,8 +180,9 @@ void native_let_go(struct running *run)
 
 int native_take_hello(struct running *run, struct ward_err *e)
 {
-	struct native_child *c = &((struct native_memory *)run->child)->child;
-	int fds[10 + NET_FDS_MAX];
+	struct native_memory *memory = run->child;
+	struct native_child *c = &memory->child;
+	int fds[10 + NATIVE_KEPT_MAX + NET_FDS_MAX];
 	size_t count, next = 0;
 	char word;
 
@@ -200,6 +201,8 @@ int native_take_hello(struct running *run, struct ward_err *e)
 		run->master_fd = fds[next++];
 		run->slave_fd = fds[next++];
 	}
+	for (size_t i = 0; i < c->kept_count && next < count; i++)
+		memory->keep.fds[memory->keep.count++] = fds[next++];
 	while (next + c->net.count < count && run->tmpfs_count < ARRAY_LEN(run->tmpfs_fds))
 		run->tmpfs_fds[run->tmpfs_count++] = fds[next++];
 	for (size_t i = 0; i < c->net.count && next < count; i++)
@@ -211,15 +214,21 @@ int native_take_hello(struct running *run, struct ward_err *e)
 static int native_release(const struct plan *p, struct running *run, struct result *r, struct ward_err *e)
 {
 	struct native_child *c = &((struct native_memory *)run->child)->child;
+	bool guarded = native_is_guarded(p), may_be_short = c->apart && !p->review && !run->asked;
 	int status;
 
-	if (!p->review && !run->asked)
+	if (may_be_short || guarded)
 		native_hold_mounts(run);	/* while it is in our memory: whoever has become ward-init shows less */
 	native_let_go(run);
-	native_begin_holder(run);
+	if (may_be_short && !guarded)
+		native_begin_holder(run);
 	status = native_take_hello(run, e);
 	if (status < 0)
 		return status;
+	if (guarded)
+		native_keep_begin(run);
+	if (may_be_short && guarded)
+		native_begin_holder(run);
 	c->layers[LAYER_PID] = LAYER_IN_FORCE;
 	c->layers[LAYER_CGROUP] = run->cgroup ? LAYER_IN_FORCE : LAYER_ABSENT;
 	c->layers[LAYER_IDMAP] = p->ids.mode == IDS_MAPPED ? LAYER_IN_FORCE : LAYER_ABSENT;
@@ -243,6 +252,7 @@ const struct engine engine_native = {
 	.remount = native_remount,
 	.net_bring = native_net_bring,
 	.lasts = native_end_holder,
+	.buried = native_keep_end,
 	.last_words = native_last_words,
 	.finish = native_finish,
 	.stages = native_stage_names,

@@ -1,0 +1,96 @@
+/*
+ * Guards outlive the sandbox. In: a dead sandbox whose mount namespace somebody still holds, and its trees in which something is hidden or
+ * protected. Out: the namespace can go, and whoever has a descriptor of such a tree still finds the guards on it. Runs in the supervisor, or
+ * in the process that takes the mounts apart (mounts_end.c); raw system calls only.
+ *
+ * A process of the sandbox can have given a directory's descriptor to another sandbox that works in the same tree, through a socket that one of
+ * them made there. The kernel takes a namespace apart mount by mount: the descriptor would lead to the bare tree then. What it keeps together is a
+ * tree of mounts whose mount point is removed. From within the namespace that is refused, and the mount points may lie where the sandbox could move
+ * them; so a process enters, puts all these trees onto one point of ward's own and leaves a descriptor of its directory, and who is
+ * outside removes that point.
+ */
+#include <fcntl.h>
+#include <linux/nsfs.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+
+#include "base/clone.h"
+#include "base/raw.h"
+#include "engine/native/native.h"
+
+#define POINT "pts"	/* in /dev; what is mounted there stays beneath */
+
+/* Inside, with the caller's descriptors. */
+static int gather(void *argument)
+{
+	struct native_keep *k = argument;
+	struct mount_attr writable = { .attr_clr = MOUNT_ATTR_RDONLY };
+	long user_fd = raw_call(SYS_ioctl, k->ns_fd, NS_GET_USERNS, 0);
+	long r = user_fd < 0 ? user_fd : raw_call(SYS_setns, user_fd, CLONE_NEWUSER), dev_fd;
+
+	if (user_fd >= 0)
+		raw_call(SYS_close, user_fd);
+	if (r == 0)
+		r = raw_call(SYS_setns, k->ns_fd, CLONE_NEWNS);
+	dev_fd = r < 0 ? r : raw_call(SYS_openat, AT_FDCWD, "/dev", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r = dev_fd < 0 ? dev_fd : raw_call(SYS_mount_setattr, dev_fd, "", AT_EMPTY_PATH, &writable, sizeof(writable));
+	for (size_t i = 0; r == 0 && i < k->count; i++)	/* one that the sandbox itself has removed is together already */
+		raw_call(SYS_move_mount, k->fds[i], "", dev_fd, POINT, MOVE_MOUNT_F_EMPTY_PATH);
+	k->dev_fd = r < 0 ? -1 : (int)dev_fd;
+	return 0;
+}
+
+void native_keep_together(struct native_keep *k)
+{
+	struct clone_child inside = { .flags = CLONE_VM | CLONE_FILES | CLONE_VFORK, .quiet = true, .stack = k->stack,
+				      .stack_bytes = sizeof(k->stack), .main = gather, .argument = k };
+	long pid;
+
+	k->dev_fd = -1;
+	if (k->count == 0 || k->ns_fd < 0)
+		return;
+	pid = clone_start(&inside);
+	if (pid > 0)
+		raw_call(SYS_wait4, pid, 0, __WCLONE, 0);
+	if (k->dev_fd < 0)
+		return;
+	raw_call(SYS_unlinkat, k->dev_fd, POINT, AT_REMOVEDIR);
+	raw_call(SYS_close, k->dev_fd);
+}
+
+bool native_is_guarded(const struct plan *p)
+{
+	for (size_t i = 0; i < p->root_count; i++)
+		if (p->roots[i].step_count > 0)
+			return true;
+	return false;
+}
+
+void native_keep_begin(struct running *run)
+{
+	struct native_keep *k = &((struct native_memory *)run->child)->keep;
+	char path[64];
+
+	if (run->mounts_fd < 0) {	/* an older kernel, or it was not made yet */
+		snprintf(path, sizeof(path), "/proc/%d/ns/mnt", run->init_pid);
+		run->mounts_fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	k->ns_fd = run->mounts_fd;
+}
+
+void native_keep_end(struct running *run)
+{
+	struct native_memory *m = run->child;
+
+	if (!m)
+		return;
+	if (run->mounts_pid <= 0)	/* else that one does it */
+		native_keep_together(&m->keep);
+	for (size_t i = 0; i < m->keep.count; i++)	/* ours; the list is that one's, too */
+		raw_call(SYS_close, m->keep.fds[i]);
+	own_close_fd(&run->mounts_fd);
+	run->mounts_fd = -1;
+}
