@@ -16,51 +16,83 @@
 #include "base/io.h"
 #include "creds/forms.h"
 
-#define PATTERNS_MAX (GRANTS_MAX * (2 * GRANT_VALUES + 1) * (FORMS + FORMS_BASIC))
+#define PATTERNS_MAX (GRANTS_MAX * (2 * GRANT_VALUES + 1) * 2 * (FORMS + FORMS_BASIC))
 
-_Static_assert(FORMS + FORMS_BASIC <= 128, "a form fits into a pattern's id");
+#define BEGUN_LEAST 16		/* characters: who knows all but the last can try that one out, so they are more than is ever seen of a secret otherwise (SCAN_SEEN_MAX) */
+
+_Static_assert(FORMS + FORMS_BASIC <= PATTERN_BEGUN, "a form fits into a pattern's id");
 
 struct pattern {
 	uint32_t id, bytes;
 };
 
-/* Hands out (id, length, bytes) of each form. What a grant sends as Basic, writers get in base64. */
-static bool emit_forms(scanner_emit *emit, void *to, uint32_t id, const struct policy_grant *g, const uint8_t *bytes, size_t n, uint8_t *room)
+/* A server may cut off what it sends: from so many characters of the form on it is the secret that begins there, what its placeholder begins with and half of the
+ * rest. 0: none. */
+static size_t begun_length(const uint8_t *bytes, size_t n, const uint8_t *shown, size_t shown_n, size_t form_n)
 {
+	size_t known = 0, half;
+
+	while (known < n && known < shown_n && bytes[known] == shown[known])
+		known++;
+	half = (n - known) / 2;
+	return half >= BEGUN_LEAST ? form_n * (known + half) / n + 1 : 0;
+}
+
+/* Where texts go. */
+struct emitting {
+	scanner_emit *emit;
+	void *to;
+	const struct policy_grant *grant;
+	uint8_t *room;
+	bool fine;
+};
+
+static void emit_text(struct emitting *e, uint32_t id, size_t n)
+{
+	struct pattern p = { .id = id, .bytes = (uint32_t)n };
+
+	if (n && e->fine)
+		e->fine = e->emit(e->to, &p, sizeof(p)) && e->emit(e->to, e->room, n);
+}
+
+/* Hands out (id, length, bytes) of each form. What a grant sends as Basic, writers get in base64. shown: the placeholder of a secret; NULL: these are one themselves. */
+static void emit_forms(struct emitting *e, uint32_t id, const uint8_t *bytes, size_t n, const uint8_t *shown, size_t shown_n)
+{
+	const struct policy_grant *g = e->grant;
 	unsigned count = FORMS + (g->way == GRANT_BASIC ? FORMS_BASIC : 0);
 	size_t before = g->user ? strlen(g->user) + 1 : 1;
-	bool fine = true;
 
-	for (unsigned f = 0; fine && f < count; f++) {
-		size_t len = f < FORMS ? form_write((enum form)f, bytes, n, room) : form_write_basic((enum form)(f - FORMS + FORM_WRITERS), bytes, n, before, room);
-		struct pattern p = { .id = id | f, .bytes = (uint32_t)len };
+	for (unsigned f = 0; f < count; f++) {
+		size_t len = f < FORMS ? form_write((enum form)f, bytes, n, e->room) :
+					 form_write_basic((enum form)(f - FORMS + FORM_WRITERS), bytes, n, before, e->room);
 
-		if (p.bytes)
-			fine = emit(to, &p, sizeof(p)) && emit(to, room, p.bytes);
+		emit_text(e, id | f, len);
+		if (shown && len)
+			emit_text(e, id | f | PATTERN_BEGUN, begun_length(bytes, n, shown, shown_n, len));
 	}
-	explicit_bzero(room, FORM_ROOM(n));
-	return fine;
+	explicit_bzero(e->room, FORM_ROOM(n));
 }
 
 bool scanner_texts(struct keeper *k, scanner_emit *emit, void *to)
 {
-	uint8_t *room = safe_take(&k->safe, FORM_ROOM(SECRET_MOST));
-	bool fine = room;
+	struct emitting e = { .emit = emit, .to = to, .room = safe_take(&k->safe, FORM_ROOM(SECRET_MOST)) };
 
-	for (size_t i = 0; fine && i < k->count; i++) {
+	e.fine = e.room;
+	for (size_t i = 0; e.fine && i < k->count; i++) {
 		struct kept *g = k->kept[i];
+		size_t old = g->before.count > 1;
 
-		for (size_t v = 0; fine && v < g->secret.count; v++)
-			fine = emit_forms(emit, to, PATTERN_ID(i, v, 0, 0), &g->grant, g->secret.values[v], g->secret.bytes[v], room);
+		e.grant = &g->grant;
+		for (size_t v = 0; v < g->secret.count; v++)
+			emit_forms(&e, PATTERN_ID(i, v, 0, 0), g->secret.values[v], g->secret.bytes[v], g->shown[v], g->shown_bytes[v]);
 		/* the number behind those of the values; of several, the one that is secret */
-		if (fine && g->before.count)
-			fine = emit_forms(emit, to, PATTERN_ID(i, GRANT_VALUES, 0, 0), &g->grant, g->before.values[g->before.count > 1], g->before.bytes[g->before.count > 1],
-					  room);
-		for (size_t v = 0; fine && v < GRANT_VALUES && g->shown[v]; v++)
-			fine = emit_forms(emit, to, PATTERN_ID(i, v, 1, 0), &g->grant, g->shown[v], g->shown_bytes[v], room);
+		if (g->before.count)
+			emit_forms(&e, PATTERN_ID(i, GRANT_VALUES, 0, 0), g->before.values[old], g->before.bytes[old], g->shown[old], g->shown_bytes[old]);
+		for (size_t v = 0; v < GRANT_VALUES && g->shown[v]; v++)
+			emit_forms(&e, PATTERN_ID(i, v, 1, 0), g->shown[v], g->shown_bytes[v], NULL, 0);
 	}
-	safe_give(&k->safe, room);
-	return fine;
+	safe_give(&k->safe, e.room);
+	return e.fine;
 }
 
 static bool write_to(void *fd, const void *bytes, size_t n)

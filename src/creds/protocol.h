@@ -96,7 +96,9 @@ struct keys_grant {
 #define PATTERN_GRANT(id) ((id) >> 10)
 #define PATTERN_VALUE(id) ((id) >> 8 & 3)
 #define PATTERN_SHOWN(id) ((id) >> 7 & 1)	/* the placeholder's, not the secret's */
-#define PATTERN_FORM(id) ((id) & 127)		/* enum form, or behind those a writer of what Basic sends */
+#define PATTERN_BEGUN 64			/* not all of it: more of its beginning than anybody may see */
+#define PATTERN_IS_BEGUN(id) (((id) & PATTERN_BEGUN) != 0)
+#define PATTERN_FORM(id) ((id) & 63)		/* enum form, or behind those a writer of what Basic sends */
 
 enum keys_event_kind { KEYS_EVENT_USE = 1, KEYS_EVENT_LEAK, KEYS_EVENT_SCRUB, KEYS_EVENT_REFUSED,
 		       KEYS_EVENT_LOST /* count: events that nobody could be told */, KEYS_EVENT_GRANTED, KEYS_EVENT_REVOKED };

@@ -98,37 +98,54 @@ void scan_free(struct scan *s)
 struct looking {
 	const struct scan *scan;
 	struct scan_for *f;
+	const uint8_t *bytes;
+	size_t n, open;			/* open: what begins there or later may go on in the next piece */
 	uint32_t span_count;
 	struct {
 		size_t from, to;
 	} spans[SPANS_MAX];		/* to be overwritten */
 };
 
-static uint32_t length_of(const struct scan *s, uint32_t id)
+static const struct scan_text *text_of(const struct scan *s, uint32_t id)
 {
 	for (uint32_t i = 0; i < s->count; i++)
 		if (s->texts[i].id == id)
-			return s->texts[i].len;
-	return 0;
+			return &s->texts[i];
+	return NULL;
 }
 
-static int found(unsigned id, unsigned long long from, unsigned long long to, unsigned flags, void *context)
+/* How much of a text stands where its beginning was found, in what a server has cut off; 0: it is all there, or may still come, and is told then. */
+static size_t begun(const struct looking *l, uint32_t id, size_t from, size_t len)
+{
+	const struct scan_text *whole = text_of(l->scan, id & ~(uint32_t)PATTERN_BEGUN);
+
+	if (l->f->prompt || !whole || from >= l->open)
+		return 0;
+	while (len < whole->len && from + len < l->n && l->bytes[from + len] == whole->bytes[len])
+		len++;
+	return len < whole->len ? len : 0;
+}
+
+static int found(unsigned id, unsigned long long unused, unsigned long long to, unsigned flags, void *context)
 {
 	struct looking *l = context;
-	uint32_t len = length_of(l->scan, id);
+	const struct scan_text *t = text_of(l->scan, id);
+	size_t len = t ? t->len : 0, from = len <= to ? (size_t)to - len : 0;
 
-	(void)from;
+	(void)unused;
 	(void)flags;
 	if (!(PATTERN_SHOWN(id) ? l->f->shown : l->f->secrets))
 		return 0;
+	if (PATTERN_IS_BEGUN(id) && !(len = begun(l, id, from, len)))
+		return 0;
 	if (!l->f->count++) {
 		l->f->first = id;
-		l->f->at = (size_t)to;
+		l->f->at = from + len;
 	}
-	if (!l->f->replace || len > to)
+	if (!l->f->replace || !len)
 		return 0;
-	l->spans[l->span_count].from = (size_t)to - len;
-	l->spans[l->span_count++].to = (size_t)to;
+	l->spans[l->span_count].from = from;
+	l->spans[l->span_count++].to = from + len;
 	return l->span_count == SPANS_MAX;	/* the rest in another round */
 }
 
@@ -157,7 +174,7 @@ static size_t last_bytes(const struct scan *s, const uint8_t *bytes, size_t n)
 
 size_t scan_run(const struct scan *s, uint8_t *bytes, size_t n, bool final, struct scan_for *f)
 {
-	struct looking l = { .scan = s, .f = f };
+	struct looking l = { .scan = s, .f = f, .bytes = bytes, .n = n };
 	hs_error_t error;
 	size_t held;
 
@@ -165,6 +182,7 @@ size_t scan_run(const struct scan *s, uint8_t *bytes, size_t n, bool final, stru
 		return n;
 	/* an end that is held back is looked at again with what follows: matches in it are whole only then, or were told before */
 	held = final ? 0 : f->prompt ? open_end(s, bytes, n) : last_bytes(s, bytes, n);
+	l.open = n - held;
 	do {
 		l.span_count = 0;
 		error = hs_scan(s->db, (const char *)bytes, (unsigned)n, 0, s->scratch, found, &l);

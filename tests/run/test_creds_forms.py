@@ -55,7 +55,13 @@ class Server(http.server.BaseHTTPRequestHandler):
         pass
     def do_GET(self):
         writer = self.path.rsplit("/", 1)[1]
+        if writer.startswith("cut-"):   # a server that sends no more than so much; in the middle of something, or at the end of all
+            kind, n = writer[4:].split("-")
+            text = ("you said " + self.headers["Authorization"])[:int(n)]
+            return self.say((json.dumps({"text": text, "more": "was cut off"}) if kind == "middle" else text).encode())
         text = (" ".join(WRITERS) if writer == "list" else "<" + WRITERS[writer](self.headers["Authorization"].split(" ", 1)[1]) + ">").encode()
+        self.say(text)
+    def say(self, text):
         self.send_response(200)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
@@ -88,14 +94,17 @@ def known(text):
     return max((n for n in range(len(SECRET) + 1) for at in range(len(SECRET) - n + 1) if SECRET[at:at + n] in text), default=0)
 
 
-def test_how_servers_write_it(t):
-    """Writers of URLs, JSON and HTML leave other characters as they are: a secret with all of them is overwritten in every one's form, as it is and as Basic sends it."""
+def start(t):
     node = shutil.which("node")
     if not node:
         t.skip("no node")
     world = trusted_world(t)
     t.write(world.dir, {"server.py": SERVER})
     serve(t, world, ["/usr/bin/python3", os.path.join(world.dir, "server.py"), world.certificates, node], PORT)
+    return world
+
+
+def run(t, world, agent):
     secret = os.path.join(t.fresh_dir("secrets"), "key")
     with open(secret, "w") as f:
         f.write(SECRET + "\n")
@@ -106,9 +115,14 @@ def test_how_servers_write_it(t):
     with open(path, "w") as f:
         json.dump({"version": 1, "network": {"mode": "restricted", "egress_allowlist": [{"host": "web.test", "ports": [PORT], "mode": "inspect"}]},
                    "credentials": {"mode": "just_in_time", "grants": grants}}, f)
-    r = world.ward("run", "-p", path, "--", "/usr/bin/python3", "agent.py", cwd=t.workspace({"agent.py": AGENT}), timeout=100)
+    r = world.ward("run", "-p", path, "--", "/usr/bin/python3", "agent.py", cwd=t.workspace({"agent.py": agent}), timeout=100)
     t.equal(r.rc, 0, f"exit code ({r.out} {r.err})")
-    answers = [json.loads(line) for line in r.out.splitlines()]
+    return [json.loads(line) for line in r.out.splitlines()]
+
+
+def test_how_servers_write_it(t):
+    """Writers of URLs, JSON and HTML leave other characters as they are: a secret with all of them is overwritten in every one's form, as it is and as Basic sends it."""
+    answers = run(t, start(t), AGENT)
     t.check(len(answers) > 40, f"answers: {len(answers)}")
     for way, writer, text in answers:
         plain = read_back(text)
@@ -116,3 +130,27 @@ def test_how_servers_write_it(t):
             plain = "".join(base64.b64decode(piece + "A" * (-len(piece) % 4), "+/").decode("latin-1") for piece in re.findall("[A-Za-z0-9+/]{8,}", plain)) + plain
         t.check(known(plain) < 6, f"{way} by {writer}: {text} has {known(plain)} characters of it")
         t.check("xxxxxx" in text, f"{way} by {writer}: nothing was overwritten ({text})")
+
+
+CUT = r"""
+import json, urllib.request
+def ask(path):
+    return urllib.request.urlopen("https://web.test:9448" + path, timeout=30).read().decode()
+for way in ("bearer", "basic"):
+    for kind in ("end", "middle"):
+        for n in range(20, 110):
+            print(json.dumps([way, kind, n, ask("/%s/cut-%s-%d" % (way, kind, n))]), flush=True)
+"""
+
+
+def test_a_secret_that_is_cut_off(t):
+    """A server sends the beginning of what it was told, as long as it is asked to: of a secret that begins there no more than half is seen."""
+    answers = run(t, start(t), CUT)
+    most = {}
+    for way, kind, n, text in answers:
+        if way == "basic":
+            text = "".join(base64.b64decode(piece + "A" * (-len(piece) % 4), "+/").decode("latin-1") for piece in re.findall("[A-Za-z0-9+/]{8,}", text))
+        most[way, kind] = max(most.get((way, kind), 0), known(text))
+    t.equal(len(answers), 360, "answers")
+    t.check(all(8 <= n <= len(SECRET) // 2 + 2 for n in most.values()), f"the longest piece of the secret's {len(SECRET)} characters: {most}")
+    t.check(all("xxxxxx" in text for _, _, n, text in answers if n > 100), "all of it is overwritten as ever")
