@@ -21,6 +21,7 @@
 #include "lib/egress.h"
 #include "lib/guard_internal.h"
 #include "lib/idmap.h"
+#include "lib/images.h"
 #include "lib/limits.h"
 #include "lib/plan_root.h"
 #include "lib/plan_tape.h"
@@ -150,6 +151,19 @@ static int protect_own(struct guard_root *g, struct ward_err *e)
 	return r < 0 ? r : protect_programs(g, e);
 }
 
+/* An image of ward's own store is nobody's project: nothing in it is hidden, as where it is the root, and it has no sockets. */
+static bool is_stored_image(const struct plan_mount *m)
+{
+	struct ward_err unused = { 0 };
+	auto_free char *state = NULL, *images = NULL, *real = NULL;
+
+	if (m->writable || store_path(&state, &unused) < 0)
+		return false;
+	images = path_join(state, IMAGES_DIR);
+	real = images ? realpath(images, NULL) : NULL;
+	return real && path_is_beneath(m->source, real);
+}
+
 /* Every writable tree of the policy is guarded. In a read-only one nothing can be planted, but what is hidden still is, and
  * sockets: a read-only mount does not keep anybody from connecting. */
 static int add_guards(struct plan *p, struct ward_err *e)
@@ -166,7 +180,7 @@ static int add_guards(struct plan *p, struct ward_err *e)
 		auto_fd fd = -1;
 		int r;
 
-		if (!m->from_policy || m->is_file || m->volume)
+		if (!m->from_policy || m->is_file || m->volume || (!workspace && is_stored_image(m)))
 			continue;
 		fd = open(m->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (fd < 0 && errno == EACCES && !m->writable && !workspace)

@@ -1,5 +1,5 @@
 /*
- * ward vm root: the root of guests as one file, an erofs image. In: an image of the store, or host. Out: STATE/vm/roots/KEY.erofs. An image's tree is read where it lies; the host's own directories are read from inside a native sandbox, so that
+ * ward vm root: the root of guests as one file, an erofs image. In: an image of the store, or host. Out: STATE/vm/roots/KEY.erofs. Both are read from inside a native sandbox: an image's tree because whoever reads it may be broken by it, the host's own directories so that
  * exactly what a sandbox shows gets in. Everything in it belongs to root, as in the image's tree nothing has an owner of its own.
  */
 #include <errno.h>
@@ -19,16 +19,34 @@
 /* What of a sandbox's root is made new in each. */
 static const char *const private_dirs[] = { "proc", "sys", "dev", "tmp", "run", "home", "root", "var", "mnt", "media", "srv", "opt", "boot", ".ward", "work" };
 
-static int make_of_image(const struct image *image, const char *out, struct ward_err *e)
+/* A native sandbox that writes in the work directory and nowhere else. */
+static void add_sandbox(const struct tool_work *w, struct strv *argv)
 {
-	auto_strv argv = { 0 };
-	static const char *const words[] = { "mkfs.erofs", "--quiet", "--all-root", "-x-1", "-T0" };
+	static const char *const words[] = { "ward", "run", "--set", "audit.journal=none", "--disk", "none", "--set", "resources.inode_limit=none" };
 
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
-		strv_add(&argv, words[i]);
+		strv_add(argv, words[i]);
+	strv_addf(argv, "--workspace=%s", w->path);
+}
+
+/* Names, links and depth of the tree are a stranger's, and mkfs.erofs was not made for that. */
+static int make_of_image(const struct tool_work *w, const struct image *image, const char *out, struct ward_err *e)
+{
+	static const char *const options[] = { "--quiet", "--all-root", "-x-1", "-T0" };
+	auto_strv argv = { 0 };
+	char mkfs[PATH_MAX];
+
+	if (program_find_system("mkfs.erofs", mkfs, e) < 0)
+		return ward_remedy(e, "install it: apt-get install erofs-utils");
+	add_sandbox(w, &argv);
+	strv_addf(&argv, "--ro=%s", image->root);
+	strv_add(&argv, "--");
+	strv_add(&argv, mkfs);
+	for (size_t i = 0; i < ARRAY_LEN(options); i++)
+		strv_add(&argv, options[i]);
 	strv_add(&argv, out);
 	strv_add(&argv, image->root);
-	return argv.failed ? ward_fail(e, ENOMEM, "out of memory") : tool_run(argv.items, NULL, e);
+	return argv.failed ? ward_fail(e, ENOMEM, "out of memory") : tool_run_ward(argv.items, e);
 }
 
 /* What a copy of the host's directories and the root made of it take together, about: nearly everything is beneath /usr. */
@@ -67,7 +85,6 @@ static int make_of_host(const struct tool_work *w, const char *out, struct ward_
 {
 	auto_strv argv = { 0 };
 	auto_buf script = { 0 };
-	static const char *const words[] = { "ward", "run", "--set", "audit.journal=none", "--disk", "none", "--set", "resources.inode_limit=none" };
 	char tar[PATH_MAX], mkfs[PATH_MAX];
 	int r = program_find_system("tar", tar, e);
 
@@ -78,9 +95,7 @@ static int make_of_host(const struct tool_work *w, const char *out, struct ward_
 	r = check_room(w->path, e);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < ARRAY_LEN(words); i++)
-		strv_add(&argv, words[i]);
-	strv_addf(&argv, "--workspace=%s", w->path);
+	add_sandbox(w, &argv);
 	buf_puts(&script, "set -e; mkdir tree; set --; for d in /*; do case $d in ");
 	for (size_t i = 0; i < ARRAY_LEN(private_dirs); i++)
 		buf_printf(&script, "%s/%s", i ? "|" : "", private_dirs[i]);
@@ -115,7 +130,7 @@ int tool_root_make(const struct tool_options *o, const char *name, char ret_key[
 		if (r == 0)
 			tool_tell(o, host ? "packing the host's own directories, which takes minutes" : "packing %s", name);
 		if (r == 0)
-			r = host ? make_of_host(&w, part, e) : make_of_image(&image, part, e);
+			r = host ? make_of_host(&w, part, e) : make_of_image(&w, &image, part, e);
 		if (r == 0 && (tool_seal(part) < 0 || rename(part, place) < 0))
 			r = ward_fail_errno(e, "cannot make %s", place);
 		*ret_made = r == 0;

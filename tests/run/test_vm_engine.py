@@ -1,11 +1,13 @@
 """ward run --isolation vm, with emulation: what a user sees of setup, templates and runs, and what is left after a kill."""
 import json
 import os
+import shutil
 import signal
 import time
 
 from harness import host, needs, timeout, vm_engine
 from harness.boxes import box, clean, supervisor
+from harness.images import imported, put, tar
 from harness.vm_engine import OPTIONS
 
 
@@ -200,3 +202,34 @@ def test_no_name_is_not_every_name(t):
         t.check(r.rc == 125 and not os.path.isdir(kept), r)
     os.makedirs(kept, 0o700)
     t.equal((t.ward("vm", "template", "rm", "all").rc, os.path.isdir(kept)), (0, False))
+
+
+BROKEN = """#!/bin/sh
+# In the place of mkfs.erofs: what it would be once an image has broken it.
+for word; do out=$tree tree=$word; done
+{ cat CANARY || echo confined; cat "$tree/INSIDE"; } >"$out" 2>/dev/null
+echo x >PLANTED
+exit 0
+"""
+
+
+@needs("root", "unsanitized")
+def test_a_broken_mkfs_stays_inside(t):
+    """An image's tree can break who packs it (mkfs.erofs 1.5 ends with a signal where directories lie deep): it can do so in a sandbox alone."""
+    outside = t.fresh_dir("outside")
+    t.write(outside, {"CANARY": "CANARY\n"})
+    script = put(t, "mkfs", BROKEN.replace("CANARY", outside + "/CANARY").replace("PLANTED", outside + "/planted").encode())
+    os.chmod(script, 0o755)
+    result = os.path.join(t.directory, "control")
+    t.equal(t.run(script, "--quiet", result, "/").rc, 0)
+    t.check(t.read(t.directory, "control").startswith("CANARY\n") and os.path.exists(outside + "/planted"), "without a sandbox it reads and writes")
+    os.unlink(outside + "/planted")
+    imported(t, put(t, "small.tar", tar(("INSIDE", "x"), (".aiignore", "*\n"))), "--name", "small")
+    program = shutil.which("mkfs.erofs", path="/usr/sbin:/usr/bin")
+    if not program:
+        t.skip("there is no mkfs.erofs here")
+    r = t.ward("vm", "root", "small", wrap=("unshare", "-m", "sh", "-c", f'mount --bind {script} {program} && exec "$@"', "sh"))
+    t.equal(r.rc, 0, r.err)
+    roots = os.path.join(t.state_dir, "vm", "roots")
+    t.equal(t.read(roots, os.listdir(roots)[0]), "confined\nx")
+    t.equal(os.listdir(outside), ["CANARY"], "outside")
