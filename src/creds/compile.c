@@ -19,6 +19,7 @@
 #define PATTERNS_MAX (GRANTS_MAX * (2 * GRANT_VALUES + 1) * 2 * (FORMS + FORMS_BASIC))
 
 #define BEGUN_LEAST 16		/* characters: who knows all but the last can try that one out, so they are more than is ever seen of a secret otherwise (SCAN_SEEN_MAX) */
+#define BEGUN_MOST 64		/* enough of a long one, and patterns stay small */
 
 _Static_assert(FORMS + FORMS_BASIC <= PATTERN_BEGUN, "a form fits into a pattern's id");
 
@@ -27,14 +28,14 @@ struct pattern {
 };
 
 /* A server may cut off what it sends: from so many characters of the form on it is the secret that begins there, what its placeholder begins with and half of the
- * rest. 0: none. */
+ * rest, or enough of it. 0: none. */
 static size_t begun_length(const uint8_t *bytes, size_t n, const uint8_t *shown, size_t shown_n, size_t form_n)
 {
 	size_t known = 0, half;
 
 	while (known < n && known < shown_n && bytes[known] == shown[known])
 		known++;
-	half = (n - known) / 2;
+	half = (n - known) / 2 < BEGUN_MOST ? (n - known) / 2 : BEGUN_MOST;
 	return half >= BEGUN_LEAST ? form_n * (known + half) / n + 1 : 0;
 }
 

@@ -18,7 +18,7 @@
 #include "creds/keeper.h"
 #include "lib/slim.h"
 
-#define SAFE_BYTES (1024 * 1024)
+#define SAFE_BYTES (2 * 1024 * 1024)
 #define LATER_MAX 32		/* messages that are kept while a source is asked; the others stay in the socket */
 #define LOST_AGAIN_MS 50	/* until it is tried again to tell that events were lost */
 

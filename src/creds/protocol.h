@@ -18,7 +18,7 @@
 #define SECRETS_MESSAGE_MAX (128 * 1024)
 #define SECRET_LEAST 8			/* bytes: what is shorter is found in everything */
 #define SECRET_MOST 4096
-#define KEYS_FRAME_MAX (512 * 1024)
+#define KEYS_FRAME_MAX (1024 * 1024)
 
 /* Descriptors that the programs are started with, beside 0-2. */
 enum { SECRETS_FD_CONTROL = 3, SECRETS_FDS_END };

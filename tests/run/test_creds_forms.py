@@ -104,13 +104,13 @@ def start(t):
     return world
 
 
-def run(t, world, agent):
+def run(t, world, agent, more=()):
     secret = os.path.join(t.fresh_dir("secrets"), "key")
     with open(secret, "w") as f:
         f.write(SECRET + "\n")
     os.chmod(secret, 0o600)
     grants = [{"name": "bearer", "source": f"file:{secret}", "hosts": ["web.test"], "paths": ["/bearer/*"]},
-              {"name": "basic", "source": f"file:{secret}", "hosts": ["web.test"], "paths": ["/basic/*"], "basic": "user"}]
+              {"name": "basic", "source": f"file:{secret}", "hosts": ["web.test"], "paths": ["/basic/*"], "basic": "user"}, *more]
     path = os.path.join(t.fresh_dir("policy"), "ward.yaml")
     with open(path, "w") as f:
         json.dump({"version": 1, "network": {"mode": "restricted", "egress_allowlist": [{"host": "web.test", "ports": [PORT], "mode": "inspect"}]},
@@ -154,3 +154,22 @@ def test_a_secret_that_is_cut_off(t):
     t.equal(len(answers), 360, "answers")
     t.check(all(8 <= n <= len(SECRET) // 2 + 2 for n in most.values()), f"the longest piece of the secret's {len(SECRET)} characters: {most}")
     t.check(all("xxxxxx" in text for _, _, n, text in answers if n > 100), "all of it is overwritten as ever")
+
+
+MANY = r"""
+import json, urllib.request
+print(json.dumps(urllib.request.urlopen("https://web.test:9448/bearer/json", timeout=30).read().decode()))
+"""
+
+
+def test_many_long_secrets(t):
+    """Several long secrets with characters that are escaped: all their forms fit into the memory that is locked for them."""
+    world = start(t)
+    more = []
+    for i in range(4):
+        path = os.path.join(t.fresh_dir("secrets"), f"long{i}")
+        with open(path, "w") as f:
+            f.write(base64.b64encode(os.urandom(1125)).decode() + "\n")
+        os.chmod(path, 0o600)
+        more.append({"name": f"long{i}", "source": f"file:{path}", "hosts": ["web.test"], "paths": [f"/long{i}/*"]})
+    t.contains(run(t, world, MANY, more)[0], "xxxxxx", "the answer")
