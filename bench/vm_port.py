@@ -71,13 +71,13 @@ class Machine:
                 if len(self.heard) >= 12 + n:
                     payload, self.heard = self.heard[12:12 + n], self.heard[12 + n:]
                     if TYPES[number] == 'EXIT' and payload != bytes(4):
-                        sys.exit(f'the command did not end with 0: {payload!r}')
+                        self.fail(f'the command did not end with 0: {payload!r}')
                     if TYPES[number] == kind:
                         return 1000 * (time.perf_counter() - self.began)
                     continue
             more = self.port.recv(65536)
             if not more:
-                sys.exit('QEMU alone could not restore the template')
+                self.fail('QEMU alone could not restore the template')
             self.heard += more
 
     def ask(self, frames, kind):
@@ -86,6 +86,10 @@ class Machine:
         self.port.sendall(frames)
         self.until(kind)
         return 1000 * (time.perf_counter() - began)
+
+    def fail(self, why):
+        self.close()
+        sys.exit(why)
 
     def close(self):
         self.qemu.kill()

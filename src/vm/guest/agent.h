@@ -159,7 +159,7 @@ void rehearse_heard(struct agent *a);
 void rehearse_stop(struct agent *a);
 /* Before READY: what is done once in a kernel's life is done in the template, not in each clone. */
 void rehearse_in_template(struct agent *a);
-/* What is rehearsed: the whole of the program where it is not pid 1. which: a number in words, the program of the root that is looked at; negative, or NULL: the shell. */
+/* What is rehearsed: the whole of the program where it is not pid 1. which: a number in words, the file of the root that is looked at; negative, or NULL: the shell. */
 int rehearse_main(const char *which);
 /* ---- streams.c ---- */
 

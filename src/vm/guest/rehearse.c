@@ -2,7 +2,7 @@
  * An emulated machine translates what it runs through, and a clone begins with nothing translated: its first command takes ten times what the next one does. So a guest that has been greeted and is then left alone, before any command, starts one of its
  * own, again and again until it is no longer getting faster, in rounds of three: this very program, which is rehearse_main() where it is not pid 1; another one that has it for its loader; and one that is stopped, as a command that comes meanwhile does it.
  * It goes through every step of a command (job.c, streams.c), in channel 0, about which nobody is told anything. After that it does so now and then for some seconds, because some of what a kernel does it does once in a second or two, and a first command meets it.
- * In: a guest that nobody asks for anything. Out: the same guest, with a few pages of the root in memory. No program of the root is run; the beginning of the shell, or of another one each time, is looked up, read from the device and mapped, because that is how every command begins.
+ * In: a guest that nobody asks for anything. Out: the same guest, with a few pages of the root in memory. No program of the root is run; the beginning of the shell, or of another file each time, is looked up, read from the device and mapped, because that is how every command begins.
  * A command that comes meanwhile ends it and goes on with what is translated by then.
  */
 #include <dirent.h>
@@ -164,38 +164,39 @@ void rehearse_in_template(struct agent *a)
 	snprintf(r->program, sizeof(r->program), "%d", r->program_fd);
 }
 
-/* The n-th program of a directory that commands are searched in, open; -1: there is none. Another one each time, so that a clone finds one that the template has not looked at. */
-static int open_program(int n)
+/* The n-th file of a directory, open; -1: it has fewer, and n is less by those that it has. */
+static int open_nth(const char *path, int *n)
 {
-	static const char *const dirs[] = { "/usr/bin", "/bin" };
 	char list[LIST_BYTES] __attribute__((aligned(8)));
-	const struct dirent64 *entry = NULL, *found = NULL;
-	int dir = -1, fd = -1, seen = 0;
-	long got;
+	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
+	long got = dir < 0 ? 0 : syscall(SYS_getdents64, dir, list, sizeof(list));
+	const struct dirent64 *entry;
 
-	if (n < 0)
-		return open("/bin/sh", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]) && dir < 0; i++)
-		dir = open(dirs[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	got = dir < 0 ? 0 : syscall(SYS_getdents64, dir, list, sizeof(list));
-	for (long at = 0; at < got && seen <= n; at += entry->d_reclen) {
+	for (long at = 0; at < got && fd < 0; at += entry->d_reclen) {
 		entry = (const struct dirent64 *)(const void *)(list + at);
-		if (entry->d_type == DT_REG) {
-			found = entry;
-			seen++;
-		}
+		if (entry->d_type == DT_REG && (*n)-- == 0)
+			fd = openat(dir, entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	}
-	if (found)
-		fd = openat(dir, found->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (dir >= 0)
 		close(dir);
 	return fd;
 }
 
+/* Another file of the root each time, and one that the template has not looked at (warm.c); where there are no more, or n is negative, the shell. */
+static int open_file(int n)
+{
+	static const char *const dirs[] = { "/usr/lib/x86_64-linux-gnu", "/usr/lib", "/lib", "/etc" };
+	int fd = -1;
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]) && fd < 0 && n >= 0; i++)
+		fd = open_nth(dirs[i], &n);
+	return fd < 0 ? open("/bin/sh", O_RDONLY | O_NONBLOCK | O_CLOEXEC) : fd;
+}
+
 /* What a loader and a libc do first: a file of the root is opened and mapped where programs lie, its pages are read and written, and something is said. */
 int rehearse_main(const char *which)
 {
-	int fd = open_program(which ? atoi(which) : -1);
+	int fd = open_file(which ? atoi(which) : -1);
 	static char head[FILE_BYTES];
 	char *pages = MAP_FAILED;
 	size_t bytes = PAGE;
