@@ -247,12 +247,20 @@ static int remove_older(struct tree *t, int fd, char *path, size_t n)
 	return r;
 }
 
+/* Whether the directory was made opaque before: then nothing older is in it, and a mark that comes again and again costs nothing. */
+static bool is_opaque(struct tree *t, const char *path)
+{
+	uint64_t h = ~digest(path, strlen(path));
+
+	return put_touched(&t->touched, h ? h : 1);
+}
+
 int tree_opaque(struct tree *t, const char *path, struct ward_err *e)
 {
 	char at[ENTRY_PATH_MAX];
 	int fd, r = touch(t, path, e);
 
-	if (r < 0 || !t->older)
+	if (r < 0 || !t->older || is_opaque(t, path))
 		return r;
 	fd = tree_open(t->root_fd, path, DIR_FLAGS | O_NOFOLLOW);
 	if (fd < 0)

@@ -308,3 +308,14 @@ def test_hostile_entries_are_contained(t):
     t.equal(r.rc, 0, r.err)
     r = t.ward("image", "rm", "deep", wrap=("prlimit", "--nofile=256"))
     t.equal((r.rc, [n for n in os.listdir(os.path.join(t.state_dir, "images")) if n.startswith("work-")]), (0, []), r.err)
+
+
+@timeout(90)
+def test_marks_that_come_again_cost_nothing(t):
+    """Each one would look at everything in its directory: an archive of kilobytes, an import of hours."""
+    files = [f"d/{i}" for i in range(4000)]
+    for mark in ("d/.wh..wh..opq", ".wh.d"):
+        r = t.ward("image", "import", put(t, "marks", docker([tar(("d/older", "x")), tar(*files, *([mark] * 4000))])), "--json", timeout=20)
+        t.equal(r.rc, 0, r.err)
+        root = os.path.join(t.state_dir, "images", json.loads(r.out)["digest"], "root")
+        t.equal((len(os.listdir(root + "/d")), os.path.exists(root + "/d/older")), (4000, False), mark)
