@@ -136,6 +136,13 @@ void text_nearest(const char *name, const char *candidate, const char **best, un
 	*best_distance = distance;
 }
 
+bool text_is_plain(const char *s)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+,-";
+
+	return *s && strspn(s, plain) == strlen(s);
+}
+
 bool text_number_after(const char *text, const char *key, unsigned place, long *ret)
 {
 	const char *at = strstr(text, key);

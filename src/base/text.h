@@ -17,6 +17,9 @@ bool text_acts(unsigned point);
  * escapes, so that nothing in s can move the cursor, forge a line or reverse its order. A pure function. */
 void text_escape(struct buf *out, const char *s);
 
+/* Whether s means itself to a shell, quoted or not, and in a policy. A pure function. */
+bool text_is_plain(const char *s);
+
 /* "Key:\tA\tB\tC\n" of /proc/PID/status: the number at a place behind key. false: there are fewer, and *ret is the last of them, 0 where there is none. A pure function. */
 bool text_number_after(const char *text, const char *key, unsigned place, long *ret);
 

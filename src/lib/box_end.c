@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "base/text.h"
 #include "lib/box.h"
 #include "lib/detach.h"
 #include "lib/runs.h"
@@ -152,8 +153,9 @@ static void explain_git(struct box *b)
 			auto_buf what = { 0 }, remedy = { 0 };
 
 			buf_printf(&what, "writing %s", path);
-			buf_printf(&remedy, "keep the changes aside until you have looked (--review), or take it out of the protected "
-					    "names: --set 'filesystem.protect=[\"!%s\"]'", path);
+			buf_puts(&remedy, "keep the changes aside until you have looked (--review), or take it out of the protected names");
+			if (text_is_plain(path))	/* else it would be something else in a shell than here */
+				buf_printf(&remedy, ": --set 'filesystem.protect=[\"!%s\"]'", path);
 			event_text(&v, FIELD_WHY, "it is protected: it decides what git runs with your rights");
 			event_text(&v, FIELD_REMEDY, buf_text(&remedy));
 			event_emit(b->result->events, &v);

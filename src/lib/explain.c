@@ -481,9 +481,7 @@ void explain_clear(struct explanation *x)
 
 static void put_word(struct buf *out, const char *word)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+,-";
-
-	if (*word && strspn(word, plain) == strlen(word)) {
+	if (text_is_plain(word)) {
 		buf_puts(out, word);
 		return;
 	}
