@@ -120,7 +120,7 @@ static bool is_in_another(const struct plan *p, const struct guard_root *g)
 
 		while (other->target[n] && other->target[n] == g->target[n])
 			n++;
-		if (other != g && other->step_count > 0 && !other->target[n] && g->target[n] == '/')
+		if (other != g && native_keeps(p, other) && !other->target[n] && g->target[n] == '/')
 			return true;
 	}
 	return false;
@@ -139,7 +139,7 @@ static long guard_tree(struct native_child *c, const struct guard_root *g)
 {
 	long r = 0, root_fd;
 
-	if (g->step_count == 0)
+	if (!native_keeps(c->plan, g))
 		return 0;
 	c->failed_path = g->target;
 	root_fd = native_open_nolink(c->base_fd, g->target + 1);

@@ -8,7 +8,11 @@
  * tree of mounts whose mount point is removed. From within the namespace that is refused, and the mount points may lie where the sandbox could move
  * them; so a process enters, puts all these trees onto one point of ward's own and leaves a descriptor of its directory, and who is
  * outside removes that point.
+ *
+ * The trees become read-only before: nobody shall write there by such a descriptor after the sweep. That is refused where a file is open for
+ * writing, and all who could have one are dead: it was handed on, too, which the run's result tells.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/nsfs.h>
 #include <sched.h>
@@ -16,18 +20,20 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/clone.h"
 #include "base/raw.h"
 #include "engine/native/native.h"
 
+#define CLOSE_TRIES 20	/* of 10 ms: what was under way in a dead process's sockets is closed by a thread of the kernel's */
 #define POINT "pts"	/* in /dev; what is mounted there stays beneath */
 
 /* Inside, with the caller's descriptors. */
 static int gather(void *argument)
 {
 	struct native_keep *k = argument;
-	struct mount_attr writable = { .attr_clr = MOUNT_ATTR_RDONLY };
+	struct mount_attr writable = { .attr_clr = MOUNT_ATTR_RDONLY }, closed = { .attr_set = MOUNT_ATTR_RDONLY };
 	long user_fd = raw_call(SYS_ioctl, k->ns_fd, NS_GET_USERNS, 0);
 	long r = user_fd < 0 ? user_fd : raw_call(SYS_setns, user_fd, CLONE_NEWUSER), dev_fd;
 
@@ -37,8 +43,15 @@ static int gather(void *argument)
 		r = raw_call(SYS_setns, k->ns_fd, CLONE_NEWNS);
 	dev_fd = r < 0 ? r : raw_call(SYS_openat, AT_FDCWD, "/dev", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	r = dev_fd < 0 ? dev_fd : raw_call(SYS_mount_setattr, dev_fd, "", AT_EMPTY_PATH, &writable, sizeof(writable));
-	for (size_t i = 0; r == 0 && i < k->count; i++)	/* one that the sandbox itself has removed is together already */
-		raw_call(SYS_move_mount, k->fds[i], "", dev_fd, POINT, MOVE_MOUNT_F_EMPTY_PATH);
+	for (size_t i = 0; r == 0 && i < k->count; i++) {
+		const struct timespec moment = { .tv_nsec = 10000000 };
+		unsigned tries = k->met ? CLOSE_TRIES : 1;
+
+		while (raw_call(SYS_mount_setattr, k->fds[i], "", AT_EMPTY_PATH | AT_RECURSIVE, &closed, sizeof(closed)) == -EBUSY && --tries)
+			raw_call(SYS_nanosleep, &moment, 0);
+		k->busy |= k->met && !tries;
+		raw_call(SYS_move_mount, k->fds[i], "", dev_fd, POINT, MOVE_MOUNT_F_EMPTY_PATH);	/* one that the sandbox itself has removed is together already */
+	}
 	k->dev_fd = r < 0 ? -1 : (int)dev_fd;
 	return 0;
 }
@@ -61,15 +74,30 @@ void native_keep_together(struct native_keep *k)
 	raw_call(SYS_close, k->dev_fd);
 }
 
-bool native_is_guarded(const struct plan *p)
+/* Whether a sandbox in another tree could have been handed a descriptor of this one's: they meet in a second tree that both write to. */
+static bool meets_others(const struct plan *p)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < p->mount_count; i++)
+		count += p->mounts[i].writable && !p->mounts[i].review && (p->mounts[i].from_policy || p->mounts[i].volume);
+	return count > 1;
+}
+
+bool native_keeps(const struct plan *p, const struct guard_root *g)
+{
+	return g->step_count > 0 || (g->writable && meets_others(p));
+}
+
+bool native_keeps_any(const struct plan *p)
 {
 	for (size_t i = 0; i < p->root_count; i++)
-		if (p->roots[i].step_count > 0)
+		if (native_keeps(p, &p->roots[i]))
 			return true;
 	return false;
 }
 
-void native_keep_begin(struct running *run)
+void native_keep_begin(const struct plan *p, struct running *run)
 {
 	struct native_keep *k = &((struct native_memory *)run->child)->keep;
 	char path[64];
@@ -79,6 +107,7 @@ void native_keep_begin(struct running *run)
 		run->mounts_fd = open(path, O_RDONLY | O_CLOEXEC);
 	}
 	k->ns_fd = run->mounts_fd;
+	k->met = meets_others(p);
 }
 
 void native_keep_end(struct running *run)
@@ -89,6 +118,7 @@ void native_keep_end(struct running *run)
 		return;
 	if (run->mounts_pid <= 0)	/* else that one does it */
 		native_keep_together(&m->keep);
+	run->trees_busy = m->keep.busy;
 	for (size_t i = 0; i < m->keep.count; i++)	/* ours; the list is that one's, too */
 		raw_call(SYS_close, m->keep.fds[i]);
 	own_close_fd(&run->mounts_fd);

@@ -147,6 +147,8 @@ struct native_keep {
 	int fds[NATIVE_KEPT_MAX];	/* the trees */
 	size_t count;
 	int dev_fd;			/* where they are put */
+	bool met;			/* sandboxes in other trees may have been given something */
+	bool busy;			/* if so: somebody has a file there open for writing */
 	char stack[NATIVE_STACK_BYTES / 4] __attribute__((aligned(16)));
 };
 
@@ -178,10 +180,11 @@ const char *const *native_stage_names(void);
 
 /* The sandbox's mounts outlive ward-init, if that can be had: what takes them apart is not what ends it. */
 void native_hold_mounts(struct running *run);
-/* Whether something is hidden or protected in a tree of the plan's. */
-bool native_is_guarded(const struct plan *p);
+/* Whether something is hidden or protected in this tree, or others could go on writing to it: see mounts_keep.c. Pure functions. */
+bool native_keeps(const struct plan *p, const struct guard_root *g);
+bool native_keeps_any(const struct plan *p);
 /* If so, after the hello: the mounts are held whoever takes them apart. */
-void native_keep_begin(struct running *run);
+void native_keep_begin(const struct plan *p, struct running *run);
 /* The dead sandbox's guards stay on their trees, for whoever has a descriptor of one. Not twice. */
 void native_keep_together(struct native_keep *k);
 /* The same for the run, if nobody else does it. */

@@ -214,7 +214,7 @@ int native_take_hello(struct running *run, struct ward_err *e)
 static int native_release(const struct plan *p, struct running *run, struct result *r, struct ward_err *e)
 {
 	struct native_child *c = &((struct native_memory *)run->child)->child;
-	bool guarded = native_is_guarded(p), may_be_short = c->apart && !p->review && !run->asked;
+	bool guarded = native_keeps_any(p), may_be_short = c->apart && !p->review && !run->asked;
 	int status;
 
 	if (may_be_short || guarded)
@@ -226,8 +226,8 @@ static int native_release(const struct plan *p, struct running *run, struct resu
 	if (status < 0)
 		return status;
 	if (guarded)
-		native_keep_begin(run);
-	if (may_be_short && guarded)
+		native_keep_begin(p, run);
+	if (may_be_short && guarded && !((struct native_memory *)run->child)->keep.met)	/* else its end is told in the result */
 		native_begin_holder(run);
 	c->layers[LAYER_PID] = LAYER_IN_FORCE;
 	c->layers[LAYER_CGROUP] = run->cgroup ? LAYER_IN_FORCE : LAYER_ABSENT;

@@ -1,0 +1,91 @@
+"""Hands a descriptor of its workspace to a sandbox of another one that has the same kept home, and ends: what that one plants then nobody would sweep. Once alone, once with a file that is open for writing, which must be told.
+
+layer: mounts
+control: a process without a sandbox plants it by the descriptor that it was given
+"""
+import os
+
+from harness import engines
+
+ENGINES = ("native",)
+ENGINES_WHY = "elsewhere a descriptor stays inside a kernel or among mounts that the container does not own"
+TIMEOUT = 60
+HOME = ("--set", "filesystem.home=shared", "--set", "process.nesting=true")	# nested ones have no second wall
+
+
+def take(a):
+    import array
+    import socket
+    put("ready", "")
+    for turn in a["turns"]:
+        place = a["place"] or os.environ["HOME"]
+        while not os.path.exists(f"{place}/{turn}.waits"):
+            time.sleep(0.002)
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(f"{place}/{turn}.socket")
+            listening.listen()
+            giver, _ = listening.accept()
+        _, ancillary, _, _ = giver.recvmsg(1, 100)
+        giver.close()
+        fds = array.array("i", ancillary[0][2])
+        while not os.path.exists(turn + ".over"):
+            time.sleep(0.01)
+        attempt(lambda: os.write(os.open(".envrc", os.O_WRONLY | os.O_CREAT, dir_fd=fds[0]), b"evil\n"))
+        for fd in fds:
+            os.close(fd)
+        put(turn + ".done", "")
+
+
+def attack(a):
+    import array
+    import socket
+    place = a["place"] or os.environ["HOME"]
+    fds = [os.open(".", os.O_RDONLY)]
+    if a["turn"] == "open":
+        fds.append(os.open("file", os.O_RDWR | os.O_CREAT))
+    put(f"{place}/{a['turn']}.waits", "")
+    with socket.socket(socket.AF_UNIX) as giver:
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            try:
+                giver.connect(f"{place}/{a['turn']}.socket")
+                break
+            except OSError:
+                time.sleep(0.001)
+        giver.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
+
+
+def run(s):
+    turns, done = ["alone", "open"], False
+    ours = s.t.workspace()
+    place = s.t.fresh_dir("place") if s.control else None
+    s.options += HOME
+    argv = s.t.ward_argv("run", "-w", s.ws, *HOME, "--")
+    s.companion(take, turns=turns, place=place) if s.control else start(s, argv, turns)
+    for turn in turns:
+        s.args = {"turn": turn, "place": place}
+        if s.control:
+            said = s.t.run(*s.program(), cwd=ours, timeout=25).err
+        else:
+            said = s.t.ward("run", "-w", ours, *HOME, "--", *s.program(), cwd=ours, timeout=25 * engines.patience()).err
+        s.t.write(s.ws, {turn + ".over": ""})
+        s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, turn + ".done")), 10, "the other one has tried")
+        planted = os.path.join(ours, ".envrc")
+        done = done or (os.path.exists(planted) and "can still write there" not in said)
+    return done
+
+
+def start(s, argv, turns):
+    """As s.companion(), with the same home."""
+    import inspect
+    import json
+    from harness import escape
+    source = f"{escape.PRELUDE}\n{inspect.getsource(take)}\nmain(take)\n"
+    s.t.popen([*argv, *escape.PYTHON, source, json.dumps({"turns": turns, "place": None, "scene": s.facts([])})], cwd=s.ws)
+    s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, "ready")), 10, "the other one is ready")
+
+
+def test(t):
+    import sys
+    from harness import escape
+    escape.run_both(t, sys.modules[__name__], run)
