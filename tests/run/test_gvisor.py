@@ -295,6 +295,17 @@ print("fine")
 
 
 @needs("unsanitized")
+def test_few_descriptors_of_its_own(t):
+    """The limit that ward was started with is for everything inside as well: it is named, where gVisor's kernel would end with a stack of Go's."""
+    usable(t)
+    ws = t.workspace()
+    r = t.ward("run", *GVISOR, "--", "echo", "started", cwd=ws, wrap=("prlimit", "--nofile=256"))
+    t.check(r.rc == 125 and "ulimit -Hn" in r.err and "remedy" in r.err and not r.out, r)
+    r = t.ward("run", *GVISOR, "--", "echo", "started", cwd=ws, wrap=("prlimit", "--nofile=320"))
+    t.equal((r.rc, r.out), (0, "started\n"), r.err)
+
+
+@needs("unsanitized")
 def test_disk_limit(t):
     """One write of a command, or of one beside it, does not pass the disk limit; many files end the run; what others write on the same file system does not, whatever gVisor's processes hand each other meanwhile."""
     usable(t)

@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/path.h"
 #include "base/text.h"
@@ -234,6 +235,18 @@ static int check_least(const struct plan *p, struct ward_err *e)
 	return 0;
 }
 
+/* The limit that ward itself was started with counts for everything inside, too. */
+static int check_files(struct ward_err *e)
+{
+	const uint64_t needed = least[ARRAY_LEN(least) - 1].least;
+	struct rlimit own;
+
+	if (getrlimit(RLIMIT_NOFILE, &own) < 0 || own.rlim_max >= needed)
+		return 0;
+	ward_fail(e, EINVAL, "the hard limit of open files is %" PRIu64 " here (ulimit -Hn), which is too little for isolation: gvisor, whose own processes need %" PRIu64 " to start", (uint64_t)own.rlim_max, needed);
+	return ward_remedy(e, "start ward with a higher one; or isolation: native, which needs none of its own");
+}
+
 /* Without a cgroup gVisor's kernel holds its programs whenever they have used too much: one call of it, or a start of runsc. */
 static int check_cpu(const struct plan *p, const struct gvisor_runtime *r, struct ward_err *e)
 {
@@ -252,6 +265,8 @@ static int words(struct plan *p, struct ward_err *e)
 	auto_strv dirs = { 0 };
 	int r = check_least(p, e);
 
+	if (r == 0)
+		r = check_files(e);
 	if (r == 0)
 		r = list_shared(p, &dirs, e);
 	if (r == 0)
