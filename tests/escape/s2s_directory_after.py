@@ -60,8 +60,7 @@ def run(s):
     ours = s.t.workspace()
     place = s.t.fresh_dir("place") if s.control else None
     s.options += HOME
-    argv = s.t.ward_argv("run", "-w", s.ws, *HOME, "--")
-    s.companion(take, turns=turns, place=place) if s.control else start(s, argv, turns)
+    s.companion(take, options=HOME, turns=turns, place=place)
     for turn in turns:
         s.args = {"turn": turn, "place": place}
         if s.control:
@@ -73,16 +72,6 @@ def run(s):
         planted = os.path.join(ours, ".envrc")
         done = done or (os.path.exists(planted) and "can still write there" not in said)
     return done
-
-
-def start(s, argv, turns):
-    """As s.companion(), with the same home."""
-    import inspect
-    import json
-    from harness import escape
-    source = f"{escape.PRELUDE}\n{inspect.getsource(take)}\nmain(take)\n"
-    s.t.popen([*argv, *escape.PYTHON, source, json.dumps({"turns": turns, "place": None, "scene": s.facts([])})], cwd=s.ws)
-    s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, "ready")), 10, "the other one is ready")
 
 
 def test(t):

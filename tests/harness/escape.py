@@ -133,7 +133,7 @@ class Scene:
         """What the server of serve() was sent."""
         return self.t.read(self._log) or ""
 
-    def companion(self, function, **args):
+    def companion(self, function, options=(), **args):
         """A second program of the same user, in a sandbox of its own in the same workspace (plainly in a control run).
         It is ready when it has made the file "ready" in the workspace. Returns the process."""
         facts = self.facts([])
@@ -142,7 +142,7 @@ class Scene:
         if not self.control:
             # a second machine would bring its files back at its end; the neighbour that can do something is a native one
             other = ("--isolation", "native") if engines.asked() == "vm" else ()
-            argv = self.t.ward_argv("run", *other, "-w", self.ws, "--", *argv)
+            argv = self.t.ward_argv("run", *other, "-w", self.ws, *options, "--", *argv)
         log = open(os.path.join(self.outside, "companion.log"), "w+")
         process = self.t.popen(argv, cwd=self.ws, stdout=log, stderr=log)
         ready = os.path.join(self.ws, "ready")

@@ -86,7 +86,7 @@ static bool meets_others(const struct plan *p)
 
 bool native_keeps(const struct plan *p, const struct guard_root *g)
 {
-	return g->step_count > 0 || (g->writable && meets_others(p));
+	return g->step_count > 0 || p->review || (g->writable && meets_others(p));
 }
 
 bool native_keeps_any(const struct plan *p)
@@ -107,7 +107,7 @@ void native_keep_begin(const struct plan *p, struct running *run)
 		run->mounts_fd = open(path, O_RDONLY | O_CLOEXEC);
 	}
 	k->ns_fd = run->mounts_fd;
-	k->met = meets_others(p);
+	k->met = p->review || meets_others(p);	/* what is reviewed must not change any more */
 }
 
 void native_keep_end(struct running *run)

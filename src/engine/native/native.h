@@ -147,7 +147,7 @@ struct native_keep {
 	int fds[NATIVE_KEPT_MAX];	/* the trees */
 	size_t count;
 	int dev_fd;			/* where they are put */
-	bool met;			/* sandboxes in other trees may have been given something */
+	bool met;			/* if somebody was given something, that is told */
 	bool busy;			/* if so: somebody has a file there open for writing */
 	char stack[NATIVE_STACK_BYTES / 4] __attribute__((aligned(16)));
 };

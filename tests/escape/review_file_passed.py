@@ -1,0 +1,75 @@
+"""Under review: hands a file that is open for writing to another sandbox with the same kept home, and ends. That one changes the file when the operator has read the difference, before it is applied. (It cannot be taken back, so it must be told.)
+
+layer: supervisor
+control: without a sandbox nobody is told
+"""
+import os
+
+ENGINES = ("native",)
+ENGINES_WHY = "elsewhere a descriptor stays inside a kernel or among mounts that the container does not own"
+TIMEOUT = 60
+HOME = ("--set", "filesystem.home=shared")
+
+
+def take(a):
+    import array
+    import socket
+    place = a["place"] or os.environ["HOME"]
+    put("ready", "")
+    while not os.path.exists(f"{place}/waits"):
+        time.sleep(0.002)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(f"{place}/socket")
+        listening.listen()
+        giver, _ = listening.accept()
+    _, ancillary, _, _ = giver.recvmsg(1, 100)
+    fds = array.array("i", ancillary[0][2])
+    while not os.path.exists("read"):
+        time.sleep(0.01)
+    attempt(lambda: os.pwrite(fds[0], b"evil\n", 0))
+    attempt(lambda: put(f"/proc/self/fd/{fds[1]}/more", "evil\n"))
+    put("done", "")
+    time.sleep(20)
+
+
+def attack(a):
+    import array
+    import socket
+    place = a["place"] or os.environ["HOME"]
+    fds = [os.open("file", os.O_RDWR | os.O_CREAT, 0o644), os.open(".", os.O_RDONLY)]
+    os.write(fds[0], b"good\n")
+    put(f"{place}/waits", "")
+    with socket.socket(socket.AF_UNIX) as giver:
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            try:
+                giver.connect(f"{place}/socket")
+                break
+            except OSError:
+                time.sleep(0.001)
+        giver.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
+
+
+def run(s):
+    ours, place = s.t.workspace(), s.t.fresh_dir("place") if s.control else None
+    other = s.companion(take, options=HOME, place=place)
+    s.args = {"place": place}
+    if s.control:
+        said = s.t.run(*s.program(), cwd=ours, timeout=25).err
+    else:
+        said = s.t.ward("run", "--review", "-w", ours, *HOME, "--", *s.program(), cwd=ours, timeout=s.timeout).err
+        s.t.contains(s.t.ward("diff", "-p", cwd=ours).out, "good", "the difference")
+    s.t.write(s.ws, {"read": ""})
+    s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, "done")), 10, "the other one has tried")
+    if not s.control:
+        s.t.equal(s.t.ward("apply", cwd=ours).rc, 0, "ward apply")
+    other.terminate()
+    other.wait()
+    evil = [name for name in ("file", "more") if os.path.exists(os.path.join(ours, name)) and "evil" in s.t.read(os.path.join(ours, name))]
+    return bool(evil) and "can still write there" not in said
+
+
+def test(t):
+    import sys
+    from harness import escape
+    escape.run_both(t, sys.modules[__name__], run)
