@@ -93,6 +93,8 @@ int step_run(const struct step *s, const struct strv *options, const struct strv
 	r = add_writable(s, &argv, e);
 	strv_add(&argv, "--set");
 	strv_add(&argv, "filesystem.mode=read_only");
+	strv_add(&argv, "--set");
+	strv_add(&argv, "filesystem.protect=[\"!*\"]");	/* what is written is an image: nothing of it ever runs outside of a sandbox */
 	add_all(&argv, options);
 	strv_add(&argv, "--");
 	add_all(&argv, words);

@@ -97,3 +97,17 @@ def test_from_nothing(t):
     t.run("cp", images.BUSYBOX, top, check=True)
     t.equal(t.ward("image", "build", os.path.join(top, "r.yaml"), "--name", "tiny").rc, 0)
     t.equal(t.ward("run", "--image", "tiny", cwd=t.workspace()).out, "FROM-SCRATCH\n")
+
+
+def test_a_step_may_write_what_projects_protect(t):
+    """Start files of shells and git's own are files like others in an image: nothing of it runs outside of a sandbox."""
+    base(t)
+    r = build(t, """
+from: base
+run:
+  - mkdir -p /etc/skel /opt/app/.git/hooks; echo one > /etc/skel/.bashrc; echo '[core]' > /opt/app/.git/config; echo x > /opt/app/.git/hooks/pre-commit
+  - echo two > /etc/skel/.bashrc; echo '[user]' >> /opt/app/.git/config
+""")
+    root = root_of(t, json.loads(r.out))
+    t.equal((t.read(root, "etc/skel/.bashrc"), t.read(root, "opt/app/.git/config"), t.read(root, "opt/app/.git/hooks/pre-commit")), ("two\n", "[core]\n[user]\n", "x\n"))
+    t.contains(t.ward("quarantine", "ls").out, "is empty")
