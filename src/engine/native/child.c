@@ -188,7 +188,7 @@ long native_hello(struct native_child *c)
 {
 	union {
 		struct cmsghdr align;
-		char space[CMSG_SPACE((10 + NATIVE_KEPT_MAX + NET_FDS_MAX) * sizeof(int))];
+		char space[CMSG_SPACE((11 + NATIVE_KEPT_MAX + NET_FDS_MAX) * sizeof(int))];
 	} control = { 0 };
 	char word = NATIVE_HELLO;
 	struct iovec iov = { .iov_base = &word, .iov_len = 1 };
@@ -208,6 +208,8 @@ long native_hello(struct native_child *c)
 	}
 	for (size_t i = 0; i < c->kept_count; i++)
 		fds[count++] = c->kept_fds[i];
+	if (c->kept_count && c->view_fd >= 0)
+		fds[count++] = c->view_fd;
 	for (size_t i = 0; i < c->tmpfs_count; i++)
 		fds[count++] = c->tmpfs_fds[i];
 	for (size_t i = 0; i < c->net.count; i++)

@@ -126,9 +126,11 @@ static bool is_in_another(const struct plan *p, const struct guard_root *g)
 	return false;
 }
 
-/* For the supervisor: see mounts_keep.c. */
+/* For the supervisor: see mounts_keep.c. The namespace goes with the first: from outside it cannot be opened at every moment. */
 static long keep(struct native_child *c, int root_fd)
 {
+	if (c->kept_count == 0)
+		c->view_fd = (int)raw_call(SYS_openat, c->base_fd, "proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
 	if (c->kept_count >= ARRAY_LEN(c->kept_fds))
 		return -E2BIG;
 	c->kept_fds[c->kept_count++] = root_fd;

@@ -102,7 +102,7 @@ void native_keep_begin(const struct plan *p, struct running *run)
 	struct native_keep *k = &((struct native_memory *)run->child)->keep;
 	char path[64];
 
-	if (run->mounts_fd < 0) {	/* an older kernel, or it was not made yet */
+	if (run->mounts_fd < 0) {	/* it did not come with the hello */
 		snprintf(path, sizeof(path), "/proc/%d/ns/mnt", run->init_pid);
 		run->mounts_fd = open(path, O_RDONLY | O_CLOEXEC);
 	}

@@ -126,6 +126,7 @@ struct native_child {
 	size_t tmpfs_count;
 	int kept_fds[NATIVE_KEPT_MAX];	/* the mounts that guards are on, for the supervisor */
 	size_t kept_count;
+	int view_fd;			/* with them: the mount namespace; -1: the supervisor finds it itself */
 	int listener_fd;		/* seccomp's, -1: none */
 	size_t next_tree;
 	bool review_refused;		/* the kernel refused the overlay */

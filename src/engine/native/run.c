@@ -182,7 +182,7 @@ int native_take_hello(struct running *run, struct ward_err *e)
 {
 	struct native_memory *memory = run->child;
 	struct native_child *c = &memory->child;
-	int fds[10 + NATIVE_KEPT_MAX + NET_FDS_MAX];
+	int fds[11 + NATIVE_KEPT_MAX + NET_FDS_MAX];
 	size_t count, next = 0;
 	char word;
 
@@ -203,6 +203,10 @@ int native_take_hello(struct running *run, struct ward_err *e)
 	}
 	for (size_t i = 0; i < c->kept_count && next < count; i++)
 		memory->keep.fds[memory->keep.count++] = fds[next++];
+	if (c->kept_count && c->view_fd >= 0 && next < count) {
+		own_close_fd(&run->mounts_fd);
+		run->mounts_fd = fds[next++];
+	}
 	while (next + c->net.count < count && run->tmpfs_count < ARRAY_LEN(run->tmpfs_fds))
 		run->tmpfs_fds[run->tmpfs_count++] = fds[next++];
 	for (size_t i = 0; i < c->net.count && next < count; i++)
@@ -217,11 +221,10 @@ static int native_release(const struct plan *p, struct running *run, struct resu
 	bool guarded = native_keeps_any(p), may_be_short = c->apart && !p->review && !run->asked;
 	int status;
 
-	if (may_be_short || guarded)
+	if (may_be_short && !guarded)
 		native_hold_mounts(run);	/* while it is in our memory: whoever has become ward-init shows less */
 	native_let_go(run);
-	if (may_be_short && !guarded)
-		native_begin_holder(run);
+	native_begin_holder(run);
 	status = native_take_hello(run, e);
 	if (status < 0)
 		return status;
