@@ -60,7 +60,7 @@ def run(s):
     ours = s.t.workspace()
     place = s.t.fresh_dir("place") if s.control else None
     s.options += HOME
-    s.companion(take, options=HOME, turns=turns, place=place)
+    other = s.companion(take, options=HOME, turns=turns, place=place)
     for turn in turns:
         s.args = {"turn": turn, "place": place}
         if s.control:
@@ -71,6 +71,7 @@ def run(s):
         s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, turn + ".done")), 10, "the other one has tried")
         planted = os.path.join(ours, ".envrc")
         done = done or (os.path.exists(planted) and "can still write there" not in said)
+    other.wait(10)	# else it is still ending when the test looks for what is left
     return done
 
 

@@ -65,7 +65,7 @@ def run(s):
     s.t.write(s.ws, {".aiignore": "/secret.key\n/kept/\n", "secret.key": s.token, "kept/secret.key": s.token, ".envrc": "old\n"})
     for name, mode in {"": 0o755, "kept": 0o755, "secret.key": 0o644, "kept/secret.key": 0o644}.items():	# root's sandboxes have ids of their own
         os.chmod(os.path.join(s.ws, name), mode)
-    s.companion(take, turns=list(turns))
+    other = s.companion(take, turns=list(turns))
     s.t.write(s.ws, {"go": ""})
     for turn, stays in turns.items():
         s.args = {"turn": turn, "stays": stays}
@@ -79,6 +79,7 @@ def run(s):
             s.t.ward("run", "-w", s.ws, "--", *s.program(), cwd=s.ws, timeout=25 * engines.patience())
         s.t.write(s.ws, {turn + ".over": ""})
         s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, turn + ".done")), 10, "the other one has tried")
+    other.wait(10)
     loot = os.path.join(s.ws, "loot")
     return "evil" in s.t.read(os.path.join(s.ws, ".envrc")) or (os.path.exists(loot) and s.token in s.t.read(loot))
 
