@@ -336,6 +336,7 @@ static void begin_drain(struct front *f, struct exchange *ex)
 
 void exchange_next(struct front *f, struct exchange *ex)
 {
+	exchange_tell(f, ex);	/* one that was never answered */
 	meter_end(f, take_ptr(ex->meter), ex->done && !ex->cut ? METER_WHOLE : METER_CUT);
 	record_end(&ex->record, NULL, false);
 	buf_free(&ex->head);
@@ -481,7 +482,7 @@ void exchange_closed(struct front *f, struct flow *w)
 {
 	struct exchange *ex = w->inspect;
 
-	exchange_tell(f, ex);	/* its answer broke off */
+	exchange_tell(f, ex);	/* its answer broke off, or never came */
 	h2_free(ex->h2);
 	meter_end(f, ex->meter, ex->sent ? METER_CUT : METER_UNSENT);
 	record_end(&ex->record, NULL, false);

@@ -16,7 +16,10 @@ void exchange_note_asked(char what[EXCHANGE_WHAT], const struct asked *asked)
 
 	if (!asked->text[0])
 		return;
-	n = n < most ? n : most;
+	if (n > most) {
+		n = most;
+		memcpy(what + n - strlen(EXCHANGE_CUT), EXCHANGE_CUT, strlen(EXCHANGE_CUT));
+	}
 	snprintf(what + n, EXCHANGE_WHAT - n, " %s", asked->text);
 }
 

@@ -20,13 +20,15 @@ static const uint8_t wrong_reasons[] = {
 
 void exchange_describe(char *out, size_t size, const struct http_request *r, struct http_text path)
 {
-	size_t at = 0;
+	size_t at = 0, cut = strlen(EXCHANGE_CUT);
 	const struct http_text parts[] = { r->method, { " ", 1 }, path };
 
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 		for (size_t k = 0; k < parts[i].n && at + 1 < size; k++)
 			out[at++] = (char)(parts[i].s[k] < ' ' || parts[i].s[k] > '~' ? '?' : parts[i].s[k]);
 	out[at] = '\0';
+	if (at < r->method.n + 1 + path.n && at >= cut)
+		memcpy(out + at - cut, EXCHANGE_CUT, cut);
 }
 
 static bool has_word(struct http_text list, const char *word)
@@ -294,6 +296,7 @@ bool exchange_run_up(struct front *f, struct exchange *ex)
 		say = queue_flush(&ex->up, &ex->server->wire, &n);
 		exchange_moved(f, ex, UP, n);
 		moved = n > 0;
+		ex->untold |= n && !ex->answered;
 		ex->sent |= n && ex->up_bytes;
 		if (say != TLS_DONE && say != TLS_READ && say != TLS_WRITE && !ex->answered) {
 			exchange_server_gone(f, ex, say);

@@ -290,9 +290,14 @@ static void finish(struct front *f)
 	for (size_t i = 0; i < f->listening_count; i++)
 		if (is_told(f->kinds[i]))
 			on_listening(f, i);
-	for (uint32_t i = 0; i < f->flow_max; i++)
-		if (f->flows[i] && !f->flows[i]->server && (f->flows[i]->inspect || f->flows[i]->fds[SERVER] >= 0))
-			front_told_flow(f, f->flows[i], TOLD_CLOSED);
+	for (uint32_t i = 0; i < f->flow_max; i++) {
+		struct flow *w = f->flows[i];
+
+		if (w && w->inspect && !w->server)
+			flow_close(f, w, true);	/* requests that are under way are told then */
+		else if (w && !w->server && w->fds[SERVER] >= 0)
+			front_told_flow(f, w, TOLD_CLOSED);
+	}
 	front_told_send(f, true);
 	front_totals(f);
 	if (f->inspect)

@@ -44,7 +44,7 @@ static void keep(struct front *f, const struct told *t)
 static void put_host(struct told *t, const struct host *host)
 {
 	host_text(host, t->host);
-	t->host_len = (uint8_t)strnlen(t->host, sizeof(t->host) - 1);
+	t->host_len = (uint16_t)strnlen(t->host, HOST_TEXT - 1);
 }
 
 void front_told_name(struct front *f, const struct want *w, const struct verdict *v, const struct ip *given)
@@ -62,7 +62,7 @@ void front_told_name(struct front *f, const struct want *w, const struct verdict
 		t.number = 1;	/* it was asked for in another way before */
 	}
 	f->told.name_address = given->family != 0;
-	memcpy(f->told.name, t.host, sizeof(t.host));
+	memcpy(f->told.name, t.host, sizeof(f->told.name));
 	f->told.name_ms = now;
 	keep(f, &t);
 }
@@ -102,7 +102,7 @@ void front_told_waf(struct front *f, const struct flow *w, const struct waf_matc
 
 	if (!f->config.tell)
 		return;
-	for (; *text && t.host_len < sizeof(t.host) - 1; text++)
+	for (; *text && t.host_len < HOST_TEXT - 1; text++)
 		t.host[t.host_len++] = *text;
 	keep(f, &t);
 }
@@ -123,7 +123,7 @@ void front_told_http(struct front *f, const struct flow *w, int32_t rule, const 
 		return;
 	put_host(&t, &w->want.host);
 	t.host[t.host_len] = ' ';
-	for (t.host_len++; *what && t.host_len < UINT8_MAX; what++)
+	for (t.host_len++; *what && t.host_len < sizeof(t.host) - 1; what++)
 		t.host[t.host_len++] = (char)(*what < ' ' || *what > '~' ? '?' : *what);
 	keep(f, &t);
 }

@@ -88,6 +88,13 @@ static int on_chunk(nghttp2_session *session, uint8_t flags, int32_t id, const u
 	return 0;
 }
 
+/* A request that has gone is told of once, whatever became of it. */
+static void tell(const struct h2 *h, const struct h2_stream *s)
+{
+	if (s->status || s->up_id > 0)
+		front_told_http(h->f, h->ex->flow, s->rule, s->what, s->status, s->bytes[UP], s->bytes[DOWN]);
+}
+
 static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *user)
 {
 	struct h2 *h = user;
@@ -103,8 +110,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *
 			nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, error);
 		return 0;
 	}
-	if (s->status)
-		front_told_http(h->f, h->ex->flow, s->rule, s->what, s->status, s->bytes[UP], s->bytes[DOWN]);
+	tell(h, s);
 	if (s->up_open) {	/* nobody waits for what is left of it; give() must not find it any more */
 		nghttp2_submit_rst_stream(h->up, NGHTTP2_FLAG_NONE, s->up_id, NGHTTP2_CANCEL);
 		nghttp2_session_set_stream_user_data(h->up, s->up_id, NULL);
@@ -147,8 +153,10 @@ void h2_free(struct h2 *h)
 		return;
 	nghttp2_session_del(h->down);
 	nghttp2_session_del(h->up);
-	while (h->streams)
+	while (h->streams) {
+		tell(h, h->streams);
 		h2_stream_free(h, h->streams);
+	}
 	free(h);
 }
 

@@ -25,7 +25,8 @@
 #include "gateway/wire.h"
 
 #define KNOWN_SERVERS 64
-#define EXCHANGE_WHAT 384
+#define EXCHANGE_WHAT 384	/* of a request as it is told; a longer one ends with EXCHANGE_CUT */
+#define EXCHANGE_CUT "..."
 
 /* What a server speaks, found out when it was first greeted. */
 struct known_server {
@@ -93,6 +94,7 @@ struct exchange {
 	bool is_head, websocket;
 	bool cut;			/* the response went beyond the budget */
 	bool sent;			/* some of the request's body has gone: it cannot be said again */
+	bool untold;			/* some of the request has gone, and nobody was told of it yet */
 	bool answered, done;		/* the response has begun, is complete */
 	bool up_chunked, down_chunked;
 	struct queue in;		/* of the program, not yet understood */

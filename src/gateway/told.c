@@ -13,8 +13,7 @@ size_t told_put(uint8_t *bytes, size_t n, size_t cap, const struct told *t)
 {
 	size_t len = FIXED + t->host_len;
 
-	_Static_assert(sizeof(t->host) > UINT8_MAX, "a host of any length leaves room for its NUL");
-	if (len > cap - n)
+	if (t->host_len >= sizeof(t->host) || len > cap - n)
 		return n;
 	memcpy(bytes + n, t, len);
 	return n + len;
@@ -22,9 +21,12 @@ size_t told_put(uint8_t *bytes, size_t n, size_t cap, const struct told *t)
 
 size_t told_length(const uint8_t *bytes, size_t n)
 {
-	size_t len = n < FIXED ? 0 : FIXED + bytes[offsetof(struct told, host_len)];
+	uint16_t host_len;
 
-	return len <= n ? len : 0;
+	if (n < FIXED)
+		return 0;
+	memcpy(&host_len, bytes + offsetof(struct told, host_len), sizeof(host_len));
+	return host_len < TOLD_TEXT && FIXED + host_len <= n ? FIXED + host_len : 0;
 }
 
 size_t told_get(const uint8_t *bytes, size_t n, struct told *ret)
@@ -40,7 +42,7 @@ size_t told_get(const uint8_t *bytes, size_t n, struct told *ret)
 		return 0;
 	memcpy(ret, bytes, len);
 	if (ret->kind < TOLD_NAME || ret->kind >= TOLD_KINDS || ret->how > WANT_SOCKS || ret->mode >= RULE_MODES ||
-	    (ret->family != 0 && ret->family != 4 && ret->family != 6))
+	    (ret->family != 0 && ret->family != 4 && ret->family != 6) || (ret->kind != TOLD_HTTP && ret->host_len >= HOST_TEXT))
 		return 0;
 	for (size_t i = 0; i < ret->host_len; i++)
 		if (ret->host[i] < (ret->kind == TOLD_WAF || ret->kind == TOLD_HTTP ? 0x20 : 0x21) || ret->host[i] > 0x7e)

@@ -168,6 +168,7 @@ void egress_report_lost(struct result *r, uint64_t lost, const char *why)
 struct said_request {
 	char method[40], path[400], asked[200];
 	char url[OBJECT_TEXT + 420], object[OBJECT_TEXT + 470];	/* with scheme and host; with the method in front */
+	bool cut;		/* it was longer; one that ends so by itself counts as such */
 };
 
 static void copy_word(char *out, size_t size, const char **at)
@@ -192,6 +193,7 @@ static bool read_request(const char *text, const char *host, uint16_t port, enum
 	if (!*ret->method || (*at != '/' && *at != '*'))
 		return false;
 	copy_word(ret->path, sizeof(ret->path), &at);
+	ret->cut = strlen(ret->path) >= 3 && strcmp(ret->path + strlen(ret->path) - 3, "...") == 0;
 	copy_word(ret->asked, sizeof(ret->asked), &at);
 	object_text(place, host, strchr(host, ':') != NULL, port == (plain ? 80 : 443) ? 0 : port);
 	snprintf(ret->url, sizeof(ret->url), "%s://%s%s", plain ? "http" : "https", place, ret->path);
@@ -219,8 +221,11 @@ static void emit_http(struct egress *g, const struct told *t, struct result *r)
 	event_number(&v, FIELD_BYTES_OUT, t->bytes_out);
 	event_text(&v, FIELD_METHOD, said.method);
 	event_text(&v, FIELD_URL, said.url);
-	event_number(&v, FIELD_STATUS, t->number);
+	if (t->number)
+		event_number(&v, FIELD_STATUS, t->number);
 	event_text(&v, FIELD_ASKED, *said.asked ? said.asked : NULL);
+	if (said.cut)
+		event_flag(&v, FIELD_CUT);
 	event_emit(r->events, &v);
 }
 
@@ -291,6 +296,8 @@ void egress_report_denied(const struct egress *g, const struct want *w, const st
 		event_text(&e, FIELD_METHOD, said.method);
 		event_text(&e, FIELD_URL, said.url);
 		event_text(&e, FIELD_ASKED, *said.asked ? said.asked : NULL);
+		if (said.cut)
+			event_flag(&e, FIELD_CUT);
 	}
 	if (w->port)
 		event_number(&e, FIELD_PORT, w->port);

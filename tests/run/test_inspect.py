@@ -1,9 +1,10 @@
 """Rules with mode inspect: what programs trust, what is decided about requests, what reaches the server."""
+import glob
 import json
 import os
 import shutil
 
-from harness.world import World, denial, policy, trusted_world
+from harness.world import NAMES, World, denial, policy, serve, trusted_world
 
 
 def inside(t, world, rules, *argv, files=None, timeout=60, **options):
@@ -194,3 +195,65 @@ say("plain", plain)
     t.check("the TLS greeting names no server" in whys, f"no name: {whys}")
     t.check(any("web.test is not trusted" in d["what"] for d in r.report["denials"]), f"the server: {whys}")
     t.check(not [line for line in world.log() if line.startswith("http")], "no request reached the server")
+
+
+def test_long_requests_are_on_record(t):
+    """A name of two hundred letters and a long path hide nothing from the journal; what is too long says that it is cut."""
+    name = ".".join(["n" * 60] * 3) + ".web.test"
+    world = World(t, {name: NAMES["web.test"]})
+    ws = t.workspace({"client.py": "import http.client\nfor path in %r:\n    c = http.client.HTTPConnection(%r, 80, timeout=20)\n    c.request('GET', path)\n    print(c.getresponse().status)\n"
+                      % (["/short/HERE", "/" + "p" * 300 + "/HERE", "/" + "p" * 3000 + "/NOT-HERE"], name)})
+    r = world.ward("run", "-p", policy(t, [{"host": "*.web.test", "ports": [80], "methods": ["GET"]}]), "--", "/usr/bin/python3", "client.py", cwd=ws, timeout=60)
+    t.equal((r.rc, len(r.out.split())), (0, 3), f"exit code and answers ({r.out} {r.err})")
+    events = [json.loads(line) for path in glob.glob(os.path.join(t.state_dir, "audit/runs/*.jsonl")) for line in open(path)]
+    asked = [(e["url"], e.get("cut", False)) for e in events if e["kind"] == "net.http"]
+    t.equal([(url[-5:], cut) for url, cut in sorted(asked, key=lambda a: len(a[0]))], [("/HERE", False), ("/HERE", False), ("pp...", True)], f"requests on record: {asked}")
+    t.check(all(name in url for url, _ in asked), f"the name: {asked}")
+
+
+# Reads what comes and never says a word, but to those who ask for half an answer.
+MUTE = r"""
+import socket, ssl, sys, threading
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[1] + "/server.pem", sys.argv[1] + "/server.key")
+def serve(c):
+    c, got = context.wrap_socket(c, server_side=True), b""
+    while more := c.recv(4096):
+        got += more
+        if b"/half" in got and b"\r\n\r\n" in got:
+            c.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+            got = b""
+with socket.create_server(("0.0.0.0", 9461), backlog=64) as listener:
+    while True:
+        threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+"""
+
+HASTY = r"""
+import socket, ssl, time
+kept, context = [], ssl.create_default_context()
+def send(path, wait, keep):
+    s = context.wrap_socket(socket.create_connection(("web.test", 9461), 20), server_hostname="web.test")
+    s.sendall(b"POST /%s HTTP/1.1\r\nHost: web.test:9461\r\nContent-Length: 5\r\n\r\nhello" % path)
+    if wait:
+        s.recv(4096)
+    time.sleep(0.3)
+    (kept.append(s) if keep else s.close())
+send(b"gone", False, False)
+send(b"half-gone", True, False)
+send(b"waits", False, True)
+send(b"half-waits", True, True)
+time.sleep(0.3)
+"""
+
+
+def test_unanswered_requests_are_on_record(t):
+    """A program that does not wait for an answer, or for the rest of one, has asked all the same; one that waits when the run ends, too."""
+    world = trusted_world(t)
+    t.write(world.dir, {"mute.py": MUTE})
+    serve(t, world, ["/usr/bin/python3", os.path.join(world.dir, "mute.py"), world.certificates], 9461)
+    r = world.ward("run", "-p", policy(t, [{"host": "web.test", "ports": [9461], "methods": ["POST"]}]), "--", "/usr/bin/python3", "client.py",
+                   cwd=t.workspace({"client.py": HASTY}), timeout=60)
+    t.equal(r.rc, 0, f"exit code ({r.err})")
+    events = [json.loads(line) for path in glob.glob(os.path.join(t.state_dir, "audit/runs/*.jsonl")) for line in open(path)]
+    t.equal(sorted((e["url"].rsplit("/", 1)[1], e.get("status")) for e in events if e["kind"] == "net.http"),
+            [("gone", None), ("half-gone", 200), ("half-waits", 200), ("waits", None)], "requests on record")

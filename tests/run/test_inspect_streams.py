@@ -1,4 +1,5 @@
 """Bodies and connections of requests that are looked into: whatever HTTP has, as it comes and in bounded memory."""
+import glob
 import json
 import os
 import shutil
@@ -266,3 +267,25 @@ cat read/README
         t.check(not [line for line in (t.read(os.path.join(world.dir, "requests")) or "").splitlines() if "/read.git" in line and "receive" in line],
                 "a push never reached the server")
         t.contains(t.run(git, "-c", "safe.directory=*", "-C", os.path.join(world.dir, "open.git"), "show-ref", root=True).out, "refs/heads/agent", "what was pushed")
+
+
+HASTY = r"""
+const session = require('http2').connect('https://web.test:9445');
+session.on('error', () => {});
+for (const path of ['/size?n=10000000', '/events'])
+    session.request({ ':path': path }).on('error', () => {}).on('response', () => setTimeout(() => session.destroy(), 300));
+"""
+
+
+def test_broken_off_streams_are_on_record(t):
+    """A connection that a program ends in the middle of its answers has asked for all of them."""
+    node = shutil.which("node")
+    if not node:
+        t.skip("no node")
+    world = trusted_world(t)
+    serve(t, world, [node, os.path.join(HERE, "stream_server.js"), world.certificates, "9445", "h2"], 9445)
+    r = world.ward("run", "-p", policy(t, [{"host": "web.test", "ports": [9445], "methods": ["GET"]}]), "--", "/usr/bin/env", "node", "hasty.js",
+                   cwd=t.workspace({"hasty.js": HASTY}), timeout=60)
+    t.equal(r.rc, 0, f"exit code ({r.err})")
+    events = [json.loads(line) for path in glob.glob(os.path.join(t.state_dir, "audit/runs/*.jsonl")) for line in open(path)]
+    t.equal(sorted((e["url"].rsplit("/", 1)[1], e["status"]) for e in events if e["kind"] == "net.http"), [("events", 200), ("size", 200)], "requests on record")
