@@ -353,7 +353,7 @@ static int prepare(struct front *f, struct ward_err *e)
 	uint8_t seed[16];
 	int r = config_read(GATE_FD_CONFIG, &f->rules, &f->config, e);
 
-	(void)fcntl(GATE_FD_TRUST, F_SETFD, FD_CLOEXEC);	/* not for dial */
+	f->has_trust = fcntl(GATE_FD_TRUST, F_SETFD, FD_CLOEXEC) == 0;	/* not for dial */
 	(void)fcntl(GATE_FD_KEYS, F_SETFD, FD_CLOEXEC);
 	f->waf_fd = fcntl(GATE_FD_WAF, F_SETFD, FD_CLOEXEC) < 0 ? -1 : GATE_FD_WAF;	/* its number is somebody else's soon, where there is none */
 	if (r == 0)

@@ -99,6 +99,7 @@ struct front {
 	struct inspector *inspector;
 	int epoll_fd, control_fd, dial_fd;
 	int waf_fd;			/* to ward-waf; -1: there is none */
+	bool has_trust;			/* GATE_FD_TRUST was given: else that number is somebody else's */
 	int record_fd;			/* a recording (record.h); 0: none */
 	bool record_failed, record_cut;	/* cut: what was under way has been ended */
 	uint32_t record_count;

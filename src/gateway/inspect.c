@@ -101,7 +101,8 @@ static int prepare(struct front *f, struct ward_err *e)
 	r = waf_open(f, e);
 	if (r == 0 && rules_inspect(f->rules))
 		r = prepare_tls(i, f->rules, e);
-	close(GATE_FD_TRUST);
+	if (f->has_trust)
+		close(GATE_FD_TRUST);
 	return r;
 }
 

@@ -257,3 +257,12 @@ def test_unanswered_requests_are_on_record(t):
     events = [json.loads(line) for path in glob.glob(os.path.join(t.state_dir, "audit/runs/*.jsonl")) for line in open(path)]
     t.equal(sorted((e["url"].rsplit("/", 1)[1], e.get("status")) for e in events if e["kind"] == "net.http"),
             [("gone", None), ("half-gone", 200), ("half-waits", 200), ("waits", None)], "requests on record")
+
+
+def test_nothing_but_plain_rules(t):
+    """Rules that look into requests in the clear alone need no trust store, and work without one."""
+    world = World(t)
+    r = inside(t, world, [{"host": "web.test", "ports": [80], "mode": "http", "methods": ["GET"]}], "/usr/bin/curl", "-sS", "-m", "10", "http://web.test/plain")
+    t.equal((r.rc, r.out), (0, "hello from web.test\n"), f"exit code and answer ({r.err})")
+    r = inside(t, world, [{"host": "web.test", "ports": [80], "mode": "http", "methods": ["GET"]}], "/usr/bin/curl", "-sS", "-m", "10", "-X", "DELETE", "http://web.test/plain")
+    t.contains(r.out, '"reason":"method"', f"another method ({r.err})")
