@@ -177,7 +177,7 @@ static int start(struct box *b, struct ward_err *e)
 	if (r == 0)
 		r = event_begin(b->result->events, b->plan->run_id, e);
 	if (r == 0 && b->record)
-		r = store_started(b->record, b->run.init_pid, e);
+		r = store_started(b->record, b->run.init_pid, b->run.pid_fd, e);
 	if (r == 0)
 		r = b->engine->release(b->plan, &b->run, b->result, e);
 	if (r == 0 && b->egress)

@@ -21,6 +21,7 @@
 #include <sys/file.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 
 #include "base/io.h"
@@ -34,6 +35,7 @@
 #define RECORD_MAX (64u << 20)
 #define HEADER "ward-run 1"
 #define DYING_MS 5000
+#define PIDFS 0x50494446	/* PID_FS_MAGIC, which headers do not have yet */
 #define SLOTS_KEPT 8	/* files that stay; more are made for more runs at once */
 #define SLOTS_MAX 100000
 
@@ -240,12 +242,22 @@ uint64_t store_process_start(pid_t pid)
 	return ticks;
 }
 
-int store_started(struct store_run *r, pid_t init_pid, struct ward_err *e)
+/* What no other process of this boot has, for less than half of what its /proc costs; 0: the kernel (before Linux 6.9) has no such number. */
+static uint64_t process_number(int pid_fd)
 {
+	struct statfs fs;
+	struct stat st;
+
+	return fstatfs(pid_fd, &fs) == 0 && fs.f_type == PIDFS && fstat(pid_fd, &st) == 0 ? st.st_ino : 0;
+}
+
+int store_started(struct store_run *r, pid_t init_pid, int pid_fd, struct ward_err *e)
+{
+	uint64_t number = process_number(pid_fd);
 	auto_buf line = { 0 };
 	int status;
 
-	buf_printf(&line, "init %d %" PRIu64 " %s\n", init_pid, store_process_start(init_pid), io_boot_id());
+	buf_printf(&line, "%s %d %" PRIu64 " %s\n", number ? "process" : "init", init_pid, number ? number : store_process_start(init_pid), io_boot_id());
 	status = line.failed ? -ENOMEM : io_write_all(r->record_fd, line.data, line.len);
 	return status < 0 ? ward_fail(e, -status, "cannot write the run's record: %s", strerror(-status)) : 0;
 }
@@ -312,6 +324,7 @@ struct dead_run {
 	size_t root_count;
 	pid_t init_pid;
 	uint64_t init_start;
+	bool numbered;		/* it is not when that began, but its number */
 	char init_boot[64];
 	bool complete;
 };
@@ -354,8 +367,10 @@ static int read_line(struct dead_run *d, const char *key, char *value)
 
 	if (strcmp(key, "complete") == 0)
 		d->complete = true;
-	if (strcmp(key, "init") == 0)
+	if (strcmp(key, "init") == 0 || strcmp(key, "process") == 0) {
+		d->numbered = key[0] == 'p';
 		return sscanf(value, "%d %" SCNu64 " %63s", &d->init_pid, &d->init_start, d->init_boot) < 2 ? -EINVAL : 0;
+	}
 	guard_unescape(value);
 	if (strcmp(key, "id") == 0) {
 		if (strlen(value) >= sizeof(d->id) || strspn(value, "0123456789abcdefghijklmnopqrstuvwxyz-") != strlen(value))
@@ -422,7 +437,7 @@ static int wait_dead(const struct dead_run *d, struct ward_err *e)
 	if (d->init_pid <= 1 || strcmp(io_boot_id(), d->init_boot) != 0)
 		return 0;
 	fd = (int)syscall(SYS_pidfd_open, d->init_pid, 0);
-	if (fd < 0 || store_process_start(d->init_pid) != d->init_start)
+	if (fd < 0 || (d->numbered ? process_number(fd) : store_process_start(d->init_pid)) != d->init_start)
 		return 0;
 	p.fd = fd;
 	if (poll(&p, 1, DYING_MS / 10) > 0)

@@ -1,8 +1,11 @@
 /* The store: state directory, records, recovery of killed runs, quarantine and restore. */
 #include "guard_help.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 
 #include "lib/store.h"
@@ -212,34 +215,48 @@ static void restore_follows_no_link(void **state)
 }
 
 /* Another process begins a run, plants things and is killed; we finish it. */
-static void killed_runs_are_finished(void **state)
+/* Gone, or only waiting for its parent. */
+static bool is_dead(pid_t pid)
 {
-	struct place *p = *state;
+	int fd = pidfd_open(pid, 0);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	bool dead = fd < 0 || poll(&p, 1, 0) > 0;
+
+	if (fd >= 0)
+		close(fd);
+	return dead;
+}
+
+/* numbered: as kernels since 6.9 know processes, else by when it began. */
+static void killed_run_is_finished(struct place *p, bool numbered)
+{
+	pid_t *sandbox = mmap(NULL, sizeof(*sandbox), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct ward_err e = { 0 };
 	struct store_items items;
 	int status;
 	pid_t pid;
 
+	assert_ptr_not_equal(sandbox, MAP_FAILED);
 	tree_put(&p->work, ".envrc", "mine");
 	tree_put(&p->work, "a\tb/git-rebase-todo", "exec printf 'a\tb\\n'\n");
 	pid = fork();
 	if (pid == 0) {
 		struct store_run *r = start(p, "20260101-000000-dddddd");
 		int ready[2];
-		pid_t sandbox;
 		char byte;
 
 		if (pipe2(ready, O_CLOEXEC) < 0)
 			_exit(1);
-		sandbox = fork();
-		if (sandbox == 0) {
+		pid = fork();
+		if (pid == 0) {
 			close_range(0, ~0U, 0);	/* as an exec does: the lock is the supervisor's alone */
 			alarm(60);
 			for (;;)
 				pause();
 		}
+		*sandbox = pid;
 		close(ready[1]);
-		if (read(ready[0], &byte, 1) != 0 || store_started(r, sandbox, &e) < 0)
+		if (read(ready[0], &byte, 1) != 0 || store_started(r, pid, numbered ? pidfd_open(pid, 0) : -1, &e) < 0)
 			_exit(1);
 		tree_put(&p->work, ".vscode/x", "evil");
 		tree_put(&p->work, "x.lock", "forbidden by the policy");
@@ -247,8 +264,11 @@ static void killed_runs_are_finished(void **state)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status));
+	assert_int_equal(kill(*sandbox, 0), 0);
 	assert_int_equal(store_recover(&e), 1);
 	assert_int_equal(store_recover(&e), 0);
+	assert_true(is_dead(*sandbox));
+	munmap(sandbox, sizeof(*sandbox));
 	assert_true(tree_has(&p->work, ".envrc"));
 	assert_true(tree_has(&p->work, "a\tb/git-rebase-todo"));
 	assert_false(tree_has(&p->work, ".vscode"));
@@ -256,6 +276,16 @@ static void killed_runs_are_finished(void **state)
 	assert_int_equal(store_list(&items, &e), 0);
 	assert_int_equal(items.len, 2);
 	store_items_clear(&items);
+}
+
+static void killed_runs_are_finished(void **state)
+{
+	killed_run_is_finished(*state, false);
+}
+
+static void numbered_ones_too(void **state)
+{
+	killed_run_is_finished(*state, true);
 }
 
 static ino_t inode_of(struct place *p, const char *name)
@@ -390,6 +420,7 @@ int main(void)
 		CASE(quarantine_lists_and_restores),
 		CASE(restore_follows_no_link),
 		CASE(killed_runs_are_finished),
+		CASE(numbered_ones_too),
 		CASE(half_written_records_are_dropped),
 		CASE(records_stay_where_they_are),
 		CASE(a_dead_record_keeps_its_file),
