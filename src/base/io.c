@@ -220,6 +220,24 @@ int io_send_fds(int sock_fd, const void *bytes, size_t n, const int *fds, size_t
 	return sent < 0 ? -errno : 0;
 }
 
+/* A socket that is under way in a message to itself, and nowhere else, is nobody's: a thread of the kernel's (since Linux 6.10) looks for such ones
+ * when a socket is closed, and closes what is in them. */
+void io_close_later(int fd)
+{
+	int pair[2];
+
+	if (fd < 0)
+		return;
+	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair) < 0) {
+		close(fd);
+		return;
+	}
+	(void)!io_send_fds(pair[0], "", 1, (int[]){ fd, pair[1] }, 2);
+	close(fd);
+	close(pair[1]);
+	close(pair[0]);	/* now it is looked for */
+}
+
 uint64_t io_now_ms(void)
 {
 	struct timespec t;

@@ -32,6 +32,9 @@ struct msghdr;
 ssize_t io_sendmsg(int sock_fd, const struct msghdr *m, int flags);
 /* Sends one message with count descriptors (at most 8), which stay the caller's. No SIGPIPE. Returns 0 or -errno. */
 must_check int io_send_fds(int sock_fd, const void *bytes, size_t n, const int *fds, size_t count);
+/* Closes what takes long to close, and lets the kernel do it: the last who closes an inotify descriptor waits for every processor, some 20 ms. Waits
+ * itself where that cannot be had. -1: nothing. */
+void io_close_later(int fd);
 /* Milliseconds of the monotonic clock. */
 uint64_t io_now_ms(void);
 /* The machine's boot, without the end of the line; "": unknown. It is read once. */

@@ -248,7 +248,10 @@ void cgroup_destroy(struct cgroup *c)
 	if (c->frozen && c->ops->freeze(c, false) < 0)
 		c->frozen = true; /* what is inside dies frozen where the kernel allows that;
 				     removal says */
-	own_close_fd(&c->event_fd);
+	if (c->ops->kind == CGROUP_V2)
+		io_close_later(c->event_fd);	/* inotify */
+	else
+		own_close_fd(&c->event_fd);
 	cgroup_dir_drop(&c->inner);
 	for (unsigned i = 0; i < CG_PLACES; i++)
 		cgroup_dir_drop(&c->dirs[i]);

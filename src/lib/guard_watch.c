@@ -28,6 +28,7 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
+#include "base/io.h"
 #include "base/path.h"
 
 #define WATCHES_MAX 4096
@@ -359,6 +360,10 @@ void guard_watch_destroy(struct guard_watch *w)
 {
 	if (!w)
 		return;
+	if (w->dir_count)
+		io_close_later(w->fd);
+	else
+		own_close_fd(&w->fd);
 	for (size_t i = 0; i < w->dir_count; i++)
 		free(w->dirs[i].dir);
 	for (size_t r = 0; w->states && r < w->root_count; r++) {
@@ -367,7 +372,5 @@ void guard_watch_destroy(struct guard_watch *w)
 	}
 	free(w->states);
 	free(w->dirs);
-	if (w->fd >= 0)
-		close(w->fd);
 	free(w);
 }

@@ -41,9 +41,26 @@ static void test_read_exactly(unused_arg void **state)
 	close(ends[0]);
 }
 
+/* Whoever reads the other end of a pipe sees that the last one is gone, and nothing stays with us. */
+static void test_close_later(unused_arg void **state)
+{
+	int ends[2], first = dup(0);
+	char byte;
+
+	close(first);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(pipe(ends), 0);
+		assert_int_equal(ends[0], first);	/* the lowest that is free: all others were closed */
+		io_close_later(ends[1]);
+		assert_int_equal(read(ends[0], &byte, 1), 0);
+		close(ends[0]);
+	}
+	io_close_later(-1);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_write_at), cmocka_unit_test(test_read_exactly) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_write_at), cmocka_unit_test(test_read_exactly), cmocka_unit_test(test_close_later) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
