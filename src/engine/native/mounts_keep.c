@@ -7,7 +7,8 @@
  * them made there. The kernel takes a namespace apart mount by mount: the descriptor would lead to the bare tree then. What it keeps together is a
  * tree of mounts whose mount point is removed. From within the namespace that is refused, and the mount points may lie where the sandbox could move
  * them; so a process enters, puts all these trees onto one point of ward's own and leaves a descriptor of its directory, and who is
- * outside removes that point.
+ * outside removes that point. That directory can be written through a mount of its own, which nobody else has: the one that the sandbox knows stays
+ * read-only, or who was handed a descriptor of it would rename the point in time.
  *
  * The trees become read-only before: nobody shall write there by such a descriptor after the sweep. That is refused where a file is open for
  * writing, and all who could have one are dead: it was handed on, too, which the run's result tells.
@@ -27,7 +28,7 @@
 #include "engine/native/native.h"
 
 #define CLOSE_TRIES 20	/* of 10 ms: what was under way in a dead process's sockets is closed by a thread of the kernel's */
-#define POINT "pts"	/* in /dev; what is mounted there stays beneath */
+#define POINT "pts"	/* in /dev, which the sandbox cannot change; what is mounted there stays beneath */
 
 /* Inside, with the caller's descriptors. */
 static int gather(void *argument)
@@ -35,14 +36,14 @@ static int gather(void *argument)
 	struct native_keep *k = argument;
 	struct mount_attr writable = { .attr_clr = MOUNT_ATTR_RDONLY }, closed = { .attr_set = MOUNT_ATTR_RDONLY };
 	long user_fd = raw_call(SYS_ioctl, k->ns_fd, NS_GET_USERNS, 0);
-	long r = user_fd < 0 ? user_fd : raw_call(SYS_setns, user_fd, CLONE_NEWUSER), dev_fd;
+	long r = user_fd < 0 ? user_fd : raw_call(SYS_setns, user_fd, CLONE_NEWUSER), own_fd;
 
 	if (user_fd >= 0)
 		raw_call(SYS_close, user_fd);
 	if (r == 0)
 		r = raw_call(SYS_setns, k->ns_fd, CLONE_NEWNS);
-	dev_fd = r < 0 ? r : raw_call(SYS_openat, AT_FDCWD, "/dev", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = dev_fd < 0 ? dev_fd : raw_call(SYS_mount_setattr, dev_fd, "", AT_EMPTY_PATH, &writable, sizeof(writable));
+	own_fd = r < 0 ? r : raw_call(SYS_open_tree, AT_FDCWD, "/dev", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+	r = own_fd < 0 ? own_fd : raw_call(SYS_mount_setattr, own_fd, "", AT_EMPTY_PATH, &writable, sizeof(writable));
 	for (size_t i = 0; r == 0 && i < k->count; i++) {
 		const struct timespec moment = { .tv_nsec = 10000000 };
 		unsigned tries = k->met ? CLOSE_TRIES : 1;
@@ -50,9 +51,9 @@ static int gather(void *argument)
 		while (raw_call(SYS_mount_setattr, k->fds[i], "", AT_EMPTY_PATH | AT_RECURSIVE, &closed, sizeof(closed)) == -EBUSY && --tries)
 			raw_call(SYS_nanosleep, &moment, 0);
 		k->busy |= k->met && !tries;
-		raw_call(SYS_move_mount, k->fds[i], "", dev_fd, POINT, MOVE_MOUNT_F_EMPTY_PATH);	/* one that the sandbox itself has removed is together already */
+		raw_call(SYS_move_mount, k->fds[i], "", AT_FDCWD, "/dev/" POINT, MOVE_MOUNT_F_EMPTY_PATH);	/* one that the sandbox itself has removed is together already */
 	}
-	k->dev_fd = r < 0 ? -1 : (int)dev_fd;
+	k->dev_fd = r < 0 ? -1 : (int)own_fd;
 	return 0;
 }
 

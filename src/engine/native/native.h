@@ -147,7 +147,7 @@ struct native_keep {
 	int ns_fd;			/* the dead sandbox's mounts, borrowed; -1: they are gone */
 	int fds[NATIVE_KEPT_MAX];	/* the trees */
 	size_t count;
-	int dev_fd;			/* where they are put */
+	int dev_fd;			/* where they are put, as nobody else can write it */
 	bool met;			/* if somebody was given something, that is told */
 	bool busy;			/* if so: somebody has a file there open for writing */
 	char stack[NATIVE_STACK_BYTES / 4] __attribute__((aligned(16)));
