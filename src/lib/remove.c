@@ -43,18 +43,18 @@ static int open_dir(int dir_fd, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* To the top, under a name that is free there: the tree may have such names itself. */
+/* To the top, under a name that is free there, or an empty directory's: the tree may have such names itself. Without flags, which NFS and others do not have. */
 static int move_up(struct removal *r, int dir_fd, const char *name)
 {
 	char up[32];
 
 	do {
 		snprintf(up, sizeof(up), ".up-%u", r->moved++);
-		if (renameat2(dir_fd, name, r->top_fd, up, RENAME_NOREPLACE) == 0) {
+		if (renameat(dir_fd, name, r->top_fd, up) == 0) {
 			r->again = true;
 			return 0;
 		}
-	} while (errno == EEXIST);
+	} while (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR);
 	return -errno;
 }
 
@@ -66,10 +66,11 @@ static int remove_entry(struct removal *r, int dir_fd, const char *name, unsigne
 
 	if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
 		return 0;
+	err = -errno;
 	if (unlinkat(dir_fd, name, AT_REMOVEDIR) == 0)
 		return 0;
 	if (errno != ENOTEMPTY && errno != EEXIST && errno != EACCES)
-		return -errno;
+		return errno == ENOTDIR ? err : -errno;	/* of a file the first one says why */
 	fd = open_dir(dir_fd, name);	/* only a directory that its owner may write can be moved, too */
 	if (fd < 0)
 		return fd;

@@ -1,6 +1,8 @@
 /* Trees that were made to stay: deep, closed to their owner, with the names that a removal needs itself. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -9,8 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,7 +60,44 @@ static int make_names(int top_fd)
 	return 0;
 }
 
-static int in_child(unsigned depth, mode_t mode, bool names)
+/* A file system that does not do something: the call ends with that error where its argument is nothing, or where it is something. */
+struct lack {
+	unsigned call, argument;
+	bool something;
+	int error;
+	int expected;	/* of the removal; 0: it is done all the same */
+};
+
+static const struct lack no_flags = { SYS_renameat2, 4, true, EINVAL, 0 };	/* NFS, 9p: a rename has no flags */
+static const struct lack full = { SYS_unlinkat, 2, false, ENOSPC, -ENOSPC };	/* btrfs: no room to unlink a file */
+
+static int take_away(const struct lack *l)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, l->call, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 8 * l->argument),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, l->something, !l->something),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)l->error),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog filter = { sizeof(code) / sizeof(code[0]), code };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -1 : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+/* In a process of its own: what is taken away does not come back. */
+static bool ends_as_expected(const char *path, const struct lack *l)
+{
+	pid_t pid = fork();
+	int status = -1;
+
+	if (pid == 0)
+		_exit(take_away(l) < 0 || remove_tree(path) != l->expected);
+	return waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+static int in_child(unsigned depth, mode_t mode, bool names, const struct lack *lack)
 {
 	const struct rlimit few = { FILES, FILES };
 	char place[] = "/tmp/ward-remove-XXXXXX", inner[64];
@@ -73,6 +114,8 @@ static int in_child(unsigned depth, mode_t mode, bool names)
 		return 12;
 	if (setrlimit(RLIMIT_NOFILE, &few) < 0)
 		return 13;
+	if (lack && !ends_as_expected(inner, lack))
+		return 16;
 	r = remove_tree(inner);
 	if (r < 0)
 		fprintf(stderr, "remove_tree: %s\n", strerror(-r));
@@ -81,15 +124,20 @@ static int in_child(unsigned depth, mode_t mode, bool names)
 	return rmdir(place) < 0 ? 15 : 0;
 }
 
-static void expect_gone(unsigned depth, mode_t mode, bool names)
+static void expect(unsigned depth, mode_t mode, bool names, const struct lack *lack)
 {
 	pid_t pid = fork();
 	int status;
 
 	if (pid == 0)
-		_exit(in_child(depth, mode, names));
+		_exit(in_child(depth, mode, names, lack));
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
+}
+
+static void expect_gone(unsigned depth, mode_t mode, bool names)
+{
+	expect(depth, mode, names, NULL);
 }
 
 static void test_depth(void **state)
@@ -115,9 +163,16 @@ static void test_closed(void **state)
 	}
 }
 
+static void test_lacks(void **state)
+{
+	(void)state;
+	expect(300, 0755, true, &no_flags);
+	expect(5, 0755, true, &full);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_depth), cmocka_unit_test(test_names), cmocka_unit_test(test_closed) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_depth), cmocka_unit_test(test_names), cmocka_unit_test(test_closed), cmocka_unit_test(test_lacks) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
