@@ -27,14 +27,29 @@ struct pattern {
 	uint32_t id, bytes;
 };
 
-/* A server may cut off what it sends: from so many characters of the form on it is the secret that begins there, what its placeholder begins with and half of the
- * rest, or enough of it. 0: none. */
+/* How many characters other secrets of its kind begin with, too. Of a JSON web token only what it ends with is its own: before that stand the head and the claims, of an encrypted one
+ * the head. */
+static size_t common_length(const uint8_t *bytes, size_t n)
+{
+	const uint8_t *first, *second, *third;
+
+	if (n < 3 || memcmp(bytes, "eyJ", 3) != 0)
+		return 0;
+	first = memchr(bytes, '.', n);
+	second = first ? memchr(first + 1, '.', (size_t)(bytes + n - first - 1)) : NULL;
+	third = second ? memchr(second + 1, '.', (size_t)(bytes + n - second - 1)) : NULL;
+	return second ? (size_t)((third ? first : second) + 1 - bytes) : 0;
+}
+
+/* A server may cut off what it sends: from so many characters of the form on it is the secret that begins there, what its placeholder and others of its kind begin with and half
+ * of the rest, or enough of it. 0: none. */
 static size_t begun_length(const uint8_t *bytes, size_t n, const uint8_t *shown, size_t shown_n, size_t form_n)
 {
-	size_t known = 0, half;
+	size_t known = 0, common = common_length(bytes, n), half;
 
 	while (known < n && known < shown_n && bytes[known] == shown[known])
 		known++;
+	known = known > common ? known : common;
 	half = (n - known) / 2 < BEGUN_MOST ? (n - known) / 2 : BEGUN_MOST;
 	return half >= BEGUN_LEAST ? form_n * (known + half) / n + 1 : 0;
 }

@@ -103,6 +103,7 @@ struct looking {
 	uint32_t span_count;
 	struct {
 		size_t from, to;
+		bool begun;
 	} spans[SPANS_MAX];		/* to be overwritten */
 };
 
@@ -114,16 +115,27 @@ static const struct scan_text *text_of(const struct scan *s, uint32_t id)
 	return NULL;
 }
 
-/* How much of a text stands where its beginning was found, in what a server has cut off; 0: it is all there, or may still come, and is told then. */
+/* How much is overwritten where a text begins that a server has cut off: all that may be the rest of it, or who has guesses repeated would see how far they are right. 0: it
+ * is all there, or may still come, and is told then. */
 static size_t begun(const struct looking *l, uint32_t id, size_t from, size_t len)
 {
 	const struct scan_text *whole = text_of(l->scan, id & ~(uint32_t)PATTERN_BEGUN);
 
-	if (l->f->prompt || !whole || from >= l->open)
+	if (l->f->prompt || !whole || from >= l->open || (whole->len <= l->n - from && memcmp(l->bytes + from, whole->bytes, whole->len) == 0))
 		return 0;
-	while (len < whole->len && from + len < l->n && l->bytes[from + len] == whole->bytes[len])
+	while (len < whole->len && from + len < l->n && !l->scan->ends[l->bytes[from + len]])
 		len++;
-	return len < whole->len ? len : 0;
+	return len;
+}
+
+/* All of a text is there: another form of it, which begins alike, does not begin there. */
+static void drop_begun(struct looking *l, size_t from)
+{
+	for (uint32_t i = 0; i < l->span_count; i++)
+		if (l->spans[i].begun && l->spans[i].from == from && l->spans[i].to > from) {
+			l->spans[i].to = from;
+			l->f->count--;
+		}
 }
 
 static int found(unsigned id, unsigned long long unused, unsigned long long to, unsigned flags, void *context)
@@ -138,12 +150,15 @@ static int found(unsigned id, unsigned long long unused, unsigned long long to, 
 		return 0;
 	if (PATTERN_IS_BEGUN(id) && !(len = begun(l, id, from, len)))
 		return 0;
+	if (!PATTERN_IS_BEGUN(id))
+		drop_begun(l, from);
 	if (!l->f->count++) {
 		l->f->first = id;
 		l->f->at = from + len;
 	}
 	if (!l->f->replace || !len)
 		return 0;
+	l->spans[l->span_count].begun = PATTERN_IS_BEGUN(id);
 	l->spans[l->span_count].from = from;
 	l->spans[l->span_count++].to = from + len;
 	return l->span_count == SPANS_MAX;	/* the rest in another round */

@@ -59,6 +59,10 @@ class Server(http.server.BaseHTTPRequestHandler):
             kind, n = writer[4:].split("-")
             text = ("you said " + self.headers["Authorization"])[:int(n)]
             return self.say((json.dumps({"text": text, "more": "was cut off"}) if kind == "middle" else text).encode())
+        if writer.startswith("say-"):   # what it is told to
+            return self.say(bytes.fromhex(writer[4:]))
+        if writer == "next":
+            return self.say(("/callback?token=" + self.headers["Authorization"].split(" ", 1)[1] + "&next=/is/kept").encode())
         text = (" ".join(WRITERS) if writer == "list" else "<" + WRITERS[writer](self.headers["Authorization"].split(" ", 1)[1]) + ">").encode()
         self.say(text)
     def say(self, text):
@@ -173,3 +177,43 @@ def test_many_long_secrets(t):
         os.chmod(path, 0o600)
         more.append({"name": f"long{i}", "source": f"file:{path}", "hosts": ["web.test"], "paths": [f"/long{i}/*"]})
     t.contains(run(t, world, MANY, more)[0], "xxxxxx", "the answer")
+
+
+SAY = r"""
+import json, urllib.request
+for text in %r:
+    print(json.dumps(urllib.request.urlopen("https://web.test:9448/bearer/say-" + text.encode().hex(), timeout=30).read().decode()), flush=True)
+"""
+
+
+def test_guesses_behind_a_beginning(t):
+    """Who knows how a secret begins has a server repeat that with a guess behind it: how much is overwritten does not say whether it was right."""
+    half = len(SECRET) // 2 + 1
+    right = [SECRET[:n] for n in range(half, len(SECRET) - 2, 5)]
+    wrong = [text[:half] + "Z" * (len(text) - half) for text in right]
+    agent = SAY + "print(json.dumps(urllib.request.urlopen('https://web.test:9448/late/next', timeout=30).read().decode()))\n"
+    late = "kY7pQ2vW9zR4mN8tB3hJ6cX1fL5dS0gA7uE2/+&='/"	# its forms begin alike
+    path = os.path.join(t.fresh_dir("secrets"), "late")
+    with open(path, "w") as f:
+        f.write(late + "\n")
+    os.chmod(path, 0o600)
+    *answers, other = run(t, start(t), agent % [text + after for text in right + wrong for after in ("", ", and more that it says", "\n")],
+                          [{"name": "late", "source": f"file:{path}", "hosts": ["web.test"], "paths": ["/late/*"]}])
+    t.equal(answers[:len(answers) // 2], answers[len(answers) // 2:], "what is seen of right guesses and of wrong ones")
+    t.check(all(text.startswith("x" * half) for text in answers), f"they are overwritten: {answers}")
+    t.equal(other, "/callback?token=" + "x" * len(late) + "&next=/is/kept", "behind all of it nothing is overwritten")
+
+
+def test_tokens_that_begin_alike(t):
+    """Tokens of one issuer begin with the same head and claims, which are no secret: another one passes, and of the granted one half of its signature does not."""
+    def part(what):
+        return base64.urlsafe_b64encode(what if isinstance(what, bytes) else json.dumps(what, separators=(",", ":")).encode()).decode().rstrip("=")
+    begin = part({"alg": "HS256", "typ": "JWT", "kid": "b2f5c1d07a3e4f6688aa90c1"}) + "." + part({"aud": ["https://api.web.test.example/of/all/that/it/issues"], "sub": "agent"}) + "."
+    token, other = begin + part(bytes(range(1, 33))), begin + part(bytes(range(33, 65)))
+    path = os.path.join(t.fresh_dir("secrets"), "token")
+    with open(path, "w") as f:
+        f.write(token + "\n")
+    os.chmod(path, 0o600)
+    texts = ["{\"id_token\": \"%s\"}" % other, "{\"id_token\": \"%s\"}" % token[:-12], begin]
+    answers = run(t, start(t), (SAY % texts).replace("/bearer/", "/token/"), [{"name": "token", "source": f"file:{path}", "hosts": ["web.test"], "paths": ["/token/*"]}])
+    t.equal(answers, [texts[0], "{\"id_token\": \"%s\"}" % ("x" * (len(token) - 12)), begin], "what came back")
