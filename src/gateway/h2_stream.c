@@ -313,8 +313,8 @@ enum verdict_reason h2_read_request(struct h2 *h, struct h2_stream *s, struct ht
 		for (size_t i = 0; i < length.n && i < 18; i++)
 			r->length = r->length * 10 + (uint64_t)(length.s[i] - '0');
 	}
-	if (!r->method.n || !path.n || (path.s[0] != '/' && path.n != 1) || memchr(path.s, '#', path.n) || http_text_is(r->method, "CONNECT") ||
-	    !http_text_is(pseudo(s->head, ":scheme"), "https"))
+	if (!r->method.n || r->method.n > HTTP_METHOD_MAX || !path.n || (path.s[0] != '/' && path.n != 1) || memchr(path.s, '#', path.n) ||
+	    http_text_is(r->method, "CONNECT") || !http_text_is(pseudo(s->head, ":scheme"), "https"))
 		return REASON_HTTP_BAD;
 	if (!authority.s)
 		authority = http_field_get(&r->fields, "host");

@@ -9,8 +9,6 @@
 
 #include "gateway/http1.h"
 
-#define METHOD_MAX 32
-
 struct text {
 	const char *s;
 	size_t n;
@@ -193,7 +191,7 @@ static enum http_wrong take_request_line(struct making *m, struct text line)
 	for (size_t i = 0; i < method.n; i++)
 		if (!is_token(method.s[i]))
 			return HTTP_NOT;
-	return method.n && method.n <= METHOD_MAX && take_target(m, method, target) ? HTTP_FINE : HTTP_BAD;
+	return method.n && method.n <= HTTP_METHOD_MAX && take_target(m, method, target) ? HTTP_FINE : HTTP_BAD;
 }
 
 static bool same_port(uint16_t a, uint16_t b)
@@ -247,9 +245,9 @@ static bool begins_well(const char *bytes, size_t n)
 {
 	size_t at = 0;
 
-	while (at < n && at <= METHOD_MAX && is_token(bytes[at]))
+	while (at < n && at <= HTTP_METHOD_MAX && is_token(bytes[at]))
 		at++;
-	return at == n ? at <= METHOD_MAX : at && bytes[at] == ' ';
+	return at == n ? at <= HTTP_METHOD_MAX : at && bytes[at] == ' ';
 }
 
 int http1_head(const uint8_t *bytes, size_t n, size_t *scanned, struct http_head *ret, enum http_wrong *ret_wrong)
@@ -258,7 +256,7 @@ int http1_head(const uint8_t *bytes, size_t n, size_t *scanned, struct http_head
 
 	*ret_wrong = HTTP_FINE;
 	memset(ret, 0, sizeof(*ret));
-	if (!begins_well(s, n < METHOD_MAX + 1 ? n : METHOD_MAX + 1)) {
+	if (!begins_well(s, n < HTTP_METHOD_MAX + 1 ? n : HTTP_METHOD_MAX + 1)) {
 		*ret_wrong = HTTP_NOT;
 		return -1;
 	}

@@ -12,6 +12,7 @@
 
 #define HTTP1_HEAD_MAX (32 * 1024)
 #define HTTP1_HEADERS_MAX 200
+#define HTTP_METHOD_MAX 32		/* bytes, of HTTP/2 too: what is told of a request begins with it */
 #define HTTP1_PIPELINE 64		/* requests that may wait for their answers */
 
 enum http_wrong { HTTP_FINE, HTTP_NOT, HTTP_BAD, HTTP_LARGE, HTTP_OTHER_HOST, HTTP_TUNNEL };

@@ -289,3 +289,34 @@ def test_broken_off_streams_are_on_record(t):
     t.equal(r.rc, 0, f"exit code ({r.err})")
     events = [json.loads(line) for path in glob.glob(os.path.join(t.state_dir, "audit/runs/*.jsonl")) for line in open(path)]
     t.equal(sorted((e["url"].rsplit("/", 1)[1], e["status"]) for e in events if e["kind"] == "net.http"), [("events", 200), ("size", 200)], "requests on record")
+
+
+LONG = r"""
+const session = require('http2').connect('https://web.test:9445');
+const asked = [['GET', '/plain'], ['G'.repeat(32), '/plain/long'], ['G'.repeat(33), '/plain/longer'], ['G'.repeat(500), '/plain/longest']];
+let left = asked.length;
+session.on('error', () => process.exit(1));
+for (const [method, path] of asked) {
+    const stream = session.request({ ':method': method, ':path': path });
+    stream.on('response', headers => console.log(method.length, headers[':status']));
+    stream.on('error', () => {});
+    stream.on('close', () => --left || session.close());
+    stream.resume().end();
+}
+"""
+
+
+def test_no_method_hides_its_request(t):
+    """A method that is longer than HTTP/1's may be, so that nothing else of the request is left to tell, does not pass in HTTP/2 either."""
+    node = shutil.which("node")
+    if not node:
+        t.skip("no node")
+    world = trusted_world(t)
+    serve(t, world, [node, os.path.join(HERE, "stream_server.js"), world.certificates, "9445", "h2"], 9445)
+    r = world.ward("run", "-p", policy(t, [{"host": "web.test", "ports": [9445], "mode": "inspect"}]), "--", "/usr/bin/env", "node", "long.js",
+                   cwd=t.workspace({"long.js": LONG}), report=True, timeout=60)
+    t.equal(r.rc, 0, f"exit code ({r.err})")
+    events = [json.loads(line) for path in glob.glob(os.path.join(t.state_dir, "audit/runs/*.jsonl")) for line in open(path)]
+    passed = sorted(e["url"].rsplit("/", 1)[1] for e in events if e["kind"] == "net.http" and e["action"] == "allow")
+    t.equal(passed, ["long", "plain"], f"requests on record ({r.out})")
+    t.equal(sorted(line.split()[0] for line in r.out.splitlines() if line.endswith(" 400")), ["33", "500"], f"refused ({r.out})")
