@@ -39,6 +39,7 @@ struct journal {
 	char run[48];
 	int audit_fd, fd;
 	bool go_on;
+	bool ending;			/* the run is over: nobody makes more events */
 	unsigned segment;
 	struct chain chain, written;	/* with what is in the buffer, without it */
 	uint64_t bytes;			/* of the file */
@@ -79,13 +80,13 @@ static void drop_buffer(struct journal *j)
 	j->gathered = j->len = 0;
 }
 
-/* A journal that is long already would take the last of the disk. */
+/* A journal that is long already would take the last of the disk. How a run ended, and what is missing, are a few lines. */
 static bool is_tight(const struct journal *j)
 {
 	struct statvfs v;
 	unsigned long long whole, left;
 
-	if ((!j->segment && j->bytes <= JOURNAL_SEGMENT_MAX) || fstatvfs(j->audit_fd, &v) < 0)
+	if (j->ending || (!j->segment && j->bytes <= JOURNAL_SEGMENT_MAX) || fstatvfs(j->audit_fd, &v) < 0)
 		return false;
 	whole = (unsigned long long)v.f_blocks * v.f_frsize;
 	left = (unsigned long long)v.f_bavail * v.f_frsize;
@@ -324,6 +325,7 @@ static void take(struct event_sink *s, const struct ward_event *taken)
 	v.time_us = wall;
 	add(j, &v);
 	j->gathered++;
+	j->ending |= v.kind == EVENT_RUN_END;
 }
 
 /* -- its life */

@@ -425,8 +425,10 @@ static int emit_long(struct journal *j, int count, struct ward_err *e)
 /* A sandbox chooses how much there is to write: the last of the disk is not for it. A short journal may have some. */
 static void test_the_last_of_the_disk(void **state)
 {
+	struct ward_event v = event_make(EVENT_RUN_END, ACTION_LOG, "the end");
 	struct journal *j = begin("tight", false);
 	struct ward_err e = { 0 };
+	auto_buf text = { 0 };
 	const char *why;
 	uint64_t lost;
 	bool due;
@@ -448,6 +450,21 @@ static void test_the_last_of_the_disk(void **state)
 	assert_int_equal(event_flush(journal_sink(j), &e), 0);
 	assert_int_equal(journal_lost(j, &why), lost);
 	end(j);
+
+	/* how a run ended, and how much is missing, is a few lines: they are there */
+	j = begin("tight3", true);
+	assert_int_equal(emit_long(j, JOURNAL_SEGMENT_MAX / 4000 + 800, &e), 0);
+	assert_int_equal(event_flush(journal_sink(j), &e), 0);
+	disk_tight = true;
+	assert_int_equal(emit_long(j, 400, &e), 0);
+	assert_int_equal(journal_lost(j, &why), 400);
+	event_emit(journal_sink(j), &v);
+	assert_int_equal(event_flush(journal_sink(j), &e), 0);
+	end(j);
+	disk_tight = false;
+	assert_int_equal(io_read_file(AT_FDCWD, path_of("runs/tight3.jsonl"), 64 << 20, &text), 0);
+	assert_non_null(strstr(buf_text(&text), "the end"));
+	assert_non_null(strstr(buf_text(&text), "\"lost\":400"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
