@@ -8,11 +8,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <time.h>
 
 int io_write_all(int fd, const void *bytes, size_t n)
@@ -220,8 +223,27 @@ int io_send_fds(int sock_fd, const void *bytes, size_t n, const int *fds, size_t
 	return sent < 0 ? -errno : 0;
 }
 
+#define LATER_MAX 16
+
+/* Names a socket; the name is free again when the kernel has closed it. false: all are taken, or we may not. */
+static bool take_turn(int sock_fd)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	unsigned first = (unsigned)getpid();
+
+	for (unsigned i = 0; i < LATER_MAX; i++) {
+		int n = snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, "ward-closes-%u-%u", geteuid(), (first + i) % LATER_MAX);
+
+		if (bind(sock_fd, (const struct sockaddr *)&at, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0)
+			return true;
+		if (errno != EADDRINUSE)
+			return false;
+	}
+	return false;
+}
+
 /* A socket that is under way in a message to itself, and nowhere else, is nobody's: a thread of the kernel's (since Linux 6.10) looks for such ones
- * when a socket is closed, and closes what is in them. */
+ * when a socket is closed, and closes what is in them, the first descriptor first. */
 void io_close_later(int fd)
 {
 	int pair[2];
@@ -232,7 +254,8 @@ void io_close_later(int fd)
 		close(fd);
 		return;
 	}
-	(void)!io_send_fds(pair[0], "", 1, (int[]){ fd, pair[1] }, 2);
+	if (take_turn(pair[1]))
+		(void)!io_send_fds(pair[0], "", 1, (int[]){ fd, pair[1] }, 2);
 	close(fd);
 	close(pair[1]);
 	close(pair[0]);	/* now it is looked for */

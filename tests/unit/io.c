@@ -1,5 +1,6 @@
 /* Whole reads and writes: at their place, in several pieces, and what ends too early. */
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,9 +59,30 @@ static void test_close_later(unused_arg void **state)
 	io_close_later(-1);
 }
 
+/* Not all at once: what the kernel has not closed yet counts as the user's. */
+static void test_close_later_some(unused_arg void **state)
+{
+	struct pollfd ends[100];
+	int pair[2];
+	size_t open = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+		assert_int_equal(pipe(pair), 0);
+		ends[i].fd = pair[0];
+		io_close_later(pair[1]);
+	}
+	assert_true(poll(ends, ARRAY_LEN(ends), 0) >= 0);
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+		open += !(ends[i].revents & POLLHUP);
+		close(ends[i].fd);
+	}
+	assert_in_range(open, 0, 16);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_write_at), cmocka_unit_test(test_read_exactly), cmocka_unit_test(test_close_later) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_write_at), cmocka_unit_test(test_read_exactly), cmocka_unit_test(test_close_later),
+					    cmocka_unit_test(test_close_later_some) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
