@@ -128,8 +128,9 @@ static enum verdict_reason ask_http(const struct replay *r, const struct ward_ev
 	request->method = (struct http_text){ method, strlen(method) };
 	request->path = path_of(url);
 	http_decide(r->rules, now->rule, now->port, request, room, &verdict);
-	*ret_sure = verdict.reason == REASON_ALLOWED || verdict.reason == REASON_METHOD || verdict.reason == REASON_PATH || verdict.reason == REASON_PATH_BAD ||
-		    verdict.reason == REASON_DENIED;
+	/* of a long path only its beginning is there: that one fits tells enough, that none does does not */
+	*ret_sure = verdict.reason == REASON_ALLOWED || verdict.reason == REASON_METHOD || verdict.reason == REASON_DENIED ||
+		    ((verdict.reason == REASON_PATH || verdict.reason == REASON_PATH_BAD) && !event_get(v, FIELD_CUT));
 	return (enum verdict_reason)verdict.reason;
 }
 

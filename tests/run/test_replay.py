@@ -108,6 +108,11 @@ def test_files_requests_and_secrets(t):
         t.equal({f["what"]: f["why"] for f in found["lost"]}, lost, changed)
     found = replay(t, policy_file(t, network={**network, "egress_allowlist": [{**rule, "headers": ["X-A: b"]}]}, credentials=secrets), journal, rc=0)
     t.equal(len(found["unsure"]), 2)	# headers are not on record
+    url = "https://a.test/v1/" + "p" * 300 + "..."
+    journal = journal_file(t, ws, {**request, "object": f"GET {url}", "host": "a.test", "port": 443, "method": "GET", "url": url, "cut": True})
+    for paths, unsure in ((["/v1/*/end"], 1), (["/v1/*"], 0)):	# of a long path the end is not on record
+        found = replay(t, policy_file(t, network={**network, "egress_allowlist": [{**rule, "paths": paths}]}), journal, rc=0)
+        t.equal((len(found["lost"]), len(found["unsure"])), (0, unsure), paths)
 
 
 def test_journals_are_verified_first(t):
