@@ -88,10 +88,20 @@ static int on_chunk(nghttp2_session *session, uint8_t flags, int32_t id, const u
 	return 0;
 }
 
-/* A request that has gone is told of once, whatever became of it. */
+static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+	const struct h2 *h = user;
+	struct h2_stream *s = session == h->up && frame->hd.type == NGHTTP2_HEADERS ? stream_of(session, frame->hd.stream_id) : NULL;
+
+	if (s)
+		s->gone = true;
+	return 0;
+}
+
+/* A request that has gone is told of once, whatever became of it. One that was taken back while it waited has not; the server's stream is there as soon as it does not wait. */
 static void tell(const struct h2 *h, const struct h2_stream *s)
 {
-	if (s->status || s->up_id > 0)
+	if (s->status || s->gone || (s->up_id > 0 && nghttp2_session_find_stream(h->up, s->up_id)))
 		front_told_http(h->f, h->ex->flow, s->rule, s->what, s->status, s->bytes[UP], s->bytes[DOWN]);
 }
 
@@ -132,6 +142,7 @@ struct h2 *h2_new(struct front *f, struct exchange *ex)
 		.frame = on_frame,
 		.chunk = on_chunk,
 		.close = on_close,
+		.sent = on_sent,
 		.streams = H2_STREAMS,
 		.fields_bytes = H2_FIELDS_BYTES,
 	};
@@ -151,12 +162,12 @@ void h2_free(struct h2 *h)
 {
 	if (!h)
 		return;
+	for (const struct h2_stream *s = h->streams; s; s = s->next)
+		tell(h, s);
 	nghttp2_session_del(h->down);
 	nghttp2_session_del(h->up);
-	while (h->streams) {
-		tell(h, h->streams);
+	while (h->streams)
 		h2_stream_free(h, h->streams);
-	}
 	free(h);
 }
 

@@ -320,3 +320,41 @@ def test_no_method_hides_its_request(t):
     passed = sorted(e["url"].rsplit("/", 1)[1] for e in events if e["kind"] == "net.http" and e["action"] == "allow")
     t.equal(passed, ["long", "plain"], f"requests on record ({r.out})")
     t.equal(sorted(line.split()[0] for line in r.out.splitlines() if line.endswith(" 400")), ["33", "500"], f"refused ({r.out})")
+
+
+TAKEN_BACK = r"""
+import socket, ssl, struct, time
+context = ssl.create_default_context()
+context.set_alpn_protocols(["h2"])
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+def literal(name, value):
+    return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
+def head(stream, path):
+    return frame(1, 5, stream, b"\x82\x87" + literal(b":path", path) + literal(b":authority", b"web.test:9445"))
+s = context.wrap_socket(socket.create_connection(("web.test", 9445), 20), server_hostname="web.test")
+s.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0))
+time.sleep(0.5)
+for first, path, together in ((1, b"/events?never", True), (3, b"/events/late", False), (5, b"/events?never", True)):
+    back = frame(3, 0, first, struct.pack(">I", 8))
+    s.sendall(head(first, path) + back if together else head(first, path))
+    time.sleep(0.5)
+    if not together:
+        s.sendall(back)
+s.sendall(head(7, b"/events/closed"))
+time.sleep(0.5)
+"""
+
+
+def test_streams_that_are_taken_back(t):
+    """A request that a program takes back before it was sent on is none that the server has heard; one that it takes back later is."""
+    node = shutil.which("node")
+    if not node:
+        t.skip("no node")
+    world = trusted_world(t)
+    serve(t, world, [node, os.path.join(HERE, "stream_server.js"), world.certificates, "9445", "h2"], 9445)
+    r = world.ward("run", "-p", policy(t, [{"host": "web.test", "ports": [9445], "methods": ["GET"]}]), "--", "/usr/bin/python3", "back.py",
+                   cwd=t.workspace({"back.py": TAKEN_BACK}), timeout=60)
+    t.equal(r.rc, 0, f"exit code ({r.err})")
+    events = [json.loads(line) for path in glob.glob(os.path.join(t.state_dir, "audit/runs/*.jsonl")) for line in open(path)]
+    t.equal(sorted(e["url"].split("9445", 1)[1] for e in events if e["kind"] == "net.http"), ["/events/closed", "/events/late"], "requests on record")
