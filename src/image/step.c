@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -46,14 +48,16 @@ static int add_writable(const struct step *s, struct strv *argv, struct ward_err
 static int run_ward(char **argv, struct ward_err *e)
 {
 	auto_free char *path = NULL;
+	pid_t pid, parent = getpid();
 	int status = 0;
-	pid_t pid;
 
 	if (program_path("ward", &path, e) < 0)
 		return -e->code;
 	pid = fork();
 
 	if (pid == 0) {
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)	/* not a signal that the step may ignore; ward's guardian ends it */
+			_exit(125);
 		dup2(STDERR_FILENO, STDOUT_FILENO);	/* what the build prints is the image */
 		execv(path, argv);
 		_exit(125);

@@ -1,9 +1,12 @@
 """ward image build: a recipe's files and commands make an image, the commands in a sandbox that can write the new root alone."""
 import json
 import os
+import signal
+import time
 
 from harness import images
 from harness.images import imported, listed, put, root_of, tar
+from harness.leaks import descendants
 
 
 def base(t):
@@ -111,3 +114,29 @@ run:
     root = root_of(t, json.loads(r.out))
     t.equal((t.read(root, "etc/skel/.bashrc"), t.read(root, "opt/app/.git/config"), t.read(root, "opt/app/.git/hooks/pre-commit")), ("two\n", "[core]\n[user]\n", "x\n"))
     t.contains(t.ward("quarantine", "ls").out, "is empty")
+
+
+def test_a_step_ends_with_its_build(t):
+    """Whoever ends a build, with a signal that a step may ignore or without a word, ends the step: nobody would wait for it, and nobody could remove what it goes on writing."""
+    base(t)
+    top = t.fresh_dir("recipe")
+    t.write(top, {"recipe.yaml": "from: base\nrun: [\"trap '' TERM HUP INT; echo WAITING; while :; do :; done\"]\n"})
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        process = t.ward_start("image", "build", os.path.join(top, "recipe.yaml"))
+        t.check(any(b"WAITING" in line for line in process.stderr), "it has begun")
+        started = descendants(process.pid)
+        t.check(started, "it runs")
+        process.send_signal(number)
+        process.wait()
+        deadline = time.monotonic() + 10
+        while started & descendants(1) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        left = started & descendants(1)
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        t.equal(left, set(), f"it goes on after signal {number}")
+        process.communicate()
+        live = os.path.join(t.state_dir, "audit", "live")
+        t.wait_until(lambda: t.ward("recover").rc == 0 and not os.listdir(live), 30, "its run is not finished")
+    t.equal(t.ward("image", "gc").rc, 0)
+    t.equal([n for n in os.listdir(os.path.join(t.state_dir, "images")) if n.startswith("work-")], [], "left behind")
