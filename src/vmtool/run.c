@@ -5,8 +5,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <spawn.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
@@ -56,30 +57,35 @@ static int hear(const int fds[2], struct buf *out, size_t max, struct buf *said)
 	return 0;
 }
 
+/* In the child. It ends with whoever started it, and so does a sandbox, whose guardian ends the rest: what a stranger's image has broken does not go on alone. */
+static _Noreturn void become(const char *path, char *const *argv, char *const *envp, const char *cwd, const int fds[2], pid_t parent)
+{
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (dup2(fds[1], STDERR_FILENO) >= 0 && null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(fds[0], STDOUT_FILENO) >= 0 && (!cwd || chdir(cwd) == 0) &&
+	    prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent)
+		execve(path, argv, envp);
+	dprintf(STDERR_FILENO, "it cannot be started: %s\n", strerror(errno));
+	_exit(127);
+}
+
 /* program: the file of ward itself, which has the user's environment; NULL: it is the system's, of the name that the first word is. */
 static int start(const char *program, char *const *argv, const char *cwd, int out, int err, pid_t *ret, struct ward_err *e)
 {
 	auto_strv envp = { 0 };
-	posix_spawn_file_actions_t a;
 	char path[PATH_MAX];
+	pid_t parent = getpid();
 	int r = program ? 0 : program_find_system(argv[0], path, e);
 
 	if (r < 0)
 		return r;
 	fill_environment(program != NULL, &envp);
-	if (envp.failed || posix_spawn_file_actions_init(&a) != 0)
+	if (envp.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
-	r = posix_spawn_file_actions_addopen(&a, 0, "/dev/null", O_RDONLY, 0);
-	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(&a, out, 1);
-	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(&a, err, 2);
-	if (r == 0 && cwd)
-		r = posix_spawn_file_actions_addchdir_np(&a, cwd);
-	if (r == 0)
-		r = posix_spawn(ret, program ? program : path, &a, NULL, argv, envp.items);
-	posix_spawn_file_actions_destroy(&a);
-	return r ? ward_fail(e, r, "cannot start %s: %s", argv[0], strerror(r)) : 0;
+	*ret = fork();
+	if (*ret == 0)
+		become(program ? program : path, argv, envp.items, cwd, (const int[]){ out, err }, parent);
+	return *ret < 0 ? ward_fail_errno(e, "cannot start %s", argv[0]) : 0;
 }
 
 static int judge(const char *name, int status, const struct buf *said, struct ward_err *e)

@@ -8,6 +8,7 @@ import time
 from harness import host, needs, timeout, vm_engine
 from harness.boxes import box, clean, supervisor
 from harness.images import imported, put, tar
+from harness.leaks import descendants
 from harness.vm_engine import OPTIONS
 
 
@@ -213,23 +214,56 @@ exit 0
 """
 
 
+def instead_of_mkfs(t, text):
+    """Words before ward that put a script in the place of mkfs.erofs; and the script."""
+    program = shutil.which("mkfs.erofs", path="/usr/sbin:/usr/bin")
+    if not program:
+        t.skip("there is no mkfs.erofs here")
+    script = put(t, "mkfs", text.encode())
+    os.chmod(script, 0o755)
+    return ("unshare", "-m", "sh", "-c", f'mount --bind {script} {program} && exec "$@"', "sh"), script
+
+
 @needs("root", "unsanitized")
 def test_a_broken_mkfs_stays_inside(t):
     """An image's tree can break who packs it (mkfs.erofs 1.5 ends with a signal where directories lie deep): it can do so in a sandbox alone."""
     outside = t.fresh_dir("outside")
     t.write(outside, {"CANARY": "CANARY\n"})
-    script = put(t, "mkfs", BROKEN.replace("CANARY", outside + "/CANARY").replace("PLANTED", outside + "/planted").encode())
-    os.chmod(script, 0o755)
+    wrap, script = instead_of_mkfs(t, BROKEN.replace("CANARY", outside + "/CANARY").replace("PLANTED", outside + "/planted"))
     result = os.path.join(t.directory, "control")
     t.equal(t.run(script, "--quiet", result, "/").rc, 0)
     t.check(t.read(t.directory, "control").startswith("CANARY\n") and os.path.exists(outside + "/planted"), "without a sandbox it reads and writes")
     os.unlink(outside + "/planted")
     imported(t, put(t, "small.tar", tar(("INSIDE", "x"), (".aiignore", "*\n"))), "--name", "small")
-    program = shutil.which("mkfs.erofs", path="/usr/sbin:/usr/bin")
-    if not program:
-        t.skip("there is no mkfs.erofs here")
-    r = t.ward("vm", "root", "small", wrap=("unshare", "-m", "sh", "-c", f'mount --bind {script} {program} && exec "$@"', "sh"))
+    r = t.ward("vm", "root", "small", wrap=wrap)
     t.equal(r.rc, 0, r.err)
     roots = os.path.join(t.state_dir, "vm", "roots")
     t.equal(t.read(roots, os.listdir(roots)[0]), "confined\nx")
     t.equal(os.listdir(outside), ["CANARY"], "outside")
+
+
+@needs("root", "unsanitized")
+def test_mkfs_ends_with_ward_vm(t):
+    """One that an image has broken does not go on when the user has given up."""
+    wrap, _ = instead_of_mkfs(t, "#!/bin/sh\ntrap '' TERM HUP INT\nwhile :; do :; done\n")
+    imported(t, put(t, "small.tar", tar(("INSIDE", "x"))), "--name", "small")
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        process = t.popen(t.ward_argv("vm", "root", "small", wrap=wrap), root=True)
+        t.wait_until(lambda: any(comm(pid) == "mkfs.erofs" for pid in descendants(process.pid)), 20, "mkfs.erofs does not run")
+        started = descendants(process.pid)
+        process.send_signal(number)
+        process.communicate()
+        try:
+            t.wait_until(lambda: not started & descendants(1), 10, "it goes on")
+        finally:
+            for pid in started & descendants(1):
+                os.kill(pid, signal.SIGKILL)
+    t.equal(t.ward("recover").rc, 0)
+
+
+def comm(pid):
+    try:
+        with open(f"/proc/{pid}/comm", encoding="ascii", errors="replace") as f:
+            return f.read().strip()
+    except OSError:
+        return ""
