@@ -90,10 +90,14 @@ void native_begin_holder(struct running *run)
 
 void native_end_holder(struct running *run)
 {
-	if (run->mounts_pid <= 0)
+	struct native_memory *m = run->child;
+
+	/* one that is at it must not be stopped halfway: what it has begun would go on in the memory that the next one uses */
+	if (run->mounts_pid <= 0 || __atomic_exchange_n(&m->keep.taken, true, __ATOMIC_ACQ_REL))
 		return;
 	kill(run->mounts_pid, SIGKILL);
 	while (waitpid(run->mounts_pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	run->mounts_pid = 0;
+	m->keep.taken = false;
 }

@@ -63,6 +63,8 @@ void native_keep_together(struct native_keep *k)
 				      .stack_bytes = sizeof(k->stack), .main = gather, .argument = k };
 	long pid;
 
+	if (__atomic_exchange_n(&k->taken, true, __ATOMIC_ACQ_REL))
+		return;
 	k->dev_fd = -1;
 	if (k->count == 0 || k->ns_fd < 0)
 		return;

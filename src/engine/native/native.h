@@ -148,6 +148,7 @@ struct native_keep {
 	int fds[NATIVE_KEPT_MAX];	/* the trees */
 	size_t count;
 	int dev_fd;			/* where they are put, as nobody else can write it */
+	bool taken;			/* somebody is at it, or has been */
 	bool met;			/* if somebody was given something, that is told */
 	bool busy;			/* if so: somebody has a file there open for writing */
 	char stack[NATIVE_STACK_BYTES / 4] __attribute__((aligned(16)));
@@ -186,13 +187,13 @@ bool native_keeps(const struct plan *p, const struct guard_root *g);
 bool native_keeps_any(const struct plan *p);
 /* If so, after the hello: the mounts are held whoever takes them apart. */
 void native_keep_begin(const struct plan *p, struct running *run);
-/* The dead sandbox's guards stay on their trees, for whoever has a descriptor of one. Not twice. */
+/* The dead sandbox's guards stay on their trees, for whoever has a descriptor of one. Whoever comes second does nothing. */
 void native_keep_together(struct native_keep *k);
 /* The same for the run, if nobody else does it. */
 void native_keep_end(struct running *run);
 /* From here on somebody waits for ward-init's end, to take the mounts apart. */
 void native_begin_holder(struct running *run);
-/* The run takes long enough: nobody does. */
+/* The run takes long enough: nobody does, unless it has ended meanwhile. */
 void native_end_holder(struct running *run);
 
 /* Launches the child: it builds what no policy changes and waits for the word. ids NULL: native_tell_ids() follows; into is a cgroup's
