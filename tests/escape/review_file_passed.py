@@ -1,14 +1,15 @@
-"""Under review: hands a file that is open for writing to another sandbox with the same kept home, and ends. That one changes the file when the operator has read the difference, before it is applied. (It cannot be taken back, so it must be told.)
+"""Under review: hands a file that is open for writing to another sandbox with the same kept home, and ends. That one changes the file when the operator has read the difference, before it is applied. Once from mounts of its own, which a nested one can make. (It cannot be taken back, so it must be told.)
 
 layer: supervisor
 control: without a sandbox nobody is told
 """
+import contextlib
 import os
 
 ENGINES = ("native",)
 ENGINES_WHY = "elsewhere a descriptor stays inside a kernel or among mounts that the container does not own"
 TIMEOUT = 60
-HOME = ("--set", "filesystem.home=shared")
+HOME = ("--set", "filesystem.home=shared", "--set", "process.nesting=true")
 
 
 def take(a):
@@ -16,10 +17,10 @@ def take(a):
     import socket
     place = a["place"] or os.environ["HOME"]
     put("ready", "")
-    while not os.path.exists(f"{place}/waits"):
+    while not os.path.exists(f"{place}/{a['turn']}.waits"):
         time.sleep(0.002)
     with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(f"{place}/socket")
+        listening.bind(f"{place}/{a['turn']}.socket")
         listening.listen()
         giver, _ = listening.accept()
     _, ancillary, _, _ = giver.recvmsg(1, 100)
@@ -34,16 +35,21 @@ def take(a):
 
 def attack(a):
     import array
+    import ctypes
     import socket
     place = a["place"] or os.environ["HOME"]
+    if a["turn"] == "nested":
+        here = os.getcwd()
+        ctypes.CDLL(None).unshare(0x10020000)	# CLONE_NEWUSER | CLONE_NEWNS
+        os.chdir(here)
     fds = [os.open("file", os.O_RDWR | os.O_CREAT, 0o644), os.open(".", os.O_RDONLY)]
     os.write(fds[0], b"good\n")
-    put(f"{place}/waits", "")
+    put(f"{place}/{a['turn']}.waits", "")
     with socket.socket(socket.AF_UNIX) as giver:
         end = time.monotonic() + 20
         while time.monotonic() < end:
             try:
-                giver.connect(f"{place}/socket")
+                giver.connect(f"{place}/{a['turn']}.socket")
                 break
             except OSError:
                 time.sleep(0.001)
@@ -51,9 +57,16 @@ def attack(a):
 
 
 def run(s):
+    return any([passed(s, turn) for turn in ("plain", "nested")])
+
+
+def passed(s, turn):
     ours, place = s.t.workspace(), s.t.fresh_dir("place") if s.control else None
-    other = s.companion(take, options=HOME, place=place)
-    s.args = {"place": place}
+    for name in ("ready", "read", "done"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(s.ws, name))
+    other = s.companion(take, options=HOME, place=place, turn=turn)
+    s.args = {"place": place, "turn": turn}
     if s.control:
         said = s.t.run(*s.program(), cwd=ours, timeout=25).err
     else:

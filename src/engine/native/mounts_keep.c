@@ -11,7 +11,8 @@
  * read-only, or who was handed a descriptor of it would rename the point in time.
  *
  * The trees become read-only before: nobody shall write there by such a descriptor after the sweep. That is refused where a file is open for
- * writing, and all who could have one are dead: it was handed on, too, which the run's result tells.
+ * writing, and all who could have one are dead: it was handed on, too, which the run's result tells. A nested sandbox has had mounts of its own, which
+ * nobody finds any more: they become read-only where they are of a review's overlay, which does so itself.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,11 +31,32 @@
 #define CLOSE_TRIES 20	/* of 10 ms: what was under way in a dead process's sockets is closed by a thread of the kernel's */
 #define POINT "pts"	/* in /dev, which the sandbox cannot change; what is mounted there stays beneath */
 
+/* The file system of a tree, in all its mounts. -EPERM: it is not ward's. */
+static long close_whole(int tree_fd)
+{
+	long fd = raw_call(SYS_fspick, tree_fd, "", FSPICK_CLOEXEC | FSPICK_EMPTY_PATH);
+	long r = fd < 0 ? fd : raw_call(SYS_fsconfig, fd, FSCONFIG_SET_FLAG, "ro", 0, 0);
+
+	if (r == 0)
+		r = raw_call(SYS_fsconfig, fd, FSCONFIG_CMD_RECONFIGURE, 0, 0, 0);
+	if (fd >= 0)
+		raw_call(SYS_close, fd);
+	return r;
+}
+
+static bool is_busy(const struct native_keep *k, int tree_fd)
+{
+	struct mount_attr closed = { .attr_set = MOUNT_ATTR_RDONLY };
+	bool busy = k->review && close_whole(tree_fd) == -EBUSY;
+
+	return raw_call(SYS_mount_setattr, tree_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &closed, sizeof(closed)) == -EBUSY || busy;
+}
+
 /* Inside, with the caller's descriptors. */
 static int gather(void *argument)
 {
 	struct native_keep *k = argument;
-	struct mount_attr writable = { .attr_clr = MOUNT_ATTR_RDONLY }, closed = { .attr_set = MOUNT_ATTR_RDONLY };
+	struct mount_attr writable = { .attr_clr = MOUNT_ATTR_RDONLY };
 	long user_fd = raw_call(SYS_ioctl, k->ns_fd, NS_GET_USERNS, 0);
 	long r = user_fd < 0 ? user_fd : raw_call(SYS_setns, user_fd, CLONE_NEWUSER), own_fd;
 
@@ -48,7 +70,7 @@ static int gather(void *argument)
 		const struct timespec moment = { .tv_nsec = 10000000 };
 		unsigned tries = k->met ? CLOSE_TRIES : 1;
 
-		while (raw_call(SYS_mount_setattr, k->fds[i], "", AT_EMPTY_PATH | AT_RECURSIVE, &closed, sizeof(closed)) == -EBUSY && --tries)
+		while (is_busy(k, k->fds[i]) && --tries)
 			raw_call(SYS_nanosleep, &moment, 0);
 		k->busy |= k->met && !tries;
 		raw_call(SYS_move_mount, k->fds[i], "", AT_FDCWD, "/dev/" POINT, MOVE_MOUNT_F_EMPTY_PATH);	/* one that the sandbox itself has removed is together already */
@@ -110,6 +132,7 @@ void native_keep_begin(const struct plan *p, struct running *run)
 		run->mounts_fd = open(path, O_RDONLY | O_CLOEXEC);
 	}
 	k->ns_fd = run->mounts_fd;
+	k->review = p->review;
 	k->met = p->review || meets_others(p);	/* what is reviewed must not change any more */
 }
 

@@ -149,6 +149,7 @@ struct native_keep {
 	size_t count;
 	int dev_fd;			/* where they are put, as nobody else can write it */
 	bool taken;			/* somebody is at it, or has been */
+	bool review;			/* of the trees, one is ward's own overlay */
 	bool met;			/* if somebody was given something, that is told */
 	bool busy;			/* if so: somebody has a file there open for writing */
 	char stack[NATIVE_STACK_BYTES / 4] __attribute__((aligned(16)));
