@@ -46,7 +46,7 @@ static int make_of_image(const struct tool_work *w, const struct image *image, c
 		strv_add(&argv, options[i]);
 	strv_add(&argv, out);
 	strv_add(&argv, image->root);
-	return argv.failed ? ward_fail(e, ENOMEM, "out of memory") : tool_run_ward(argv.items, e);
+	return argv.failed ? ward_fail(e, ENOMEM, "out of memory") : tool_run_ward("mkfs.erofs", argv.items, e);
 }
 
 /* What a copy of the host's directories and the root made of it take together, about: nearly everything is beneath /usr. */
@@ -108,7 +108,7 @@ static int make_of_host(const struct tool_work *w, const char *out, struct ward_
 	strv_add(&argv, "-c");
 	strv_add(&argv, buf_text(&script));
 	strv_add(&argv, out);
-	return argv.failed || script.failed ? ward_fail(e, ENOMEM, "out of memory") : tool_run_ward(argv.items, e);
+	return argv.failed || script.failed ? ward_fail(e, ENOMEM, "out of memory") : tool_run_ward("packing", argv.items, e);
 }
 
 int tool_root_make(const struct tool_options *o, const char *name, char ret_key[SHA256_HEX], bool *ret_made, struct ward_err *e)

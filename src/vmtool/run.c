@@ -88,21 +88,26 @@ static int start(const char *program, char *const *argv, const char *cwd, int ou
 	return *ret < 0 ? ward_fail_errno(e, "cannot start %s", argv[0]) : 0;
 }
 
-static int judge(const char *name, int status, const struct buf *said, struct ward_err *e)
+/* sandboxed: it ran in a sandbox, and ward says how it ended as a shell does. */
+static int judge(const char *name, bool sandboxed, int status, struct buf *said, struct ward_err *e)
 {
+	int number = WIFSIGNALED(status) ? WTERMSIG(status) : sandboxed && WEXITSTATUS(status) > 128 ? WEXITSTATUS(status) - 128 : 0;
 	auto_buf safe = { 0 };
-	const char *text = buf_text(said);
-	size_t n = said->len;
 
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
-	text_escape(&safe, text + (n > 400 ? n - 400 : 0));
-	if (WIFSIGNALED(status))
-		return ward_fail(e, EIO, "%s was ended by signal %d: %s", name, WTERMSIG(status), buf_text(&safe));
-	return ward_fail(e, EIO, "%s failed with exit status %d: %s", name, WEXITSTATUS(status), buf_text(&safe));
+	while (said->len && said->data[said->len - 1] == '\n')
+		said->data[--said->len] = '\0';
+	if (said->len)
+		buf_puts(&safe, ": ");
+	text_escape(&safe, buf_text(said) + (said->len > 400 ? said->len - 400 : 0));
+	if (number)
+		return ward_fail(e, EIO, "%s was ended by signal %d (%s)%s", name, number, strsignal(number), buf_text(&safe));
+	return ward_fail(e, EIO, "%s failed with exit status %d%s", name, WEXITSTATUS(status), buf_text(&safe));
 }
 
-static int run_read(const char *program, char *const *argv, const char *cwd, size_t max, struct buf *out, struct ward_err *e)
+/* name: what it is called where it fails. */
+static int run_read(const char *program, const char *name, char *const *argv, const char *cwd, size_t max, struct buf *out, struct ward_err *e)
 {
 	int a[2] = { -1, -1 }, b[2] = { -1, -1 }, status = 0, r;
 	auto_buf said = { 0 };
@@ -118,7 +123,7 @@ static int run_read(const char *program, char *const *argv, const char *cwd, siz
 		r = hear((const int[]){ a[0], b[0] }, out, max, &said);
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
-		r = r < 0 ? ward_fail(e, -r, "cannot hear %s", argv[0]) : judge(argv[0], status, &said, e);
+		r = r < 0 ? ward_fail(e, -r, "cannot hear %s", name) : judge(name, program, status, &said, e);
 	}
 	own_close_fd(&a[0]);
 	own_close_fd(&b[0]);
@@ -127,7 +132,7 @@ static int run_read(const char *program, char *const *argv, const char *cwd, siz
 
 int tool_run_read(char *const *argv, const char *cwd, size_t max, struct buf *out, struct ward_err *e)
 {
-	return run_read(NULL, argv, cwd, max, out, e);
+	return run_read(NULL, argv[0], argv, cwd, max, out, e);
 }
 
 int tool_run(char *const *argv, const char *cwd, struct ward_err *e)
@@ -137,11 +142,11 @@ int tool_run(char *const *argv, const char *cwd, struct ward_err *e)
 	return tool_run_read(argv, cwd, 0, &unused, e);
 }
 
-int tool_run_ward(char *const *argv, struct ward_err *e)
+int tool_run_ward(const char *name, char *const *argv, struct ward_err *e)
 {
 	auto_free char *path = NULL;
 	auto_buf unused = { 0 };
 	int r = program_path("ward", &path, e);
 
-	return r < 0 ? r : run_read(path, argv, NULL, 0, &unused, e);
+	return r < 0 ? r : run_read(path, name, argv, NULL, 0, &unused, e);
 }

@@ -162,7 +162,7 @@ static int build(const struct tool_options *o)
 	if (r == 0) {
 		tool_tell(o, "booting a machine, which takes seconds%s", strcmp(o->accel, "tcg") == 0 ? " (tcg: no hardware isolation)" : "");
 		add_words(&m, &words);
-		r = words.failed ? ward_fail(&e, ENOMEM, "out of memory") : tool_run_ward(words.items, &e);
+		r = words.failed ? ward_fail(&e, ENOMEM, "out of memory") : tool_run_ward("the machine", words.items, &e);
 	}
 	if (r == 0)
 		r = describe(&m, &e);

@@ -40,8 +40,8 @@ must_check int tool_seal(const char *path);
 must_check int tool_run(char *const *argv, const char *cwd, struct ward_err *e);
 /* The same, and its standard output is kept, at most max bytes. */
 must_check int tool_run_read(char *const *argv, const char *cwd, size_t max, struct buf *out, struct ward_err *e);
-/* Runs `ward` itself with these words, the first of which is what it is called. */
-must_check int tool_run_ward(char *const *argv, struct ward_err *e);
+/* Runs `ward` itself with these words, the first of which is what it is called. name: of what runs inside, for errors. */
+must_check int tool_run_ward(const char *name, char *const *argv, struct ward_err *e);
 
 /* A kernel with its modules, unpacked somewhere. */
 struct tool_kernel {

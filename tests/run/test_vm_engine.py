@@ -261,6 +261,16 @@ def test_mkfs_ends_with_ward_vm(t):
     t.equal(t.ward("recover").rc, 0)
 
 
+@needs("root", "unsanitized")
+def test_why_an_image_is_not_packed(t):
+    """It is mkfs.erofs that failed, not ward; and how."""
+    imported(t, put(t, "small.tar", tar(("INSIDE", "x"))), "--name", "small")
+    for end, said in (("kill -SEGV $$", "mkfs.erofs was ended by signal 11 (Segmentation fault)"), ("echo WHY >&2; exit 3", "mkfs.erofs failed with exit status 3: WHY")):
+        wrap, _ = instead_of_mkfs(t, f"#!/bin/sh\n{end}\n")
+        r = t.ward("vm", "root", "small", wrap=wrap)
+        t.equal((r.rc, r.err.split("\n")[1:]), (125, ["ward: the root of small: " + said, ""]))
+
+
 def comm(pid):
     try:
         with open(f"/proc/{pid}/comm", encoding="ascii", errors="replace") as f:
