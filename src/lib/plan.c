@@ -151,17 +151,19 @@ static int protect_own(struct guard_root *g, struct ward_err *e)
 	return r < 0 ? r : protect_programs(g, e);
 }
 
-/* An image of ward's own store is nobody's project: nothing in it is hidden, as where it is the root, and it has no sockets. */
+/* An image of ward's own store is nobody's project: nothing in it is hidden, as where it is the root, and it has no sockets. One that is still being made may have some. */
 static bool is_stored_image(const struct plan_mount *m)
 {
 	struct ward_err unused = { 0 };
 	auto_free char *state = NULL, *images = NULL, *real = NULL;
+	const char *rest;
 
 	if (m->writable || store_path(&state, &unused) < 0)
 		return false;
 	images = path_join(state, IMAGES_DIR);
 	real = images ? realpath(images, NULL) : NULL;
-	return real && path_is_beneath(m->source, real);
+	rest = real && path_is_beneath(m->source, real) ? m->source + strlen(real) : "";
+	return *rest == '/' && strncmp(rest + 1, IMAGES_WORK, strlen(IMAGES_WORK)) != 0;
 }
 
 /* Every writable tree of the policy is guarded. In a read-only one nothing can be planted, but what is hidden still is, and
