@@ -94,6 +94,7 @@ void scan_free(struct scan *s)
 }
 
 #define SPANS_MAX 64
+#define OVER 'x'
 
 struct looking {
 	const struct scan *scan;
@@ -138,6 +139,15 @@ static void drop_begun(struct looking *l, size_t from)
 		}
 }
 
+/* Nothing is left to do there: of a secret that consists of what is written over others there is always more, in every round. */
+static bool is_overwritten(const uint8_t *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (bytes[i] != OVER)
+			return false;
+	return true;
+}
+
 static int found(unsigned id, unsigned long long unused, unsigned long long to, unsigned flags, void *context)
 {
 	struct looking *l = context;
@@ -156,7 +166,7 @@ static int found(unsigned id, unsigned long long unused, unsigned long long to, 
 		l->f->first = id;
 		l->f->at = from + len;
 	}
-	if (!l->f->replace || !len)
+	if (!l->f->replace || !len || is_overwritten(l->bytes + from, len))
 		return 0;
 	l->spans[l->span_count].begun = PATTERN_IS_BEGUN(id);
 	l->spans[l->span_count].from = from;
@@ -202,7 +212,7 @@ size_t scan_run(const struct scan *s, uint8_t *bytes, size_t n, bool final, stru
 		l.span_count = 0;
 		error = hs_scan(s->db, (const char *)bytes, (unsigned)n, 0, s->scratch, found, &l);
 		for (uint32_t i = 0; i < l.span_count; i++)
-			memset(bytes + l.spans[i].from, 'x', l.spans[i].to - l.spans[i].from);
+			memset(bytes + l.spans[i].from, OVER, l.spans[i].to - l.spans[i].from);
 	} while (error == HS_SCAN_TERMINATED && l.span_count == SPANS_MAX);
 	if (error != HS_SUCCESS)
 		f->count++;	/* what cannot be looked through does not pass as clean */

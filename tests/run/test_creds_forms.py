@@ -61,6 +61,8 @@ class Server(http.server.BaseHTTPRequestHandler):
             return self.say((json.dumps({"text": text, "more": "was cut off"}) if kind == "middle" else text).encode())
         if writer.startswith("say-"):   # what it is told to
             return self.say(bytes.fromhex(writer[4:]))
+        if writer == "own-mark":
+            return self.say(b"<xxxxxxxxxxxxxxxxxxxxxxxx> " * 100 + self.headers["Authorization"].encode())
         if writer == "next":
             return self.say(("/callback?token=" + self.headers["Authorization"].split(" ", 1)[1] + "&next=/is/kept").encode())
         text = (" ".join(WRITERS) if writer == "list" else "<" + WRITERS[writer](self.headers["Authorization"].split(" ", 1)[1]) + ">").encode()
@@ -217,3 +219,14 @@ def test_tokens_that_begin_alike(t):
     texts = ["{\"id_token\": \"%s\"}" % other, "{\"id_token\": \"%s\"}" % token[:-12], begin]
     answers = run(t, start(t), (SAY % texts).replace("/bearer/", "/token/"), [{"name": "token", "source": f"file:{path}", "hosts": ["web.test"], "paths": ["/token/*"]}])
     t.equal(answers, [texts[0], "{\"id_token\": \"%s\"}" % ("x" * (len(token) - 12)), begin], "what came back")
+
+
+def test_a_secret_that_looks_overwritten(t):
+    """A key that somebody made up of what is written over others: there is an answer, however often it has it."""
+    path = os.path.join(t.fresh_dir("secrets"), "made-up")
+    with open(path, "w") as f:
+        f.write("x" * 24 + "\n")
+    os.chmod(path, 0o600)
+    agent = "import json, urllib.request\nprint(json.dumps(urllib.request.urlopen('https://web.test:9448/made-up/own-mark', timeout=20).read().decode()))\n"
+    answer, = run(t, start(t), agent, [{"name": "made-up", "source": f"file:{path}", "hosts": ["web.test"], "paths": ["/made-up/*"]}])
+    t.equal(answer, "<xxxxxxxxxxxxxxxxxxxxxxxx> " * 100 + "Bearer " + "x" * 24, "the answer")
