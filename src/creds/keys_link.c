@@ -94,17 +94,22 @@ void keys_tell_scanner(struct keeper *k)
 	uint8_t *db = NULL;
 	size_t n = 0, texts = 0;
 	uint64_t db_bytes;
+	int r;
 
 	if (k->keys_fd < 0)
 		return;
-	if (scanner_compile(k, &db, &n, &e) < 0) {
-		control_event(k, &(struct keys_event){ .kind = KEYS_EVENT_REFUSED, .detail = "no scanner could be made: no secret is used any more" });
+	r = scanner_compile(k, &db, &n, &e);
+	if (r < 0 || !scanner_texts(k, count_bytes, &texts) || sizeof(db_bytes) + n + texts > KEYS_FRAME_MAX) {
+		control_event(k, &(struct keys_event){ .kind = KEYS_EVENT_REFUSED,
+							.detail = "no scanner could be made (are there many or long secrets?): no secret is used any more" });
 		lost(k);	/* nothing is put in that cannot be looked for */
+		if (r == 0)
+			safe_give(&k->safe, db);
 		return;
 	}
 	db_bytes = n;
-	if (!scanner_texts(k, count_bytes, &texts) || !send_frame(k, KEYS_SCANNER, 0, sizeof(db_bytes) + n + texts) ||
-	    !send_all(k, &db_bytes, sizeof(db_bytes)) || !send_all(k, db, n) || !scanner_texts(k, send_bytes, k))
+	if (!send_frame(k, KEYS_SCANNER, 0, sizeof(db_bytes) + n + texts) || !send_all(k, &db_bytes, sizeof(db_bytes)) || !send_all(k, db, n) ||
+	    !scanner_texts(k, send_bytes, k))
 		lost(k);
 	safe_give(&k->safe, db);
 }

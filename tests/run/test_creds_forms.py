@@ -230,3 +230,24 @@ def test_a_secret_that_looks_overwritten(t):
     agent = "import json, urllib.request\nprint(json.dumps(urllib.request.urlopen('https://web.test:9448/made-up/own-mark', timeout=20).read().decode()))\n"
     answer, = run(t, start(t), agent, [{"name": "made-up", "source": f"file:{path}", "hosts": ["web.test"], "paths": ["/made-up/*"]}])
     t.equal(answer, "<xxxxxxxxxxxxxxxxxxxxxxxx> " * 100 + "Bearer " + "x" * 24, "the answer")
+
+
+def test_too_many_long_secrets(t):
+    """More than there is room for: no secret is used, and the report says why."""
+    world = start(t)
+    grants = []
+    for i in range(32):
+        path = os.path.join(t.fresh_dir("secrets"), f"long{i}")
+        with open(path, "w") as f:
+            f.write(base64.b64encode(os.urandom(1125)).decode() + "\n")
+        os.chmod(path, 0o600)
+        grants.append({"name": f"long{i}", "source": f"file:{path}", "hosts": ["web.test"], "paths": [f"/long{i}/*"]})
+    for count in (12, 32):
+        path = os.path.join(t.fresh_dir("policy"), "ward.yaml")
+        with open(path, "w") as f:
+            json.dump({"version": 1, "network": {"mode": "restricted", "egress_allowlist": [{"host": "web.test", "ports": [PORT], "mode": "inspect"}]},
+                       "credentials": {"mode": "just_in_time", "grants": grants[:count]}}, f)
+        r = world.ward("run", "-p", path, "--", "/usr/bin/python3", "agent.py", cwd=t.workspace({"agent.py": MANY.replace("/bearer/", "/long0/")}), report=True, timeout=60)
+        t.equal(r.out, "", f"{count} secrets: an answer")
+        t.check(any("no scanner could be made" in d["why"] + d["what"] for d in r.report["denials"]) or any("no scanner could be made" in n for n in r.report["notes"]),
+                f"{count} secrets: {r.report['denials']} {r.report['notes']} {r.err}")
