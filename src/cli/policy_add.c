@@ -407,7 +407,8 @@ static int finish(const struct options *o, struct target *t, const struct strv *
 	else if (!t->done.len)
 		buf_printf(&out, "%s says so already\n", t->path);
 	if (!o->json && write && t->off)
-		buf_puts(&out, "network.mode is none: what was added has no effect before: ward policy add network.mode restricted\n");
+		buf_printf(&out, "network.mode is none: what was added has no effect before: ward policy add %s%s%snetwork.mode restricted\n", o->policy_file ? "-p " : "",
+			   !o->policy_file ? "" : text_is_plain(t->path) ? t->path : "FILE", o->policy_file ? " " : "");
 	if (!o->json && write && wider->len)
 		buf_printf(&out, "written; where it is found in a workspace, and not named with -p, it counts after: ward trust %s\n", t->path);
 	return say_out(&out, 0);

@@ -197,7 +197,7 @@ def test_a_rule_in_a_new_file_opens_the_network(t):
     t.write(ws, {"off.yaml": "network:\n  mode: none\n"})	# what was said stays
     r = t.ward("policy", "add", "-p", "off.yaml", "network.egress_allowlist", "b.com", "--yes", cwd=ws)
     t.equal(r.rc, 0, r.err)
-    t.contains(r.out, "has no effect before: ward policy add network.mode restricted")
+    t.contains(r.out, "has no effect before: ward policy add -p off.yaml network.mode restricted\n")
     t.contains(t.read(ws, "off.yaml"), "mode: none\n")
     t.contains(t.ward("check", "off.yaml", cwd=ws).out, "warning: network.mode is none: egress_allowlist has no effect")
     t.check("no effect" not in t.ward("check", cwd=ws).out, "a rule that counts")
