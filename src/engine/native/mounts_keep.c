@@ -28,7 +28,7 @@
 #include "base/raw.h"
 #include "engine/native/native.h"
 
-#define CLOSE_TRIES 20	/* of 10 ms: what was under way in a dead process's sockets is closed by a thread of the kernel's */
+#define CLOSE_WAITS 20	/* of 10 ms: what was under way in a dead process's sockets is closed by a thread of the kernel's */
 #define POINT "pts"	/* in /dev, which the sandbox cannot change; what is mounted there stays beneath */
 
 /* The file system of a tree, in all its mounts. -EPERM: it is not ward's. */
@@ -59,6 +59,7 @@ static int gather(void *argument)
 	struct mount_attr writable = { .attr_clr = MOUNT_ATTR_RDONLY };
 	long user_fd = raw_call(SYS_ioctl, k->ns_fd, NS_GET_USERNS, 0);
 	long r = user_fd < 0 ? user_fd : raw_call(SYS_setns, user_fd, CLONE_NEWUSER), own_fd;
+	unsigned waits = k->met ? CLOSE_WAITS : 0;	/* for all trees: a sandbox must not make its end long */
 
 	if (user_fd >= 0)
 		raw_call(SYS_close, user_fd);
@@ -68,11 +69,13 @@ static int gather(void *argument)
 	r = own_fd < 0 ? own_fd : raw_call(SYS_mount_setattr, own_fd, "", AT_EMPTY_PATH, &writable, sizeof(writable));
 	for (size_t i = 0; r == 0 && i < k->count; i++) {
 		const struct timespec moment = { .tv_nsec = 10000000 };
-		unsigned tries = k->met ? CLOSE_TRIES : 1;
+		bool busy;
 
-		while (is_busy(k, k->fds[i]) && --tries)
+		while ((busy = is_busy(k, k->fds[i])) && waits > 0) {
 			raw_call(SYS_nanosleep, &moment, 0);
-		k->busy |= k->met && !tries;
+			waits--;
+		}
+		k->busy |= k->met && busy;
 		raw_call(SYS_move_mount, k->fds[i], "", AT_FDCWD, "/dev/" POINT, MOVE_MOUNT_F_EMPTY_PATH);	/* one that the sandbox itself has removed is together already */
 	}
 	k->dev_fd = r < 0 ? -1 : (int)own_fd;
