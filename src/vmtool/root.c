@@ -22,7 +22,7 @@ static const char *const private_dirs[] = { "proc", "sys", "dev", "tmp", "run", 
 /* A native sandbox that writes in the work directory and nowhere else. */
 static void add_sandbox(const struct tool_work *w, struct strv *argv)
 {
-	static const char *const words[] = { "ward", "run", "--set", "audit.journal=none", "--disk", "none", "--set", "resources.inode_limit=none" };
+	static const char *const words[] = { "ward", "run", "--set", "audit.journal=none", "--set", "process.git_identity=false", "--disk", "none", "--set", "resources.inode_limit=none" };
 
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		strv_add(argv, words[i]);

@@ -208,7 +208,7 @@ def test_no_name_is_not_every_name(t):
 BROKEN = """#!/bin/sh
 # In the place of mkfs.erofs: what it would be once an image has broken it.
 for word; do out=$tree tree=$word; done
-{ cat CANARY || echo confined; cat "$tree/INSIDE"; } >"$out" 2>/dev/null
+{ cat CANARY || echo confined; cat "$tree/INSIDE" /etc/gitconfig; } >"$out" 2>/dev/null
 echo x >PLANTED
 exit 0
 """
@@ -229,6 +229,7 @@ def test_a_broken_mkfs_stays_inside(t):
     """An image's tree can break who packs it (mkfs.erofs 1.5 ends with a signal where directories lie deep): it can do so in a sandbox alone."""
     outside = t.fresh_dir("outside")
     t.write(outside, {"CANARY": "CANARY\n"})
+    t.write(t.home, {".gitconfig": "[user]\n\tname = Somebody\n"})
     wrap, script = instead_of_mkfs(t, BROKEN.replace("CANARY", outside + "/CANARY").replace("PLANTED", outside + "/planted"))
     result = os.path.join(t.directory, "control")
     t.equal(t.run(script, "--quiet", result, "/").rc, 0)
