@@ -171,7 +171,8 @@ static struct keys *prepare(void)
 	g->bytes[0] = TEXT_BYTES;
 	g->count = 1;
 	g->expires_at_ms = g->uses_left = UINT64_MAX;
-	k->compose = safe_take(&k->safe, KEYS_COMPOSE);
+	k->compose_bytes = KEYS_COMPOSE;
+	k->compose = safe_take(&k->safe, k->compose_bytes);
 	k->scan = calloc(1, sizeof(*k->scan));
 	return k;
 }

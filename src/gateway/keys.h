@@ -40,7 +40,8 @@ struct keys {
 	size_t collected;			/* bytes of bodies that are held */
 	struct http_request request;		/* room for the one that is looked at, */
 	struct http_path path;			/* and the other readings of its path */
-	uint8_t *compose;			/* KEYS_COMPOSE bytes of the safe: where heads are put together */
+	uint8_t *compose;			/* in the safe: where heads are put together */
+	size_t compose_bytes;			/* KEYS_COMPOSE, or what there is */
 	struct buf said;			/* for ward-secrets, not yet sent */
 	uint32_t lost;				/* events that there was no room for, not told yet */
 	struct conn *conns, *dead;

@@ -190,7 +190,7 @@ bool ask_compose(struct keys *k, struct ask *a, bool again, size_t *ret_n)
 		values[i] = a->grant->values[i];
 		bytes[i] = a->grant->bytes[i];
 	}
-	*ret_n = inject_write(g, values, bytes, g ? a->grant->count : 0, &a->base, &a->sign, k->compose, KEYS_COMPOSE);
+	*ret_n = inject_write(g, values, bytes, g ? a->grant->count : 0, &a->base, &a->sign, k->compose, k->compose_bytes);
 	return *ret_n ||
 	       ask_refuse(a, 403, "the secret cannot be put into this request: it is too long, or a header that was signed is missing");
 }

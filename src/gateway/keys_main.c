@@ -65,7 +65,8 @@ static int prepare(struct keys *k, struct ward_err *e)
 		return r;
 	k->secrets_fd = KEYS_FD_SECRETS;
 	k->link_fd = KEYS_FD_LINK;
-	k->compose = safe_take(&k->safe, KEYS_COMPOSE);
+	k->compose_bytes = k->safe.bytes / 2 < KEYS_COMPOSE ? k->safe.bytes / 2 : KEYS_COMPOSE;
+	k->compose = safe_take(&k->safe, k->compose_bytes);
 	k->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (!k->compose || k->epoll_fd < 0 || watch(k, k->secrets_fd, &k->secrets_fd) < 0)
 		return ward_fail_errno(e, "cannot prepare ward-keys");

@@ -222,14 +222,18 @@ static bool take_scanner(struct keys *k, const uint8_t *bytes, size_t n)
 
 bool store_hear(struct keys *k)
 {
+	static const struct keys_event no_scanner = { .kind = KEYS_EVENT_REFUSED,
+						      .detail = "too little memory can be locked for all forms of the secrets (ulimit -l): no secret is used any more" };
 	struct keys_settings settings;
 	struct keys_frame f;
-	uint8_t *bytes = NULL;
-	bool fine;
+	uint8_t *bytes = k->compose;	/* between two heads nothing is in there */
+	bool fine, small;
 
 	if (!receive(k, &f, sizeof(f)) || f.bytes > KEYS_FRAME_MAX)
 		return false;
-	bytes = safe_take(&k->safe, f.bytes);
+	small = f.bytes <= k->compose_bytes;
+	if (!small)
+		bytes = safe_take(&k->safe, f.bytes);
 	fine = bytes && receive(k, bytes, f.bytes);
 	if (fine && f.op == KEYS_SETTINGS) {
 		fine = f.bytes == sizeof(settings);
@@ -239,6 +243,8 @@ bool store_hear(struct keys *k)
 		fine = take_grant(k, f.number, bytes, f.bytes);
 	} else if (fine && f.op == KEYS_SCANNER) {
 		fine = take_scanner(k, bytes, f.bytes);
+		if (!fine)
+			store_event(k, &no_scanner);
 	} else if (fine && f.op == KEYS_REVOKE && f.number < GRANTS_MAX) {
 		forget(k, &k->grants[f.number]);
 		k->grants[f.number].revoked = true;
@@ -247,7 +253,10 @@ bool store_hear(struct keys *k)
 	} else {
 		fine = false;
 	}
-	safe_give(&k->safe, bytes);
+	if (small)
+		explicit_bzero(bytes, f.bytes);
+	else
+		safe_give(&k->safe, bytes);
 	return fine;
 }
 
