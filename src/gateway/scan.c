@@ -117,19 +117,21 @@ static const struct scan_text *text_of(const struct scan *s, uint32_t id)
 }
 
 /* How much is overwritten where a text begins that a server has cut off: all that may be the rest of it, or who has guesses repeated would see how far they are right. 0: it
- * is all there, or may still come, and is told then. */
+ * may still come, and is told then. */
 static size_t begun(const struct looking *l, uint32_t id, size_t from, size_t len)
 {
 	const struct scan_text *whole = text_of(l->scan, id & ~(uint32_t)PATTERN_BEGUN);
 
-	if (l->f->prompt || !whole || from >= l->open || (whole->len <= l->n - from && memcmp(l->bytes + from, whole->bytes, whole->len) == 0))
+	if (l->f->prompt || !whole || from >= l->open)
 		return 0;
+	if (whole->len <= l->n - from && memcmp(l->bytes + from, whole->bytes, whole->len) == 0)
+		return whole->len;	/* that is found, too, if nothing in it is overwritten before: it may begin again in itself */
 	while (len < whole->len && from + len < l->n && !l->scan->ends[l->bytes[from + len]])
 		len++;
 	return len;
 }
 
-/* All of a text is there: another form of it, which begins alike, does not begin there. */
+/* All of a text is there: it was told for its beginning, and other forms of it begin alike. */
 static void drop_begun(struct looking *l, size_t from)
 {
 	for (uint32_t i = 0; i < l->span_count; i++)

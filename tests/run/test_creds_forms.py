@@ -232,6 +232,16 @@ def test_a_secret_that_looks_overwritten(t):
     t.equal(answer, "<xxxxxxxxxxxxxxxxxxxxxxxx> " * 100 + "Bearer " + "x" * 24, "the answer")
 
 
+def test_a_secret_that_repeats_itself(t):
+    """It begins again and again in itself: all of it is overwritten, and the first piece does not stay."""
+    path = os.path.join(t.fresh_dir("secrets"), "again")
+    with open(path, "w") as f:
+        f.write("kY7/pQ2+vW9=" * 80 + "\n")
+    os.chmod(path, 0o600)
+    answer, = run(t, start(t), MANY.replace("/bearer/", "/again/"), [{"name": "again", "source": f"file:{path}", "hosts": ["web.test"], "paths": ["/again/*"]}])
+    t.equal(answer, '<"' + "x" * 960 + '">', "the answer")
+
+
 def test_too_many_long_secrets(t):
     """More than there is room for: no secret is used, and the report says why."""
     world = start(t)
@@ -251,3 +261,24 @@ def test_too_many_long_secrets(t):
         t.equal(r.out, "", f"{count} secrets: an answer")
         t.check(any("no scanner could be made" in d["why"] + d["what"] for d in r.report["denials"]) or any("no scanner could be made" in n for n in r.report["notes"]),
                 f"{count} secrets: {r.report['denials']} {r.report['notes']} {r.err}")
+
+
+def test_little_locked_memory(t):
+    """Where 64 KiB may be locked, as on many machines, a key of the usual length is used; of what does not fit the report says so."""
+    world = start(t)
+    ws = t.workspace({"agent.py": MANY})
+    for secret, works in (("sk-ant-api03-" + "kY7pQ2vW9zR4mN8tB3hJ6cX1fL5dS0gA7uE2abcd" * 2 + "-abcdAA", True), ("kY7pQ2vW9zR/mN8tB3hJ6cX1+L5dS0gA7uE2abc=", True),
+                          ("kY7/pQ2+vW9=" * 80, False)):
+        if not works and t.person.pw_uid == 0:	# who may lock what it likes
+            continue
+        key = os.path.join(t.fresh_dir("secrets"), "key")
+        with open(key, "w") as f:
+            f.write(secret + "\n")
+        os.chmod(key, 0o600)
+        path = os.path.join(t.fresh_dir("policy"), "ward.yaml")
+        with open(path, "w") as f:
+            json.dump({"version": 1, "network": {"mode": "restricted", "egress_allowlist": [{"host": "web.test", "ports": [PORT], "mode": "inspect"}]},
+                       "credentials": {"mode": "just_in_time", "grants": [{"name": "one", "source": f"file:{key}", "hosts": ["web.test"]}]}}, f)
+        r = t.ward("run", "-p", path, "--", "/usr/bin/python3", "agent.py", cwd=ws, wrap=["prlimit", "--memlock=65536:65536", *world.wrap(ws)], report=True, timeout=60)
+        t.equal("xxxxxx" in r.out, works, f"an answer ({secret[:12]}: {r.out} {r.err})")
+        t.equal(any("no secret is used any more" in note for note in r.report["notes"]), not works, f"{r.report['notes']}")
