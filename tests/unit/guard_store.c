@@ -214,7 +214,6 @@ static void restore_follows_no_link(void **state)
 	strv_free(&moved);
 }
 
-/* Another process begins a run, plants things and is killed; we finish it. */
 /* Gone, or only waiting for its parent. */
 static bool is_dead(pid_t pid)
 {
@@ -227,7 +226,7 @@ static bool is_dead(pid_t pid)
 	return dead;
 }
 
-/* numbered: as kernels since 6.9 know processes, else by when it began. */
+/* Another process begins a run, plants things and is killed; we finish it. numbered: as kernels since 6.9 know processes, else by when it began. */
 static void killed_run_is_finished(struct place *p, bool numbered)
 {
 	pid_t *sandbox = mmap(NULL, sizeof(*sandbox), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
