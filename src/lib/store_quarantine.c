@@ -106,13 +106,13 @@ static int open_top(const struct guard_root *g, mode_t *ret_mode, struct ward_er
 		return at;
 	if (fstat(at, &st) < 0)
 		return ward_fail_errno(e, "cannot look at %s", path);
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", at);
 	if (st.st_uid == geteuid() && (st.st_mode & 0700) != 0700) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", at);
 		if (chmod(link, (st.st_mode & 07777) | 0700) < 0)
 			return ward_fail_errno(e, "cannot open up %s", path);
 		*ret_mode = st.st_mode & 07777;
 	}
-	fd = open(link, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? ward_fail_errno(e, "cannot open %s", path) : fd;
 }
 

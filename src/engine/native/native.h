@@ -85,7 +85,8 @@ struct native_child {
 	char **argv;			/* "ward-init", CMD... */
 	bool begins;			/* the child may begin CMD itself: begin.c */
 	char **envp;
-	char **tmpfs_options;		/* of each mount, NULL: no tmpfs */
+	const char *private_size;	/* of the root's file system, which /tmp and the like are parts of; NULL: each is one of its own */
+	char **tmpfs_options;		/* then, of each mount, NULL: no tmpfs */
 	const char *shm_options;
 	const struct limits_rlimit *rlimits;
 	size_t rlimit_count;
