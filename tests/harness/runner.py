@@ -341,6 +341,9 @@ def own_directory():
 def main():
     """The runner."""
     args = arguments()
+    for number in (signal.SIGINT, signal.SIGQUIT):      # a shell's background jobs ignore them, and whatever they start
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     if users.IS_ROOT:
         who = ("root", "user") if args.who == "both" else (args.who,)
     else:
