@@ -61,7 +61,8 @@ static int become_command(void *argument)
 	raw_call(SYS_setsid);
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &c->signal_mask, 0, 8);
 	native_wait_for(&c->command_goes);
-	r = native_hello(c);
+	wait_until_left(&c->here_still);
+	r = native_hello(c);	/* who is woken by it does not come between the child and its end here */
 	if (r == 0)
 		r = native_limit_files(c);
 	if (r < 0) {	/* there is no supervisor any more, or it waits for a word and reads this */
@@ -72,7 +73,6 @@ static int become_command(void *argument)
 	}
 	while (c->argv[argc + 1])
 		argc++;
-	wait_until_left(&c->here_still);
 	failed.a = (int32_t)guest_exec_words(c->argv + 1, argc, c->envp);
 	failed.b = failed.a == ENOENT || failed.a == ENOTDIR ? 127 : 126;
 	raw_call(SYS_write, c->control_fd, &failed, sizeof(failed));
