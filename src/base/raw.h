@@ -52,4 +52,21 @@ static inline size_t raw_strlen(const char *s)
 	return n;
 }
 
+#define RAW_NUMBER_BYTES 21	/* the longest, and its end */
+
+/* Writes a number in decimal and a null behind it; returns where that is. */
+static inline char *raw_put_number(char *at, uint64_t n)
+{
+	char digits[RAW_NUMBER_BYTES];
+	size_t count = 0;
+
+	do
+		digits[count++] = (char)('0' + n % 10);
+	while (n /= 10);
+	while (count)
+		*at++ = digits[--count];
+	*at = '\0';
+	return at;
+}
+
 #endif

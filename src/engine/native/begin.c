@@ -79,19 +79,6 @@ static int become_command(void *argument)
 	return failed.b;
 }
 
-static void write_number(long n, char text[NATIVE_NUMBER_BYTES])
-{
-	char digits[NATIVE_NUMBER_BYTES];
-	size_t count = 0;
-
-	do
-		digits[count++] = (char)('0' + n % 10);
-	while ((n /= 10) && count < sizeof(digits) - 1);
-	for (size_t i = 0; i < count; i++)
-		text[i] = digits[count - 1 - i];
-	text[count] = '\0';
-}
-
 long native_begin_command(struct native_child *c)
 {
 	long r = native_place_stdio(c);
@@ -109,7 +96,7 @@ long native_begin_command(struct native_child *c)
 	if (r < 0)
 		return r;
 	native_move_away(c, r);
-	write_number(r, c->begun_pid);
+	raw_put_number(c->begun_pid, (uint64_t)r);
 	c->begun_argv[0] = NATIVE_BEGUN;
 	c->begun_argv[1] = c->begun_pid;
 	c->begun = true;

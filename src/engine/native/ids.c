@@ -79,8 +79,8 @@ static long become(struct native_child *c)
 /* A quarter of the number in one file, to another. */
 static void pass_quarter(const char *from, const char *to)
 {
-	char text[24];
-	long fd = raw_call(SYS_openat, AT_FDCWD, from, O_RDONLY | O_CLOEXEC), n, at = sizeof(text) - 1;
+	char text[RAW_NUMBER_BYTES];
+	long fd = raw_call(SYS_openat, AT_FDCWD, from, O_RDONLY | O_CLOEXEC), n;
 	uint64_t number = 0;
 
 	if (fd < 0)
@@ -89,12 +89,8 @@ static void pass_quarter(const char *from, const char *to)
 	raw_call(SYS_close, fd);
 	for (long i = 0; i < n && text[i] >= '0' && text[i] <= '9'; i++)
 		number = number * 10 + (uint64_t)(text[i] - '0');
-	text[at] = '\0';
-	number /= 4;
-	do
-		text[--at] = (char)('0' + number % 10);
-	while ((number /= 10) && at);
-	(void)write_file(to, text + at);
+	raw_put_number(text, number / 4);
+	(void)write_file(to, text);
 }
 
 /* Watches are counted for whoever made the namespace, too: the agent could take all that the host gives to the user (or to

@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "engine/native/landlock.h"
+#include "base/raw.h"
 #include "lib/engine.h"
 #include "lib/net.h"
 
@@ -17,7 +18,6 @@ extern const struct engine engine_native;
 #define NATIVE_TREES_MAX 64
 #define NATIVE_PTYS_MAX 256	/* of the host's 4096 */
 #define NATIVE_STAGES_MAX 40
-#define NATIVE_NUMBER_BYTES 16
 #define NATIVE_KEPT_MAX 64	/* trees with guards */
 
 struct native_bytes {
@@ -85,7 +85,7 @@ struct native_child {
 	char **argv;			/* "ward-init", CMD... */
 	bool begins;			/* the child may begin CMD itself: begin.c */
 	char **envp;
-	const char *private_size;	/* of the root's file system, which /tmp and the like are parts of; NULL: each is one of its own */
+	uint64_t private_bytes, private_inodes;	/* for /tmp and the like together, which are parts of the root's file system; 0: each is one of its own */
 	char **tmpfs_options;		/* then, of each mount, NULL: no tmpfs */
 	const char *shm_options;
 	const struct limits_rlimit *rlimits;
@@ -116,7 +116,7 @@ struct native_child {
 	uint32_t command_goes, here_still;	/* futexes: it may execute; the child is in this memory */
 	bool begun;
 	const char *begun_argv[3];	/* of ward-init then */
-	char begun_pid[NATIVE_NUMBER_BYTES];
+	char begun_pid[RAW_NUMBER_BYTES];
 
 	/* written by either */
 	int base_fd;

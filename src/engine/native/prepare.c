@@ -3,7 +3,6 @@
  * the filter, argv. Runs in the supervisor while the child builds its root.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "engine/native/native.h"
@@ -27,36 +26,23 @@ static char *tmpfs_options(struct strv *texts, const struct plan_ids *ids, unsig
 	return texts->failed ? NULL : texts->items[texts->len - 1];
 }
 
-#define OWN_BYTES (64u << 10)	/* what the root itself holds */
-#define OWN_INODES 256
-
 /* The private directories are parts of the root's own file system, where that is ward's alone: one limit holds for all of them together. */
-static int prepare_private(struct native_memory *m, const struct plan *p, struct ward_err *e)
+static void prepare_private(struct native_child *c, const struct plan *p)
 {
-	uint64_t bytes = plan_private_bytes(p), inodes = p->limits[LIMIT_INODES].value;
-	struct native_child *c = &m->child;
-	auto_buf text = { 0 };
+	uint64_t inodes = p->limits[LIMIT_INODES].value;
 
 	if (c->bundle || p->spec->wall || p->system->image)
-		return 0;
-	if (inodes == POLICY_NONE)
-		inodes = p->facts.memory_bytes / 2 / 4096;	/* what a tmpfs would have */
-	buf_printf(&text, "size=%" PRIu64 ",nr_inodes=%" PRIu64, bytes + OWN_BYTES, inodes + OWN_INODES);
-	strv_take(&m->texts, buf_take(&text));
-	if (m->texts.failed)
-		return ward_fail(e, ENOMEM, "out of memory");
-	c->private_size = m->texts.items[m->texts.len - 1];
-	return 0;
+		return;
+	c->private_bytes = plan_private_bytes(p);
+	c->private_inodes = inodes == POLICY_NONE ? p->facts.memory_bytes / 2 / 4096 : inodes;	/* without a limit what a tmpfs would have */
 }
 
 static int prepare_mounts(struct native_memory *m, const struct plan *p, struct ward_err *e)
 {
 	uint64_t shm_bytes = 0, shm_inodes = 0;
 	struct native_child *c = &m->child;
-	int r = prepare_private(m, p, e);
 
-	if (r < 0)
-		return r;
+	prepare_private(c, p);
 
 	m->options = calloc(p->mount_count + 1, sizeof(*m->options));
 	if (!m->options)
@@ -69,7 +55,7 @@ static int prepare_mounts(struct native_memory *m, const struct plan *p, struct 
 			return ward_fail(e, E2BIG, "too many mounts of the policy: at most %d", NATIVE_TREES_MAX);
 		if (pm->kind != MOUNT_TMPFS)
 			continue;
-		if (!c->private_size)
+		if (!c->private_bytes)
 			m->options[i] = tmpfs_options(&m->texts, &c->ids, pm->mode, pm->bytes, pm->inodes);
 		shm_bytes = pm->bytes;
 		shm_inodes = pm->inodes;
@@ -77,7 +63,7 @@ static int prepare_mounts(struct native_memory *m, const struct plan *p, struct 
 	for (size_t i = 0; p->devices && i < p->devices->len; i++)
 		if (p->devices->items[i].tree_fd >= 0 && ++c->tree_count > NATIVE_TREES_MAX)
 			return ward_fail(e, E2BIG, "too many mounts and devices of the policy: at most %d", NATIVE_TREES_MAX);
-	if (!c->private_size)
+	if (!c->private_bytes)
 		c->shm_options = tmpfs_options(&m->texts, &c->ids, 01777, shm_bytes, shm_inodes);
 	return m->texts.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }

@@ -12,6 +12,7 @@
 #include <linux/sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 
 #include "base/raw.h"
 #include "engine/native/native.h"
@@ -316,6 +317,28 @@ static long open_private(struct native_child *c, const char *target, unsigned mo
 	return r < 0 ? r : pass_tmpfs(c, target);
 }
 
+static char *put_option(char *at, const char *name, uint64_t value)
+{
+	while (*name)
+		*at++ = *name++;
+	return raw_put_number(at, value);
+}
+
+/* What the root itself holds comes on top. */
+static long limit_private(struct native_child *c)
+{
+	struct statfs fs;
+	char options[80];
+	long r = raw_call(SYS_fstatfs, c->base_fd, &fs);
+
+	c->failed_path = "/";
+	if (r < 0)
+		return r;
+	put_option(put_option(options, "size=", c->private_bytes + (fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize), ",nr_inodes=",
+		   c->private_inodes + (fs.f_files - fs.f_ffree));
+	return raw_call(SYS_mount, 0, ".", 0, MS_REMOUNT | MS_NOSUID | MS_NODEV, options);
+}
+
 static long make_late(struct native_child *c, const struct plan_mount *m, const char *options)
 {
 	const char *target = m->target + 1;
@@ -335,7 +358,7 @@ static long make_late(struct native_child *c, const struct plan_mount *m, const 
 		return raw_call(SYS_mount, "proc", target, "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 	if (r < 0)
 		return r;
-	return c->private_size ? open_private(c, target, m->mode, m->noexec) : mount_tmpfs(c, target, m->noexec ? MS_NOEXEC : 0, options);
+	return c->private_bytes ? open_private(c, target, m->mode, m->noexec) : mount_tmpfs(c, target, m->noexec ? MS_NOEXEC : 0, options);
 }
 
 long native_late_mounts(struct native_child *c)
@@ -346,16 +369,15 @@ long native_late_mounts(struct native_child *c)
 
 	if (p->spec->policy.proc_nesting)
 		native_bound_namespaces();
-	c->failed_path = "/";
-	if (c->private_size)
-		r = raw_call(SYS_mount, 0, ".", 0, MS_REMOUNT | MS_NOSUID | MS_NODEV, c->private_size);
 	for (size_t i = 0; i < p->mount_count && r == 0; i++)
 		if (!p->mounts[i].system)
 			r = make_late(c, &p->mounts[i], c->tmpfs_options[i]);
 	if (r == 0)
-		r = c->private_size ? open_private(c, "dev/shm", 01777, true) : mount_tmpfs(c, "dev/shm", MS_NOEXEC, c->shm_options);
+		r = c->private_bytes ? open_private(c, "dev/shm", 01777, true) : mount_tmpfs(c, "dev/shm", MS_NOEXEC, c->shm_options);
 	if (r == 0)
 		r = native_late_proc(c);
+	if (r == 0 && c->private_bytes)
+		r = limit_private(c);
 	/* nothing more is made in the root itself */
 	return r < 0 ? r : raw_call(SYS_mount_setattr, c->base_fd, "", AT_EMPTY_PATH, &attr, sizeof(attr));
 }
