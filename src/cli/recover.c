@@ -6,6 +6,7 @@
 #include "cli/ask.h"
 #include "lib/client.h"
 #include "lib/apply.h"
+#include "lib/etc_kept.h"
 #include "lib/runs.h"
 #include "lib/store.h"
 
@@ -31,6 +32,7 @@ int verb_recover(struct options *o)
 
 	mark_boxes();
 	review_tidy();
+	etc_kept_tidy();
 	if (finished >= 0 && apply_recover(&e) < 0)
 		finished = -e.code;
 	if (finished >= 0 && journal_recover(SIZE_MAX, &e) < 0)

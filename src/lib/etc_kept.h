@@ -74,5 +74,7 @@ struct plan_mount;
 /* Makes one of these rows, those of /etc among them. They were read at that time; *stamp is how /etc was before. Whatever is in the way: there
  * is none. Who asks first in a state directory is only noted, because many ask just once. */
 void etc_kept_make(const struct plan_mount *rows, size_t count, const struct stat *stamp, time_t read);
+/* Removes what somebody who was killed has half made. */
+void etc_kept_tidy(void);
 
 #endif

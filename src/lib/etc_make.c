@@ -368,8 +368,8 @@ static bool drop(const struct maker *m, const char *name)
 	return true;
 }
 
-/* What is not in use goes. Returns how many stay. */
-static unsigned sweep(const struct maker *m)
+/* What is half made goes, and with all what is not in use. Returns how many of those stay. */
+static unsigned sweep(const struct maker *m, bool all)
 {
 	int fd = openat(m->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	auto_dir dir = fd < 0 ? NULL : fdopendir(fd);
@@ -380,7 +380,7 @@ static unsigned sweep(const struct maker *m)
 		if (strncmp(d->d_name, MAKING, sizeof(MAKING) - 1) == 0) {
 			if (unlinkat(m->dir_fd, d->d_name, 0) < 0)
 				(void)!remove_tree_at(m->dir_fd, d->d_name);
-		} else if (!is_dot(d->d_name) && strcmp(d->d_name, LOCK) != 0 && strcmp(d->d_name, ETC_KEPT_NOW) != 0) {
+		} else if (all && !is_dot(d->d_name) && strcmp(d->d_name, LOCK) != 0 && strcmp(d->d_name, ETC_KEPT_NOW) != 0) {
 			stay += !drop(m, d->d_name);
 		}
 	}
@@ -422,9 +422,9 @@ static void make_alone(struct maker *m, const struct plan_mount *rows, size_t co
 		return;
 	}
 	store_new_id(m->id, sizeof(m->id));
-	r = sweep(m) < KEPT_MAX ? make(m, rows, count, stamp) : -EBUSY;
+	r = sweep(m, true) < KEPT_MAX ? make(m, rows, count, stamp) : -EBUSY;
 	if (r < 0)
-		sweep(m);
+		sweep(m, true);
 	if (r < 0 && r != -EAGAIN)
 		(void)!fchmod(lock, FAILED_MODE);
 }
@@ -453,4 +453,15 @@ void etc_kept_make(const struct plan_mount *rows, size_t count, const struct sta
 	buf_free(&m.checks);
 	buf_free(&m.entries);
 	buf_free(&m.texts);
+}
+
+void etc_kept_tidy(void)
+{
+	struct ward_err ignored = { 0 };
+	auto_fd state = store_open(&ignored);
+	auto_fd dir = state < 0 ? -1 : openat(state, ETC_KEPT_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_fd lock = dir < 0 ? -1 : openat(dir, LOCK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
+		sweep(&(struct maker){ .dir_fd = dir }, false);
 }

@@ -147,6 +147,16 @@ def test_killed_while_it_is_made(t):
     t.equal(len(kept(t)), 1, f"the leftovers are gone: {kept(t)}")
 
 
+def test_recover_takes_halves_away(t):
+    """ward recover leaves what is complete, and nothing of one that somebody was killed at."""
+    ws = t.workspace()
+    place = keep(t, ws)
+    os.makedirs(os.path.join(t.state_dir, "kept-etc", "make-HALF", "root"))
+    t.equal(t.ward("recover").rc, 0)
+    t.check(os.path.isdir(place) and not os.path.exists(os.path.join(t.state_dir, "kept-etc", "make-HALF")), f"{os.listdir(os.path.dirname(place))}")
+    t.check(look(t, ws)[1], "it is still used")
+
+
 def test_in_use_stays(t):
     """A change while sandboxes run: they keep what they have, and there are never many."""
     ws = t.workspace()
