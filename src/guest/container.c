@@ -137,15 +137,12 @@ static long write_file(const char *path, const char *text)
 static long map_id(const char *path, uint32_t id)
 {
 	static const char rest[] = " 0 1\n";
-	char text[24];
-	size_t at = sizeof(text) - sizeof(rest);
+	char text[RAW_NUMBER_BYTES + sizeof(rest)];
+	char *at = raw_put_number(text, id);
 
 	for (size_t i = 0; i < sizeof(rest); i++)
-		text[at + i] = rest[i];
-	do
-		text[--at] = (char)('0' + id % 10);
-	while (id /= 10);
-	return write_file(path, text + at);
+		at[i] = rest[i];
+	return write_file(path, text);
 }
 
 static long enter_namespaces(const struct guest_join *j)

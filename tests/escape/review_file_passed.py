@@ -13,18 +13,9 @@ HOME = ("--set", "filesystem.home=shared", "--set", "process.nesting=true")
 
 
 def take(a):
-    import array
-    import socket
     place = a["place"] or os.environ["HOME"]
     put("ready", "")
-    while not os.path.exists(f"{place}/{a['turn']}.waits"):
-        time.sleep(0.002)
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(f"{place}/{a['turn']}.socket")
-        listening.listen()
-        giver, _ = listening.accept()
-    _, ancillary, _, _ = giver.recvmsg(1, 100)
-    fds = array.array("i", ancillary[0][2])
+    fds = take_over(f"{place}/{a['turn']}")
     while not os.path.exists("read"):
         time.sleep(0.01)
     attempt(lambda: os.pwrite(fds[0], b"evil\n", 0))
@@ -34,9 +25,6 @@ def take(a):
 
 
 def attack(a):
-    import array
-    import ctypes
-    import socket
     place = a["place"] or os.environ["HOME"]
     if a["turn"] == "nested":
         here = os.getcwd()
@@ -44,16 +32,7 @@ def attack(a):
         os.chdir(here)
     fds = [os.open("file", os.O_RDWR | os.O_CREAT, 0o644), os.open(".", os.O_RDONLY)]
     os.write(fds[0], b"good\n")
-    put(f"{place}/{a['turn']}.waits", "")
-    with socket.socket(socket.AF_UNIX) as giver:
-        end = time.monotonic() + 20
-        while time.monotonic() < end:
-            try:
-                giver.connect(f"{place}/{a['turn']}.socket")
-                break
-            except OSError:
-                time.sleep(0.001)
-        giver.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
+    hand_over(f"{place}/{a['turn']}", fds)
 
 
 def run(s):

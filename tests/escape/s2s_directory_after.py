@@ -14,20 +14,10 @@ HOME = ("--set", "filesystem.home=shared", "--set", "process.nesting=true")	# ne
 
 
 def take(a):
-    import array
-    import socket
     put("ready", "")
     for turn in a["turns"]:
         place = a["place"] or os.environ["HOME"]
-        while not os.path.exists(f"{place}/{turn}.waits"):
-            time.sleep(0.002)
-        with socket.socket(socket.AF_UNIX) as listening:
-            listening.bind(f"{place}/{turn}.socket")
-            listening.listen()
-            giver, _ = listening.accept()
-        _, ancillary, _, _ = giver.recvmsg(1, 100)
-        giver.close()
-        fds = array.array("i", ancillary[0][2])
+        fds = take_over(f"{place}/{turn}")
         while not os.path.exists(turn + ".over"):
             time.sleep(0.01)
         attempt(lambda: os.write(os.open(".envrc", os.O_WRONLY | os.O_CREAT, dir_fd=fds[0]), b"evil\n"))
@@ -37,22 +27,11 @@ def take(a):
 
 
 def attack(a):
-    import array
-    import socket
     place = a["place"] or os.environ["HOME"]
     fds = [os.open(".", os.O_RDONLY)]
     if a["turn"] == "open":
         fds.append(os.open("file", os.O_RDWR | os.O_CREAT))
-    put(f"{place}/{a['turn']}.waits", "")
-    with socket.socket(socket.AF_UNIX) as giver:
-        end = time.monotonic() + 20
-        while time.monotonic() < end:
-            try:
-                giver.connect(f"{place}/{a['turn']}.socket")
-                break
-            except OSError:
-                time.sleep(0.001)
-        giver.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
+    hand_over(f"{place}/{a['turn']}", fds)
 
 
 def run(s):

@@ -13,21 +13,11 @@ TIMEOUT = 60
 
 
 def take(a):
-    import array
-    import socket
     put("ready", "")
     while not os.path.exists("go"):
         time.sleep(0.01)
     for turn in a["turns"]:
-        while not os.path.exists(turn + ".waits"):
-            time.sleep(0.002)
-        with socket.socket(socket.AF_UNIX) as listening:
-            listening.bind(turn + ".socket")
-            listening.listen()
-            giver, _ = listening.accept()
-        _, ancillary, _, _ = giver.recvmsg(1, 100)
-        giver.close()
-        fd = array.array("i", ancillary[0][2])[0]
+        fd = take_over(turn)[0]
         while not os.path.exists(turn + ".over"):
             time.sleep(0.01)
 
@@ -44,19 +34,8 @@ def take(a):
 
 
 def attack(a):
-    import array
-    import socket
     directory = os.open(".", os.O_RDONLY)
-    put(a["turn"] + ".waits", "")
-    with socket.socket(socket.AF_UNIX) as giver:
-        end = time.monotonic() + 20
-        while time.monotonic() < end:
-            try:
-                giver.connect(a["turn"] + ".socket")
-                break
-            except OSError:
-                time.sleep(0.001)
-        giver.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [directory]))])
+    hand_over(a["turn"], [directory])
     time.sleep(a["stays"])
 
 

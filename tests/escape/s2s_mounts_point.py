@@ -15,19 +15,9 @@ TURNS = 5
 
 
 def take(a):
-    import array
-    import socket
     put("ready", "")
     for turn in range(a["turns"]):
-        while not os.path.exists(f"{turn}.waits"):
-            time.sleep(0.002)
-        with socket.socket(socket.AF_UNIX) as listening:
-            listening.bind(f"{turn}.socket")
-            listening.listen()
-            giver, _ = listening.accept()
-        _, ancillary, _, _ = giver.recvmsg(1, 100)
-        giver.close()
-        fds = array.array("i", ancillary[0][2])
+        fds = take_over(str(turn))
         put(f"{turn}.taken", "")
         end = time.monotonic() + 10
         looks = 0
@@ -48,20 +38,10 @@ def take(a):
 
 
 def attack(a):
-    import array
-    import socket
     dev = a["dev"] or "/dev"
     fds = [os.open(".", os.O_RDONLY), os.open(dev, os.O_RDONLY)]
-    put(f"{a['turn']}.waits", "")
-    with socket.socket(socket.AF_UNIX) as giver:
-        end = time.monotonic() + 20
-        while time.monotonic() < end:
-            try:
-                giver.connect(f"{a['turn']}.socket")
-                break
-            except OSError:
-                time.sleep(0.001)
-        giver.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
+    hand_over(str(a['turn']), fds)
+    end = time.monotonic() + 20
     while not os.path.exists(f"{a['turn']}.taken") and time.monotonic() < end:
         time.sleep(0.001)
 

@@ -5,8 +5,8 @@
 #include <linux/filter.h>
 #include <sched.h>
 
-#include "engine/native/landlock.h"
 #include "base/raw.h"
+#include "engine/native/landlock.h"
 #include "lib/engine.h"
 #include "lib/net.h"
 

@@ -43,7 +43,6 @@ static int prepare_mounts(struct native_memory *m, const struct plan *p, struct 
 	struct native_child *c = &m->child;
 
 	prepare_private(c, p);
-
 	m->options = calloc(p->mount_count + 1, sizeof(*m->options));
 	if (!m->options)
 		return ward_fail(e, ENOMEM, "out of memory");

@@ -4,8 +4,8 @@
  * calls only.
  *
  * native_root() makes an empty one, native_system() attaches what every sandbox has, native_late_mounts() what the plan
- * adds, and then the root itself becomes read-only. /tmp and the like are directories of it that stay writable. Mount points are only ever created in ward's own tmpfs mounts,
- * never in a directory of the host's.
+ * adds, and then the root itself becomes read-only. /tmp and the like are directories of it that stay writable. Mount points are only
+ * ever created in ward's own tmpfs mounts, never in a directory of the host's.
  */
 #include <errno.h>
 #include <fcntl.h>
