@@ -4,7 +4,7 @@
     start_order.py [--build build]
 
 Every 64 KiB of a program that are touched cost a page fault of sixteen pages, and these pages again when it ends; what a start goes through was spread over all of ward, fifteen times that. The linker puts the functions of the list, and
-the texts that they use, side by side. A name that no longer exists does no harm, one that is missing lies elsewhere: make it anew when the start path has changed.
+the texts and constants that they use, side by side. A name that no longer exists does no harm, one that is missing lies elsewhere: make it anew when the start path has changed.
 
 In: a build with symbols, root, a kernel with uprobes (one on each function; to take them away again takes the kernel minutes), the user nobody. Out: the file. What is run has a state directory and a workspace of its own.
 """
@@ -30,7 +30,10 @@ SECTIONS
 		*libc.a:memcpy.lo(.text)
 		*libc.a:memset.lo(.text)
 		*libc.a:memmove.lo(.text)
+		*libc.a:__set_thread_area.lo(.text)
+		*libgcc.a:_udivdi3.o(.text)
 """
+BY_CHANCE = ['native_either', 'wait_for_helper', 'streams_wait_ms']    # who takes what is another matter when every function is watched
 
 
 def symbols(program):
@@ -41,6 +44,19 @@ def symbols(program):
         if len(fields) == 3 and fields[1] in 'tTwW':
             out[int(fields[0], 16)].append(fields[2])
     return out
+
+
+def tables(program, names):
+    """The constants that these functions name."""
+    used, of = {}, False
+    for line in subprocess.run(['objdump', '-d', '--no-show-raw-insn', program], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines():
+        begin, named = re.match(r'[0-9a-f]+ <([^>]+)>:$', line), re.search(r'# [0-9a-f]+ <([^>+]+)', line)
+        if begin:
+            of = begin.group(1).split('.')[0] in names
+        elif named and of:
+            used[named.group(1)] = None
+    constants = {f[2] for f in (line.split() for line in subprocess.run(['nm', program], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()) if len(f) == 3 and f[1] in 'rR'}
+    return [name for name in used if name in constants]
 
 
 def write(name, text):
@@ -61,10 +77,12 @@ def run_all(program, top):
     """A start without limits, then one with them, as root and as a user: what all of them need comes first."""
     for who, words in (('root', []), ('user', NOBODY)):
         home = top / who
-        (home / 'ws').mkdir(parents=True)
-        for path in (home, home / 'ws'):
+        (home / 'ws/directory').mkdir(parents=True)
+        for name in ('file', 'directory/file'):
+            (home / 'ws' / name).write_text('something\n')
+        for path in (home, *home.rglob('*')):
             shutil.chown(path, 'nobody' if words else 'root')
-        env = {'PATH': '/usr/bin:/bin', 'HOME': str(home), 'WARD_STATE_DIR': str(home / 'state'), 'WARD_RUNTIME_DIR': str(home / 'run')}
+        env = {'PATH': '/usr/bin:/bin', 'LANG': 'C', 'XDG_RUNTIME_DIR': str(home), 'HOME': str(home), 'WARD_STATE_DIR': str(home / 'state'), 'WARD_RUNTIME_DIR': str(home / 'run')}
         for options in (NO_LIMITS, NO_LIMITS, NO_LIMITS, []):
             yield [*words, program, 'run', '-w', str(home / 'ws'), *options, '--', 'true'], env
 
@@ -91,11 +109,12 @@ def traced(program, found, top):
         write('trace', '')
 
 
-def script(names):
+def script(names, constants):
     lines = [HEAD, '\t\t*(.text.startup.main)\n']
     lines += [f'\t\t*(.text.{n} .text.{n}.*)\n' for n in names]   # of one function the compiler may make several
-    lines += ['\t}\n}\nINSERT BEFORE .text;\nSECTIONS\n{\n\t.rodata.start_path : {\n']
+    lines += ['\t}\n}\nINSERT BEFORE .text;\nSECTIONS\n{\n\t.rodata.start_path : {\n\t\t*(.rodata.cst4 .rodata.cst8 .rodata.cst16 .rodata.cst32)\n']
     lines += [f'\t\t*(.rodata.{n} .rodata.{n}.*)\n' for n in names]
+    lines += [f'\t\t*(.rodata.{n})\n' for n in constants]
     return ''.join(lines) + '\t}\n}\nINSERT AFTER .rodata;\n'
 
 
@@ -112,7 +131,8 @@ def main():
         shutil.copy(args.build / 'src/cli/ward', program)
         found = symbols(program)
         names = dict.fromkeys(name.split('.')[0] for at in traced(program, found, top) for name in found[at])
-        (TOP / 'src/cli/start_order.ld').write_text(script([n for n in names if n != 'main']))
+        names.update(dict.fromkeys(BY_CHANCE))
+        (TOP / 'src/cli/start_order.ld').write_text(script([n for n in names if n != 'main'], tables(program, names)))
         print(f'{len(names)} functions')
     finally:
         shutil.rmtree(top)

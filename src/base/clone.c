@@ -10,7 +10,7 @@
 
 #include "base/raw.h"
 
-__asm__(".text\n"
+__asm__(".pushsection .text.clone_call, \"ax\"\n"	/* a place of its own, which src/cli/start_order.ld can name */
 	".type clone_call, @function\n"
 	".hidden clone_call\n"
 	".globl clone_call\n"
@@ -40,7 +40,8 @@ __asm__(".text\n"
 	"	mov $231, %eax\n"		/* exit_group */
 	"	syscall\n"
 	"	hlt\n"
-	".size clone_call, . - clone_call\n");
+	".size clone_call, . - clone_call\n"
+	".popsection\n");
 
 long clone_start(struct clone_child *c)
 {

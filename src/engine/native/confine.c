@@ -74,18 +74,32 @@ long native_no_new_privs(struct native_child *c)
 	return raw_call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
+long native_landlock_rules(struct native_child *c)
+{
+	const struct plan *p = c->plan;
+	int r;
+
+	if (c->rules_made || p->facts.landlock_abi < LANDLOCK_ABI_MIN)
+		return 0;
+	/* under file rules an inner mount() is refused: nesting could not work */
+	r = landlock_rules(p->facts.landlock_abi, c->paths, c->path_count, p->spec->policy.proc_nesting ? LANDLOCK_SCOPES_ONLY : 0, &c->rules_fd);
+	c->rules_made = r == 0;
+	return r;
+}
+
 long native_landlock(struct native_child *c)
 {
 	const struct plan *p = c->plan;
 	bool nesting = p->spec->policy.proc_nesting;
-	int r;
+	long r;
 
 	if (p->facts.landlock_abi < LANDLOCK_ABI_MIN) {
 		c->layer_notes[LAYER_LANDLOCK] = "this kernel has no Landlock, or it is not among the lsm= names";
 		return 0;
 	}
-	/* under file rules an inner mount() is refused: nesting could not work */
-	r = landlock_apply(p->facts.landlock_abi, c->paths, c->path_count, nesting ? LANDLOCK_SCOPES_ONLY : 0);
+	r = native_landlock_rules(c);	/* the helper may have made them */
+	if (r == 0)
+		r = landlock_enter(c->rules_fd);
 	if (r < 0)
 		return r;
 	if (nesting)

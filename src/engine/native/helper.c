@@ -73,6 +73,10 @@ static void do_either(struct native_child *c)
 		c->helper_stage = "pivot";
 		r = native_enter_root(c);
 	}
+	if (r == 0 && !c->net.on) {
+		c->helper_stage = "landlock";
+		r = native_landlock_rules(c);
+	}
 	c->helper_error = r;
 	native_set(&c->either_done);
 }

@@ -3,8 +3,8 @@
  *
  * In: the version of Landlock that the host has, paths with rights, and what is to be closed. Out:
  * a domain around the calling process that nothing can take off. Runs in the child, after the new
- * root is in place and before seccomp, with no rights but its own; it shares the supervisor's
- * memory, so there is no libc here.
+ * root is in place and before seccomp, with no rights but its own; the rules may be made by another
+ * process of the same root, beside it. Both share the supervisor's memory, so there is no libc here.
  *
  * Everything that this version of Landlock can refuse is handled, so what no rule grants is
  * refused. It does not cover chmod, chown, times, attributes, stat and the like: the mounts do
@@ -119,19 +119,7 @@ static int add_path(int ruleset_fd, const struct landlock_path *p, uint64_t hand
 	return r;
 }
 
-static int restrict_self(int ruleset_fd, const struct landlock_path *paths, size_t n,
-			 uint64_t handled)
-{
-	for (size_t i = 0; handled && i < n; i++) {
-		int r = add_path(ruleset_fd, &paths[i], handled);
-
-		if (r < 0)
-			return r;
-	}
-	return (int)raw_call(SYS_landlock_restrict_self, ruleset_fd, 0);
-}
-
-int landlock_apply(int abi, const struct landlock_path *paths, size_t n, unsigned flags)
+int landlock_rules(int abi, const struct landlock_path *paths, size_t n, unsigned flags, int *ret_fd)
 {
 	bool files = !(flags & LANDLOCK_SCOPES_ONLY), tcp = flags & LANDLOCK_NO_TCP;
 	struct ruleset_attr attr = {
@@ -143,6 +131,7 @@ int landlock_apply(int abi, const struct landlock_path *paths, size_t n, unsigne
 	if (flags & LANDLOCK_MUST &&
 	    ((files && !attr.handled_fs) || (tcp && !attr.handled_net) || !attr.scoped))
 		return -EOPNOTSUPP;
+	*ret_fd = -1;
 	if (!attr.handled_fs && !attr.handled_net && !attr.scoped)
 		return 0;
 
@@ -152,8 +141,30 @@ int landlock_apply(int abi, const struct landlock_path *paths, size_t n, unsigne
 	if (fd < 0)
 		return (int)fd;
 
-	int r = restrict_self((int)fd, paths, n, attr.handled_fs);
+	for (size_t i = 0; attr.handled_fs && i < n; i++) {
+		int r = add_path((int)fd, &paths[i], attr.handled_fs);
 
-	raw_call(SYS_close, fd);
-	return r;
+		if (r < 0) {
+			raw_call(SYS_close, fd);
+			return r;
+		}
+	}
+	*ret_fd = (int)fd;
+	return 0;
+}
+
+int landlock_enter(int rules_fd)
+{
+	long r = rules_fd < 0 ? 0 : raw_call(SYS_landlock_restrict_self, rules_fd, 0);
+
+	if (rules_fd >= 0)
+		raw_call(SYS_close, rules_fd);
+	return (int)r;
+}
+
+int landlock_apply(int abi, const struct landlock_path *paths, size_t n, unsigned flags)
+{
+	int rules_fd, r = landlock_rules(abi, paths, n, flags, &rules_fd);
+
+	return r < 0 ? r : landlock_enter(rules_fd);
 }

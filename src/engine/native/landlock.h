@@ -38,5 +38,9 @@ enum {
  * that of the host's facts: files are confined from 2 on (before it, no rename between directories
  * works), signals and abstract sockets from 6 on. Returns 0 or -errno. */
 must_check int landlock_apply(int abi, const struct landlock_path *paths, size_t n, unsigned flags);
+/* The two halves of that: the rules (*ret_fd; -1: there is nothing that this kernel could refuse), and to be held to them, which
+ * closes the descriptor. */
+must_check int landlock_rules(int abi, const struct landlock_path *paths, size_t n, unsigned flags, int *ret_fd);
+must_check int landlock_enter(int rules_fd);
 
 #endif

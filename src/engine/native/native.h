@@ -92,6 +92,8 @@ struct native_child {
 	size_t rlimit_count;
 	struct landlock_path paths[NATIVE_PATHS_MAX];
 	size_t path_count;
+	bool rules_made;		/* of these paths, by whoever entered the root first */
+	int rules_fd;
 	struct sock_filter filter[NATIVE_FILTER_MAX];
 	size_t filter_len;
 	struct native_net net;
@@ -293,6 +295,8 @@ long native_limit_files(const struct native_child *c);
 long native_bounding_set(struct native_child *c);
 long native_capabilities(struct native_child *c);
 long native_no_new_privs(struct native_child *c);
+/* In the new root: Landlock's rules; then the child is held to them. */
+long native_landlock_rules(struct native_child *c);
 long native_landlock(struct native_child *c);
 long native_seccomp(struct native_child *c);
 
