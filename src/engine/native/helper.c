@@ -105,7 +105,7 @@ static int help(void *argument)
 	return 0;
 }
 
-#define AT_ONCE_NS 500000	/* where somebody else has it, a new process waits for milliseconds */
+#define AT_ONCE_NS 100000	/* where somebody else has it, a new process waits for milliseconds */
 
 uint64_t native_now(void)
 {
@@ -124,9 +124,9 @@ void native_look_around(struct native_child *c)
 		c->apart = native_now() - c->launched_ns < AT_ONCE_NS;
 }
 
-void native_move(const struct native_child *c, long pid, const cpu_set_t *where)
+void native_put_on(const struct native_child *c, long pid, const cpu_set_t *where)
 {
-	if (c->apart && raw_call(SYS_sched_setaffinity, pid, sizeof(*where), where) >= 0)
+	if (raw_call(SYS_sched_setaffinity, pid, sizeof(*where), where) >= 0)
 		raw_call(SYS_sched_setaffinity, pid, sizeof(c->cpus), &c->cpus);
 }
 
@@ -135,10 +135,10 @@ void native_move_away(const struct native_child *c, long pid)
 	cpu_set_t others = c->cpus;
 	unsigned cpu;
 
-	if (raw_call(SYS_getcpu, &cpu, 0, 0) < 0)
+	if (!c->apart || raw_call(SYS_getcpu, &cpu, 0, 0) < 0)
 		return;
 	CPU_CLR(cpu, &others);
-	native_move(c, pid, &others);
+	native_put_on(c, pid, &others);
 }
 
 long native_helper_begin(struct native_child *c)

@@ -123,7 +123,6 @@ static void choose_cpus(struct native_child *c)
 	if (sched_getaffinity(0, sizeof(c->cpus), &c->cpus) < 0 || CPU_COUNT(&c->cpus) < 2 ||
 	    raw_call(SYS_getcpu, &c->cpu, 0, 0) < 0)
 		return;
-	c->apart = host_is_idle(CPU_COUNT(&c->cpus), 1);
 	c->here = c->others = c->cpus;
 	CPU_CLR(c->cpu, &c->others);
 	CPU_XOR(&c->here, &c->cpus, &c->others);
@@ -141,7 +140,7 @@ void native_look_again(const struct running *run)
 	if (c->apart || !c->launched_ns || __atomic_load_n(&c->began, __ATOMIC_ACQUIRE) || !host_is_idle(CPU_COUNT(&c->cpus), 2))
 		return;
 	c->apart = true;
-	native_move(c, run->init_pid, &c->others);
+	native_put_on(c, run->init_pid, &c->others);
 }
 
 static void fill_child(struct native_child *c, const char *base)
@@ -183,7 +182,11 @@ static int clone_child(struct native_child *c, struct running *run, int into, st
 		return explain_clone((int)-pid, e);
 	run->init_pid = (pid_t)pid;
 	run->pid_fd = child.pid_fd;
-	native_move(c, pid, &c->others);
+	if (c->launched_ns) {	/* the child goes its way meanwhile: it does not ask before it has ids */
+		native_put_on(c, pid, &c->others);
+		if (host_is_idle(CPU_COUNT(&c->cpus), 2))
+			c->apart = true;
+	}
 	return 0;
 }
 

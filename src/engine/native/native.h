@@ -267,9 +267,9 @@ uint64_t native_now(void);
 void native_look_again(const struct running *run);
 /* In the child, first of all: whether there is a processor for it. */
 void native_look_around(struct native_child *c);
-/* A new process may be put on its parent's processor, where it waits until the parent sleeps: it begins on one of `where` instead, if some are idle. */
-void native_move(const struct native_child *c, long pid, const cpu_set_t *where);
-void native_move_away(const struct native_child *c, long pid);	/* to another one than ours */
+/* A new process may be put on its parent's processor, where it waits until the parent sleeps: it begins on one of `where` instead. */
+void native_put_on(const struct native_child *c, long pid, const cpu_set_t *where);
+void native_move_away(const struct native_child *c, long pid);	/* on another one than ours, if some are idle */
 long native_helper_begin(struct native_child *c);
 long native_share(struct native_child *c);
 long native_net_ahead(struct native_child *c);
