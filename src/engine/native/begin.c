@@ -3,7 +3,7 @@
  * finds the command as its child. In: a child with every layer on. Out: hello has been said, the command runs; or the supervisor is told
  * why it could not be executed, as ward-init does it.
  *
- * Its process is made while the run is being recorded and the helper ends, and waits: nothing is said and nothing executed before
+ * Its process is made while the run is being recorded and the helper ends, and waits: nothing is executed before
  * native_let_command_go(). If the child ends instead, the kernel ends it, too.
  *
  * Until the command executes, its process shares the supervisor's memory like the child. It executes only when the child has left that
@@ -62,18 +62,10 @@ static int become_command(void *argument)
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &c->signal_mask, 0, 8);
 	native_wait_for(&c->command_goes);
 	wait_until_left(&c->here_still);
-	r = native_hello(c);	/* who is woken by it does not come between the child and its end here */
-	if (r == 0)
-		r = native_limit_files(c);
-	if (r < 0) {	/* there is no supervisor any more, or it waits for a word and reads this */
-		c->failed_stage = "hello";
-		c->failed_path = NULL;
-		c->failed_error = r;
-		return 125;
-	}
 	while (c->argv[argc + 1])
 		argc++;
-	failed.a = (int32_t)guest_exec_words(c->argv + 1, argc, c->envp);
+	r = native_limit_files(c);
+	failed.a = r < 0 ? (int32_t)-r : (int32_t)guest_exec_words(c->argv + 1, argc, c->envp);
 	failed.b = failed.a == ENOENT || failed.a == ENOTDIR ? 127 : 126;
 	raw_call(SYS_write, c->control_fd, &failed, sizeof(failed));
 	return failed.b;
@@ -85,6 +77,8 @@ long native_begin_command(struct native_child *c)
 
 	if (r >= 0)
 		r = raw_call(SYS_fcntl, GUEST_CONTROL_FD, F_SETFD, FD_CLOEXEC);	/* ward-init's and not the command's */
+	if (r >= 0)
+		r = native_hello(c);	/* who is woken by it has the processor that the command gets, and is done before that executes */
 	if (r < 0 || !c->begins || has_terminal())
 		return r < 0 ? r : 0;
 	c->here_still = 1;
@@ -105,15 +99,12 @@ long native_begin_command(struct native_child *c)
 
 long native_let_command_go(struct native_child *c)
 {
-	long r = 0;
+	long r;
 
 	if (c->begun) {
 		raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);	/* not before the supervisor has what it wants of us */
 		native_set(&c->command_goes);
-	} else {
-		r = native_hello(c);
 	}
-	if (r == 0)
-		r = native_limit_files(c);
+	r = native_limit_files(c);
 	return r < 0 ? r : raw_call(SYS_fcntl, GUEST_CONTROL_FD, F_SETFD, 0);
 }

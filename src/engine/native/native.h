@@ -236,7 +236,7 @@ must_check int native_prepare(struct native_memory *m, const struct plan *p, str
 
 /* One step inside the child: 0 or -errno; what it was about in failed_path. */
 long native_close(struct native_child *c);
-/* The command's process, where it can be begun beside ward-init: it waits. Then hello is said, by it or by us, and it goes on. */
+/* Hello, and the command's process, where it can be begun beside ward-init: it waits. Then it goes on. */
 long native_begin_command(struct native_child *c);
 long native_let_command_go(struct native_child *c);
 long native_word(struct native_child *c);
