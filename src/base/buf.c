@@ -57,15 +57,18 @@ void buf_puts(struct buf *b, const char *s)
 
 void buf_printf(struct buf *b, const char *format, ...)
 {
+	char text[256];	/* most are short: to format takes longer than to copy */
 	va_list ap, again;
 	int n;
 
 	va_start(ap, format);
 	va_copy(again, ap);
-	n = vsnprintf(NULL, 0, format, ap);
+	n = vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
 	if (n < 0)
 		b->failed = true;
+	else if ((size_t)n < sizeof(text))
+		buf_add(b, text, (size_t)n);
 	else if (buf_reserve(b, (size_t)n)) {
 		vsnprintf(b->data + b->len, (size_t)n + 1, format, again);
 		b->len += (size_t)n;
@@ -129,13 +132,20 @@ void strv_add(struct strv *v, const char *s)
 
 void strv_addf(struct strv *v, const char *format, ...)
 {
-	va_list ap;
-	char *s;
+	char text[256];
+	va_list ap, again;
+	char *s = NULL;
+	int n;
 
 	va_start(ap, format);
-	if (vasprintf(&s, format, ap) < 0)
-		s = NULL;
+	va_copy(again, ap);
+	n = vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
+	if (n >= 0 && (size_t)n < sizeof(text))
+		s = strdup(text);
+	else if (n >= 0 && vasprintf(&s, format, again) < 0)
+		s = NULL;
+	va_end(again);
 	strv_take(v, s);
 }
 

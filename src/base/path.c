@@ -212,7 +212,9 @@ char *path_join(const char *base, const char *rest)
 
 	if (*rest == '/')
 		return path_clean(rest);
-	buf_printf(&joined, "%s/%s", base, rest);
+	buf_puts(&joined, base);
+	buf_puts(&joined, "/");
+	buf_puts(&joined, rest);
 	return joined.failed ? NULL : path_clean(joined.data);
 }
 

@@ -44,6 +44,17 @@ static void read_ids(struct facts *f)
 	}
 }
 
+unsigned facts_count(const cpu_set_t *cpus)
+{
+	unsigned long words[sizeof(*cpus) / sizeof(long)];
+	unsigned count = 0;
+
+	memcpy(words, cpus, sizeof(words));
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		count += (unsigned)__builtin_popcountl(words[i]);
+	return count;
+}
+
 void facts_read(struct facts *f)
 {
 	struct sysinfo info;
@@ -54,7 +65,7 @@ void facts_read(struct facts *f)
 	if (sysinfo(&info) == 0)
 		f->memory_bytes = (uint64_t)info.totalram * info.mem_unit;
 	if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
-		f->cpus = (unsigned)CPU_COUNT(&cpus);
+		f->cpus = facts_count(&cpus);
 	abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	f->landlock_abi = abi > 0 ? (int)abi : 0;
 	f->nested = prctl(PR_GET_SECCOMP, 0, 0, 0, 0) > 0;

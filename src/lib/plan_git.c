@@ -84,8 +84,11 @@ static void put_value(struct buf *out, const char *key, const char *value)
 	if (!*value)
 		return;
 	buf_printf(out, "\t%s = \"", key);
-	for (; *value; value++)
-		buf_printf(out, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
+	for (; *value; value++) {
+		if (*value == '"' || *value == '\\')
+			buf_puts(out, "\\");
+		buf_add(out, value, 1);
+	}
 	buf_puts(out, "\"\n");
 }
 

@@ -43,7 +43,7 @@ static void put_project(struct buf *out, const char *workspace)
 		bool plain = (*base >= 'a' && *base <= 'z') || (*base >= 'A' && *base <= 'Z') ||
 			     (*base >= '0' && *base <= '9') || (n && strchr("._", *base));
 
-		buf_printf(out, "%c", plain ? *base : '-');
+		buf_add(out, plain ? base : "-", 1);
 	}
 	sha256_hex(workspace, strlen(workspace), hex);
 	buf_printf(out, "-%.*s", DIGEST_SHOWN, hex);

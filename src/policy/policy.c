@@ -25,7 +25,7 @@ static void split_list(const char *text, struct strv *out)
 		at += strspn(at, " ,");
 		len = strcspn(at, ",]");
 		if (len)
-			strv_addf(out, "%.*s", (int)len, at);
+			strv_take(out, strndup(at, len));
 		at += len + 1;
 	}
 }

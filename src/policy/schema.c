@@ -171,6 +171,13 @@ static int parse_plain(enum schema_type type, const char *text, uint64_t *ret_va
 	return units_parse_uint(text, ret_value);
 }
 
+static void copy_short(char out[32], const char *text, size_t n)
+{
+	n = n < 31 ? n : 31;
+	memcpy(out, text, n);
+	out[n] = '\0';
+}
+
 /* Splits "min..max|none" into texts that are empty where there is no bound. */
 static void split_range(const char *values, char min[32], char max[32])
 {
@@ -178,8 +185,8 @@ static void split_range(const char *values, char min[32], char max[32])
 	const char *dots = memmem(values, n, "..", 2);
 	size_t low = dots ? (size_t)(dots - values) : 0;
 
-	snprintf(min, 32, "%.*s", (int)low, values);
-	snprintf(max, 32, "%.*s", dots ? (int)(n - low - 2) : 0, dots ? dots + 2 : "");
+	copy_short(min, values, low);
+	copy_short(max, dots ? dots + 2 : "", dots ? n - low - 2 : 0);
 }
 
 static int parse_percent(const char *text, uint64_t *ret_value)

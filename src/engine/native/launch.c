@@ -102,7 +102,7 @@ static int write_maps(const struct plan_ids *ids, const struct running *run, str
 /* Whether most processors have nothing to do now. In "0.71 0.2 0.3 2/80 4711" 2 is how many processes want one, on the whole host; some of
  * them ours. Where everybody waits for a processor, more processes wait longer. The averages before it say little: they count whoever
  * waits for the kernel, and remember for a minute what is over. */
-static bool host_is_idle(int cpu_count, int ours)
+static bool host_is_idle(unsigned cpu_count, int ours)
 {
 #ifdef WARD_HELPER_ALWAYS
 	return cpu_count > 1 && ours > 0;
@@ -113,20 +113,20 @@ static bool host_is_idle(int cpu_count, int ours)
 	int running;
 
 	text[n > 0 ? n : 0] = '\0';
-	return sscanf(text, "%*s %*s %*s %d/", &running) == 1 && 4 * (running - ours) < cpu_count;
+	return sscanf(text, "%*s %*s %*s %d/", &running) == 1 && 4 * (running - ours) < (int)cpu_count;
 }
 
 /* Where the child and its helper work: beside us if there are idle processors, else in turn. What looks busy may be over in a moment (the
  * kernel's own work for somebody who has just ended), so the child looks, too, how soon it has got a processor of its own. */
 static void choose_cpus(struct native_child *c)
 {
-	if (sched_getaffinity(0, sizeof(c->cpus), &c->cpus) < 0 || CPU_COUNT(&c->cpus) < 2 ||
-	    raw_call(SYS_getcpu, &c->cpu, 0, 0) < 0)
+	c->cpu_count = sched_getaffinity(0, sizeof(c->cpus), &c->cpus) < 0 ? 0 : facts_count(&c->cpus);
+	if (c->cpu_count < 2 || raw_call(SYS_getcpu, &c->cpu, 0, 0) < 0)
 		return;
 	c->here = c->others = c->cpus;
 	CPU_CLR(c->cpu, &c->others);
 	CPU_XOR(&c->here, &c->cpus, &c->others);
-	if (CPU_COUNT(&c->cpus) > 2) {
+	if (c->cpu_count > 2) {
 		c->here = c->others;	/* a third one for the helper, which need not wait for us */
 		c->go = c->go_at_once = true;
 	}
@@ -137,7 +137,7 @@ void native_look_again(const struct running *run)
 {
 	struct native_child *c = &((struct native_memory *)run->child)->child;
 
-	if (c->apart || !c->launched_ns || __atomic_load_n(&c->began, __ATOMIC_ACQUIRE) || !host_is_idle(CPU_COUNT(&c->cpus), 2))
+	if (c->apart || !c->launched_ns || __atomic_load_n(&c->began, __ATOMIC_ACQUIRE) || !host_is_idle(c->cpu_count, 2))
 		return;
 	c->apart = true;
 	native_put_on(c, run->init_pid, &c->others);
@@ -184,7 +184,7 @@ static int clone_child(struct native_child *c, struct running *run, int into, st
 	run->pid_fd = child.pid_fd;
 	if (c->launched_ns) {	/* the child goes its way meanwhile: it does not ask before it has ids */
 		native_put_on(c, pid, &c->others);
-		if (host_is_idle(CPU_COUNT(&c->cpus), 2))
+		if (host_is_idle(c->cpu_count, 2))
 			c->apart = true;
 	}
 	return 0;

@@ -66,7 +66,7 @@ struct native_child {
 	bool timed;			/* the child says when each stage ended */
 	bool apart;			/* supervisor, child and helper work at the same time */
 	bool began;			/* the child has got a processor */
-	unsigned cpu;			/* the supervisor's when it launched the child */
+	unsigned cpu_count, cpu;	/* how many the caller may use; the supervisor's when it launched the child */
 	uint64_t launched_ns;		/* and that moment; 0: there is only one processor */
 	cpu_set_t cpus, here, others;	/* if so: the caller's processors; where the helper, where the child begins */
 
