@@ -99,13 +99,14 @@ static int help(void *argument)
 	native_wait_for(&c->system_done);
 	if (take(&c->either_taken))
 		do_either(c);
-	spin(&c->entered);
+	if (c->go_at_once)	/* else the supervisor waits for this processor */
+		spin(&c->entered);
 	native_wait_for(&c->entered);
 	take_old_root(c);
 	return 0;
 }
 
-#define AT_ONCE_NS 100000	/* where somebody else has it, a new process waits for milliseconds */
+#define AT_ONCE_NS 500000	/* where somebody else has it, a new process waits for milliseconds */
 
 uint64_t native_now(void)
 {

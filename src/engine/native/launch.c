@@ -182,10 +182,9 @@ static int clone_child(struct native_child *c, struct running *run, int into, st
 		return explain_clone((int)-pid, e);
 	run->init_pid = (pid_t)pid;
 	run->pid_fd = child.pid_fd;
-	if (c->launched_ns) {	/* the child goes its way meanwhile: it does not ask before it has ids */
+	if (c->launched_ns && host_is_idle(c->cpu_count, 2)) {	/* it may have begun by now, and asks later */
+		c->apart = true;
 		native_put_on(c, pid, &c->others);
-		if (host_is_idle(c->cpu_count, 2))
-			c->apart = true;
 	}
 	return 0;
 }
