@@ -13,17 +13,20 @@
  * child makes the network namespace meanwhile. Without a helper the child does them in turn.
  *
  * The helper takes the old root away, too, when the child has left it: the kernel lets whoever does that wait for every
- * processor, and the child puts on its last layers meanwhile.
+ * processor, and the child puts on its last layers meanwhile. Where somebody outside holds the sandbox's mounts (mounts_end.c) that one does it:
+ * nobody inside sees that process, so the command need not wait for the kernel then.
  *
  * A helper that is killed says nothing: a network namespace that it owed is made by the child, mounts that it had begun
  * end the start.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -81,11 +84,27 @@ static void do_either(struct native_child *c)
 	native_set(&c->either_done);
 }
 
-/* What lies over the new root is the old one, whoever entered it: pivot_root moves every process of the namespace. */
-static void take_old_root(struct native_child *c)
+/* ".." leads from the root to what lies over it. */
+static bool is_old_root_gone(void)
 {
-	if (__atomic_load_n(&c->entered, __ATOMIC_ACQUIRE) && c->old_root_left == -ECHILD)
-		c->old_root_left = raw_call(SYS_umount2, "/", MNT_DETACH);
+	struct stat root, over;
+
+	return raw_call(SYS_newfstatat, AT_FDCWD, "/", &root, 0) == 0 && raw_call(SYS_newfstatat, AT_FDCWD, "/..", &over, 0) == 0 &&
+	       root.st_dev == over.st_dev && root.st_ino == over.st_ino;
+}
+
+/* What lies over the new root is the old one, whoever entered it: pivot_root moves every process of the namespace. Nobody looks for it twice: beneath it is
+ * the new one. */
+void native_take_old_root(struct native_child *c)
+{
+	if (__atomic_load_n(&c->entered, __ATOMIC_ACQUIRE) && take(&c->old_root_taken))
+		__atomic_store_n(&c->old_root_left, raw_call(SYS_umount2, "/", MNT_DETACH), __ATOMIC_RELEASE);
+}
+
+void native_miss_old_root(struct native_child *c, long error)
+{
+	if (take(&c->old_root_taken))
+		__atomic_store_n(&c->old_root_left, error, __ATOMIC_RELEASE);
 }
 
 static int help(void *argument)
@@ -102,7 +121,8 @@ static int help(void *argument)
 	if (c->go_at_once)	/* else the supervisor waits for this processor */
 		spin(&c->entered);
 	native_wait_for(&c->entered);
-	take_old_root(c);
+	if (!c->outside)
+		native_take_old_root(c);
 	return 0;
 }
 
@@ -189,7 +209,7 @@ static bool wait_for_helper(struct native_child *c, uint32_t *done)
 		if (c->helper_pid && raw_call(SYS_wait4, c->helper_pid, 0, WNOHANG | __WALL, 0) != c->helper_pid)
 			continue;
 		c->helper_pid = 0;
-		take_old_root(c);
+		native_take_old_root(c);
 		if (c->old_root_left < 0)
 			c->old_root_left = -ECHILD;	/* behind Landlock nobody can: that it is dead is the reason */
 		return __atomic_load_n(done, __ATOMIC_ACQUIRE);	/* its last deed */
@@ -286,7 +306,26 @@ long native_leave_old_root(struct native_child *c)
 		native_helper_go(c);	/* there is nothing else for it to do */
 		return 0;
 	}
-	take_old_root(c);
+	native_take_old_root(c);
+	return c->old_root_left;
+}
+
+/* It is out of everybody's reach before the kernel is done with it, which takes a while: who does that is not seen in here, and need not be waited for.
+ * Without a supervisor nobody does any more. */
+static long wait_until_gone(const struct native_child *c)
+{
+	enum { SPUN = 100, TURNS = 300000 };	/* half a minute: the kernel makes a little more of each */
+	const struct timespec a_while = { .tv_nsec = 30000 };
+	struct pollfd supervisor = { .fd = c->control_fd };
+
+	for (int i = 0; i < SPUN + TURNS && __atomic_load_n(&c->old_root_left, __ATOMIC_ACQUIRE) == -ECHILD; i++) {
+		struct timespec left = a_while;	/* the kernel writes into it */
+
+		if (is_old_root_gone())
+			return 0;
+		if (i >= SPUN && raw_call(SYS_ppoll, &supervisor, 1, &left, 0, 8) > 0)
+			return -ECONNRESET;
+	}
 	return c->old_root_left;
 }
 
@@ -298,5 +337,5 @@ long native_end_helper(struct native_child *c)
 	do
 		r = c->helper_pid > 0 ? raw_call(SYS_wait4, c->helper_pid, 0, __WALL, 0) : 0;
 	while (r == -EINTR);
-	return c->old_root_left;
+	return wait_until_gone(c);
 }

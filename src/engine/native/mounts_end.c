@@ -5,23 +5,28 @@
  * namespace and lets go of it as soon as ward-init is dead. It begins while the sandbox is being built, when the supervisor has nothing
  * to do, and is for short commands: if one lasts, it is ended.
  *
+ * Before that it takes the old root away: it waits for the kernel where nobody inside sees it.
+ *
  * That process shares the supervisor's memory, but has nothing else of it: every descriptor but those it needs is closed, and it
  * ends with the supervisor. It is waited for before ward itself ends, so whoever waited for ward finds no mount of the
  * sandbox's that keeps a file system busy. Where the kernel has no such descriptors (before Linux 6.11), all is done in turn.
  */
 #include <errno.h>
 #include <limits.h>
+#include <linux/nsfs.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/clone.h"
 #include "base/raw.h"
 #include "engine/native/native.h"
 
+#define ROOM_TURNS 200
 #define GET_MNT_NAMESPACE _IO(0xff, 3)	/* PIDFD_GET_MNT_NAMESPACE, which headers do not have yet */
 
 /* The lowest of its own descriptors from here on; UINT_MAX: none. */
@@ -48,6 +53,34 @@ static void close_others(const struct native_holder *h)
 	raw_call(SYS_close_range, from, ~0U, 0);
 }
 
+static long enter(int ns_fd)
+{
+	long user_fd = raw_call(SYS_ioctl, ns_fd, NS_GET_USERNS, 0);
+	long r = user_fd < 0 ? user_fd : raw_call(SYS_setns, user_fd, CLONE_NEWUSER);
+
+	if (r == 0)
+		r = raw_call(SYS_setns, ns_fd, CLONE_NEWNS);
+	if (user_fd >= 0)
+		raw_call(SYS_close, user_fd);
+	return r;
+}
+
+/* The old root goes from here: see helper.c. */
+static void take_old_root(const struct native_holder *h)
+{
+	struct native_child *c = h->child;
+	struct pollfd dead = { .fd = h->pid_fd, .events = POLLIN };
+	long r = 0;
+
+	while (!__atomic_load_n(&c->entered, __ATOMIC_ACQUIRE) && r <= 0)
+		r = raw_call(SYS_poll, &dead, 1, 1);
+	r = r > 0 ? -ESRCH : enter(h->ns_fd);
+	if (r == 0)
+		native_take_old_root(c);
+	else
+		native_miss_old_root(c, r);
+}
+
 static int hold(void *argument)
 {
 	const struct native_holder *h = argument;
@@ -55,6 +88,8 @@ static int hold(void *argument)
 
 	raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	close_others(h);
+	if (h->child->outside)
+		take_old_root(h);
 	while (raw_call(SYS_poll, &dead, 1, -1) == -EINTR)
 		;
 	native_keep_together(h->keep);
@@ -75,12 +110,19 @@ void native_begin_holder(struct running *run)
 	struct native_memory *m = run->child;	/* native_discard() leaves it to the end of ward: it is used till then */
 	struct clone_child child = { .flags = CLONE_VM, .stack = m->holder_stack, .stack_bytes = sizeof(m->holder_stack),
 				     .main = hold, .argument = &m->holder };
+	const struct timespec a_while = { .tv_nsec = 5000000 };
 	long pid;
 
 	if (run->mounts_fd < 0)
 		return;
-	m->holder = (struct native_holder){ run->pid_fd, run->mounts_fd, &m->keep };
+	m->holder = (struct native_holder){ run->pid_fd, run->mounts_fd, &m->child, &m->keep };
 	pid = clone_start(&child);
+	for (int i = 0; i < ROOM_TURNS && pid == -EAGAIN && m->child.outside; i++) {	/* the helper goes, and leaves room for it */
+		nanosleep(&a_while, NULL);
+		pid = clone_start(&child);
+	}
+	if (pid < 0)
+		native_miss_old_root(&m->child, pid);
 	if (m->keep.count == 0) {	/* else ours is for the case that the run lasts */
 		own_close_fd(&run->mounts_fd);
 		run->mounts_fd = -1;

@@ -105,6 +105,8 @@ struct native_child {
 	uint32_t system_done;		/* a futex: what is made of either may begin */
 	uint32_t entered;		/* a futex: both are in the new root, the old one can go */
 	long old_root_left;		/* with this error; -ECHILD: not yet */
+	bool old_root_taken;		/* somebody takes it away */
+	bool outside;			/* whoever holds the mounts does: mounts_end.c */
 	bool go_at_once;		/* there is a processor for the helper from the beginning */
 	bool net_taken, either_taken;	/* somebody makes it */
 	bool net_own;			/* the child itself, in its own place */
@@ -161,6 +163,7 @@ struct native_keep {
 /* Who takes the mounts apart, and when: see mounts_end.c. */
 struct native_holder {
 	int pid_fd, ns_fd;
+	struct native_child *child;
 	struct native_keep *keep;	/* to be done before; its descriptors are this process's own */
 };
 
@@ -280,6 +283,10 @@ long native_end_helper(struct native_child *c);
 long native_either(struct native_child *c, const char **ret_stage);
 /* Moves child and helper into the new root; the old one lies over it. */
 long native_enter_root(struct native_child *c);
+/* In any process of the sandbox's mount namespace, behind that: takes the old root away, unless somebody else does. */
+void native_take_old_root(struct native_child *c);
+/* The same for somebody who cannot: the start fails. */
+void native_miss_old_root(struct native_child *c, long error);
 /* In the child, behind that: nothing but the new root stays, when native_end_helper() has come back. */
 long native_leave_old_root(struct native_child *c);
 /* Lets the helper begin: from now on it has a processor for itself. */

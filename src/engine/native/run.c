@@ -139,6 +139,14 @@ static int native_start(const struct plan *p, const int stdio_fds[3], struct run
 	return native_begin(p, stdio_fds, run, e);
 }
 
+/* Whether the command may be over in a moment, and there are processors for its end. */
+static bool is_short(const struct plan *p, const struct running *run)
+{
+	const struct native_child *c = &((const struct native_memory *)run->child)->child;
+
+	return c->apart && !c->bundle && !p->review && !run->asked;
+}
+
 int native_begin(const struct plan *p, const int stdio_fds[3], struct running *run, struct ward_err *e)
 {
 	struct native_memory *m = run->child;
@@ -154,6 +162,10 @@ int native_begin(const struct plan *p, const int stdio_fds[3], struct running *r
 	m->child.layer_path = run->layer_path;
 	m->child.layer_copy = run->layer_copy;
 	m->child.has_layer = run->layer_fd >= 0;
+	if (is_short(p, run) && !native_keeps_any(p)) {
+		native_hold_mounts(run);
+		m->child.outside = run->mounts_fd >= 0 && !p->facts.nested;	/* a filter around us may refuse what that takes */
+	}
 	r = native_prepare(m, p, e);
 	if (r == 0)
 		r = give_word(p, &m->child, run, stdio_fds, e);
@@ -218,11 +230,9 @@ int native_take_hello(struct running *run, struct ward_err *e)
 static int native_release(const struct plan *p, struct running *run, struct result *r, struct ward_err *e)
 {
 	struct native_child *c = &((struct native_memory *)run->child)->child;
-	bool guarded = native_keeps_any(p), may_be_short = c->apart && !p->review && !run->asked;
+	bool guarded = native_keeps_any(p);
 	int status;
 
-	if (may_be_short && !guarded)
-		native_hold_mounts(run);	/* while it is in our memory: whoever has become ward-init shows less */
 	native_let_go(run);
 	native_begin_holder(run);
 	status = native_take_hello(run, e);
@@ -230,7 +240,7 @@ static int native_release(const struct plan *p, struct running *run, struct resu
 		return status;
 	if (guarded)
 		native_keep_begin(p, run);
-	if (may_be_short && guarded && !((struct native_memory *)run->child)->keep.met)	/* else its end is told in the result */
+	if (is_short(p, run) && guarded && !((struct native_memory *)run->child)->keep.met)	/* else its end is told in the result */
 		native_begin_holder(run);
 	c->layers[LAYER_PID] = LAYER_IN_FORCE;
 	c->layers[LAYER_CGROUP] = run->cgroup ? LAYER_IN_FORCE : LAYER_ABSENT;
