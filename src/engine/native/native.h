@@ -254,6 +254,7 @@ long native_view(struct native_child *c);
 long native_root(struct native_child *c);
 long native_system(struct native_child *c);
 long native_proc(struct native_child *c);
+long native_masks(struct native_child *c);
 long native_dev(struct native_child *c);
 long native_terminal(struct native_child *c);
 long native_trust(struct native_child *c);

@@ -124,7 +124,14 @@ long native_proc(struct native_child *c)
 	if (fd < 0)
 		return fd;
 	c->proc_fd = (int)fd;
-	r = take_away(c);
+	/* as root the supervisor has more to do before anybody else can begin */
+	return c->told_ids ? native_masks(c) : 0;
+}
+
+long native_masks(struct native_child *c)
+{
+	long r = c->layers[LAYER_PROC] == LAYER_IN_FORCE ? 0 : take_away(c);
+
 	if (r == 0)
 		c->layers[LAYER_PROC] = LAYER_IN_FORCE;
 	return r;
