@@ -376,11 +376,11 @@ int run_sandbox(struct options *o, struct detached *d)
 	struct record record = { 0 };
 	struct timing timing = { .on = o->verbose };
 	struct box_early early;
-	struct plan *plan = NULL;
+	static struct plan *plan;	/* these two are not freed behind a run: the kernel takes all of it back at once, and somebody waits for that */
+	static struct spec spec;
 	struct progress shown, *progress = progress_for_terminal(&shown, !o->json);
 	struct review continued = { .dir_fd = -1, .upper_fd = -1, .workspace_fd = -1 };
 	struct checkpoint restored = { 0 };
-	struct spec spec;
 	uint64_t began;
 	int code;
 
@@ -406,8 +406,6 @@ int run_sandbox(struct options *o, struct detached *d)
 	} else {
 		timing_end(&timing, "policy and plan", began);
 		code = carry_out(o, d, &report, plan, &early, &record);
-		plan_free(plan);
-		spec_clear(&spec);
 	}
 	review_close(&continued);
 	checkpoint_clear(&restored);

@@ -51,7 +51,8 @@ unsigned facts_count(const cpu_set_t *cpus)
 
 	memcpy(words, cpus, sizeof(words));
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
-		count += (unsigned)__builtin_popcountl(words[i]);
+		for (unsigned long left = words[i]; left; left &= left - 1)
+			count++;
 	return count;
 }
 
