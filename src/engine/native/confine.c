@@ -121,10 +121,8 @@ static void answer_in_filter(struct native_child *c)
 
 long native_seccomp(struct native_child *c)
 {
-	long fd = native_wait_for_supervisor(c, &c->rest_known);
+	long fd = seccomp_limit_cores(c->rlimits, c->rlimit_count);
 
-	if (fd == 0)
-		fd = seccomp_limit_cores(c->rlimits, c->rlimit_count);
 	if (fd < 0)
 		return fd;
 	fd = seccomp_install(c->filter, c->filter_len, true);

@@ -49,17 +49,6 @@ void native_wait_for(uint32_t *futex)
 		raw_call(SYS_futex, futex, FUTEX_WAIT, 0, 0, 0, 0);
 }
 
-long native_wait_for_supervisor(const struct native_child *c, uint32_t *futex)
-{
-	const struct timespec a_while = { .tv_nsec = 20000000 };
-	struct pollfd supervisor = { .fd = c->control_fd };
-
-	while (!__atomic_load_n(futex, __ATOMIC_ACQUIRE))
-		if (raw_call(SYS_futex, futex, FUTEX_WAIT, 0, &a_while, 0, 0) == -ETIMEDOUT && raw_call(SYS_poll, &supervisor, 1, 0) > 0)
-			return -ECONNRESET;
-	return 0;
-}
-
 void native_set(uint32_t *futex)
 {
 	__atomic_store_n(futex, 1, __ATOMIC_RELEASE);

@@ -82,7 +82,6 @@ struct native_child {
 	const char *layer_path;		/* NULL: no review */
 	bool layer_copy;		/* the workspace's copy lies in it */
 	size_t cgroup_count, tree_count;
-	uint32_t rest_known;		/* a futex: so are argv, envp, rlimits and filter */
 	char **argv;			/* "ward-init", CMD... */
 	bool begins;			/* the child may begin CMD itself: begin.c */
 	char **envp;
@@ -235,9 +234,8 @@ void native_discard(struct running *run);
 const char *native_choose_base(const struct plan *p);
 /* Why the child ended before it said hello: its last words are in its memory. */
 int native_explain_child(const struct native_child *c, struct ward_err *e);
-/* Fills the second part of the child's memory: what the mounts take, before the word; then what is needed last. */
+/* Fills the second part of the child's memory. */
 must_check int native_prepare(struct native_memory *m, const struct plan *p, struct ward_err *e);
-must_check int native_prepare_rest(struct native_memory *m, const struct plan *p, struct ward_err *e);
 
 /* One step inside the child: 0 or -errno; what it was about in failed_path. */
 long native_close(struct native_child *c);
@@ -267,8 +265,6 @@ long native_net_open(struct native_child *c);
 
 /* The helper, and what it shares with the child. */
 void native_wait_for(uint32_t *futex);
-/* For what only the supervisor does; -ECONNRESET: it is gone. */
-long native_wait_for_supervisor(const struct native_child *c, uint32_t *futex);
 void native_set(uint32_t *futex);
 uint64_t native_now(void);
 /* In the supervisor: what made the host look busy may be over, and a child that still waits behind us is given another processor. */

@@ -155,20 +155,13 @@ int native_prepare(struct native_memory *m, const struct plan *p, struct ward_er
 	int r = prepare_mounts(m, p, e);
 
 	m->child.plan = p;
-	if (r == 0 && p->net.on)
-		r = prepare_net(m, p, e);
-	return r < 0 ? r : prepare_landlock(&m->child, p, e);
-}
-
-int native_prepare_rest(struct native_memory *m, const struct plan *p, struct ward_err *e)
-{
-	int r = prepare_argv(m, p, e);
-
 	m->child.rlimits = m->rlimits;
 	m->child.rlimit_count = limits_rlimits(p, m->rlimits, ARRAY_LEN(m->rlimits));
+	if (r == 0 && p->net.on)
+		r = prepare_net(m, p, e);
 	if (r == 0)
-		r = prepare_filter(&m->child, p, e);
+		r = prepare_argv(m, p, e);
 	if (r == 0)
-		native_set(&m->child.rest_known);
-	return r;
+		r = prepare_landlock(&m->child, p, e);
+	return r < 0 ? r : prepare_filter(&m->child, p, e);
 }

@@ -171,7 +171,7 @@ int native_begin(const struct plan *p, const int stdio_fds[3], struct running *r
 		r = give_word(p, &m->child, run, stdio_fds, e);
 	if (r == 0 && m->child.apart && !m->child.go)
 		native_give_way(&m->child);
-	return r < 0 ? r : native_prepare_rest(m, p, e);
+	return r;
 }
 
 /* After the word: exec failed, or what comes just before it. */
