@@ -323,6 +323,7 @@ static long wait_until_gone(const struct native_child *c)
 
 		if (is_old_root_gone())
 			return 0;
+		raw_call(SYS_sched_yield);	/* it may have been put on our processor */
 		if (i >= SPUN && raw_call(SYS_ppoll, &supervisor, 1, &left, 0, 8) > 0)
 			return -ECONNRESET;
 	}

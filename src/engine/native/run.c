@@ -171,6 +171,8 @@ int native_begin(const struct plan *p, const int stdio_fds[3], struct running *r
 		r = give_word(p, &m->child, run, stdio_fds, e);
 	if (r == 0 && m->child.apart && !m->child.go)
 		native_give_way(&m->child);
+	if (r == 0 && m->child.outside)
+		native_begin_holder(run);
 	return r;
 }
 
@@ -234,7 +236,8 @@ static int native_release(const struct plan *p, struct running *run, struct resu
 	int status;
 
 	native_let_go(run);
-	native_begin_holder(run);
+	if (!c->outside)
+		native_begin_holder(run);
 	status = native_take_hello(run, e);
 	if (status < 0)
 		return status;
