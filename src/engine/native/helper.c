@@ -21,6 +21,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
 #include <poll.h>
@@ -52,7 +53,7 @@ void native_wait_for(uint32_t *futex)
 void native_set(uint32_t *futex)
 {
 	__atomic_store_n(futex, 1, __ATOMIC_RELEASE);
-	raw_call(SYS_futex, futex, FUTEX_WAKE, 1, 0, 0, 0);
+	raw_call(SYS_futex, futex, FUTEX_WAKE, INT_MAX, 0, 0, 0);	/* helper and holder may wait for the same */
 }
 
 static bool take(bool *taken)

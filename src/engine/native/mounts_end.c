@@ -13,6 +13,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <linux/futex.h>
 #include <linux/nsfs.h>
 #include <poll.h>
 #include <sched.h>
@@ -70,11 +71,13 @@ static void take_old_root(const struct native_holder *h)
 {
 	struct native_child *c = h->child;
 	struct pollfd dead = { .fd = h->pid_fd, .events = POLLIN };
+	const struct timespec a_while = { .tv_nsec = 20000000 };
 	long r = 0;
 
-	while (!__atomic_load_n(&c->entered, __ATOMIC_ACQUIRE) && r <= 0)
-		r = raw_call(SYS_poll, &dead, 1, 1);
-	r = r > 0 ? -ESRCH : enter(h->ns_fd);
+	while (!__atomic_load_n(&c->entered, __ATOMIC_ACQUIRE) && r == 0)
+		if (raw_call(SYS_futex, &c->entered, FUTEX_WAIT, 0, &a_while, 0, 0) == -ETIMEDOUT && raw_call(SYS_poll, &dead, 1, 0) > 0)
+			r = -ESRCH;
+	r = r < 0 ? r : enter(h->ns_fd);
 	if (r == 0)
 		native_take_old_root(c);
 	else
