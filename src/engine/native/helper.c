@@ -307,6 +307,8 @@ long native_leave_old_root(struct native_child *c)
 		native_helper_go(c);	/* there is nothing else for it to do */
 		return 0;
 	}
+	if (c->outside)
+		return 0;
 	native_take_old_root(c);
 	return c->old_root_left;
 }
@@ -319,6 +321,8 @@ static long wait_until_gone(const struct native_child *c)
 	const struct timespec a_while = { .tv_nsec = 30000 };
 	struct pollfd supervisor = { .fd = c->control_fd };
 
+	if (!c->outside)
+		return c->old_root_left;
 	for (int i = 0; i < SPUN + TURNS && __atomic_load_n(&c->old_root_left, __ATOMIC_ACQUIRE) == -ECHILD; i++) {
 		struct timespec left = a_while;	/* the kernel writes into it */
 

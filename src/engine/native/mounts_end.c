@@ -124,7 +124,7 @@ void native_begin_holder(struct running *run)
 		nanosleep(&a_while, NULL);
 		pid = clone_start(&child);
 	}
-	if (pid < 0)
+	if (pid < 0 && m->child.outside)
 		native_miss_old_root(&m->child, pid);
 	if (m->keep.count == 0) {	/* else ours is for the case that the run lasts */
 		own_close_fd(&run->mounts_fd);
