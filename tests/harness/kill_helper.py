@@ -1,19 +1,23 @@
 """Runs ward and kills the process that helps to build the sandbox, when it is about to make one call.
 
-usage: kill_helper.py CALL WARD ARGS...   (CALL: a number, or -1: its first one)
+usage: kill_helper.py [--holder] [--slow MS] CALL WARD ARGS...   (CALL: a number, or -1: its first one)
 Prints one line of JSON: the exit code of ward, whether there was a helper, whether it was killed. ptrace(2) tells of every process that
 ward makes: the helper is the one that the sandbox's first process clones before it clones the command, which begins with setsid.
+--holder: the same for the process that holds the sandbox's mounts, which ward itself clones and which begins with prctl. --slow: it is not
+killed, but waits in front of the call.
 """
 import ctypes
 import json
 import os
 import signal
 import sys
+import time
 
 TRACEME, CONT, KILL_EXIT, SYSCALL, GETREGS, SETOPTIONS, GETEVENTMSG = 0, 7, 0x100000, 24, 12, 0x4200, 0x4201
 OPTIONS = 1 | 2 | 4 | 8 | KILL_EXIT		# marked stops at calls; fork, vfork, clone; all end with us
 WALL = 0x40000000
-NR_SETSID = 112
+NR_SETSID, NR_PRCTL = 112, 157
+AHEAD_S = 0.05
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
@@ -32,8 +36,9 @@ def call_of(pid):
 
 
 class Trace:
-    def __init__(self, wanted, ward):
-        self.wanted, self.ward = wanted, ward
+    def __init__(self, wanted, ward, holder, slow_ms):
+        self.wanted, self.ward, self.holder, self.slow_ms = wanted, ward, holder, slow_ms
+        self.waits = {}		# who is slow now, and until when
         self.parents, self.early = {}, set()
         self.helper = None
         self.looked = set()	# clones of the first process whose first call is known
@@ -41,8 +46,9 @@ class Trace:
         self.killed = False
 
     def is_second(self, pid):
-        """Whether the sandbox's first process made it."""
-        return self.parents.get(self.parents.get(pid)) == self.ward
+        """Whether the sandbox's first process made it, or ward itself the one that is wanted."""
+        parent = self.parents.get(pid)
+        return (parent if self.holder else self.parents.get(parent)) == self.ward
 
     def go_on(self, pid, sig=0):
         watched = self.is_second(pid) and (pid not in self.looked or pid == self.helper)
@@ -52,6 +58,9 @@ class Trace:
         new = ctypes.c_ulong()
         ptrace(GETEVENTMSG, pid, ctypes.addressof(new))
         self.parents[new.value] = pid
+        if self.holder and self.parents.get(pid) == self.ward and not self.waits:	# nobody holds the mounts of a sandbox that has not come far
+            os.kill(self.ward, signal.SIGSTOP)
+            self.waits[self.ward] = time.monotonic() + AHEAD_S
         if new.value in self.early:
             self.early.discard(new.value)
             self.go_on(new.value)
@@ -60,16 +69,20 @@ class Trace:
         nr = call_of(pid)
         if pid not in self.looked:
             self.looked.add(pid)
-            if nr == NR_SETSID or self.helper:
+            if (nr != NR_PRCTL if self.holder else nr == NR_SETSID) or self.helper:
                 return
             self.helper = pid
             self.inside_call = False
         if pid != self.helper:
             return
         self.inside_call = not self.inside_call
-        if self.inside_call and self.wanted in (-1, nr) and not self.killed:
+        if not self.inside_call or self.wanted not in (-1, nr) or self.killed:
+            return
+        self.killed = True
+        if self.slow_ms:
+            self.waits[pid] = time.monotonic() + self.slow_ms / 1000
+        else:
             os.kill(pid, signal.SIGKILL)
-            self.killed = True
 
     def stopped(self, pid, status):
         sig, event = os.WSTOPSIG(status), status >> 16
@@ -84,11 +97,24 @@ class Trace:
             return
         elif sig in (signal.SIGSTOP, signal.SIGTRAP):
             sig = 0
-        self.go_on(pid, sig)
+        if pid not in self.waits:
+            self.go_on(pid, sig)
+
+    def next(self):
+        """Who has stopped or ended."""
+        while self.waits:
+            pid, status = os.waitpid(-1, WALL | os.WNOHANG)
+            if pid:
+                return pid, status
+            for pid in [p for p in self.waits if time.monotonic() >= self.waits[p]]:
+                del self.waits[pid]
+                self.go_on(pid)
+            time.sleep(0.001)
+        return os.waitpid(-1, WALL)
 
     def run(self):
         while True:
-            pid, status = os.waitpid(-1, WALL)
+            pid, status = self.next()
             if os.WIFSTOPPED(status):
                 self.stopped(pid, status)
             elif pid == self.ward:
@@ -96,7 +122,12 @@ class Trace:
 
 
 def main():
-    wanted, command = int(sys.argv[1]), sys.argv[2:]
+    words = sys.argv[1:]
+    holder = words[0] == "--holder"
+    words = words[holder:]
+    slow_ms = int(words[1]) if words[0] == "--slow" else 0
+    words = words[2 if slow_ms else 0:]
+    wanted, command = int(words[0]), words[1:]
     pid = os.fork()
     if pid == 0:
         ptrace(TRACEME, 0)
@@ -104,7 +135,7 @@ def main():
         os.execv(command[0], command)
     os.waitpid(pid, 0)
     ptrace(SETOPTIONS, pid, OPTIONS)
-    trace = Trace(wanted, pid)
+    trace = Trace(wanted, pid, holder, slow_ms)
     trace.parents[pid] = os.getpid()
     ptrace(CONT, pid)
     code = trace.run()

@@ -3,17 +3,19 @@ nothing is left behind. A build with sanitizers (or -Dhelper=always) has a helpe
 are idle."""
 import json
 import os
+import resource
+import time
 
 from harness import host, timeout
 
 SCRIPT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "harness", "kill_helper.py")
 CALLS = {"its first call": -1, "mount": 165, "pivot_root": 155, "umount2": 166, "ioctl": 16, "unshare": 272, "exit_group": 231}
-OWED = ("mount", "pivot_root", "umount2", "ioctl")	# what nobody can do in its place any more
+OWED = ("mount", "pivot_root", "umount2")	# what nobody can do in its place any more
 
 
-def start_and_kill(t, ws, call, *options):
+def start_and_kill(t, ws, call, *options, how=()):
     """What became of ward, of its helper, and of the command."""
-    r = t.run("python3", SCRIPT, str(call), host.WARD, "run", "-w", ws, *options, "--", "/bin/sh", "-c", "echo ran > out",
+    r = t.run("python3", SCRIPT, *how, str(call), host.WARD, "run", "-w", ws, *options, "--", "/bin/sh", "-c", "echo ran > out",
               env={"ASAN_OPTIONS": "detect_leaks=0"})	# which does not work under ptrace
     told = json.loads(r.out)
     out = os.path.join(ws, "out")
@@ -42,3 +44,36 @@ def test_killed_helper(t):
     if host.always_helps():
         t.equal(helped, len(CALLS) + 1, "starts with a helper")
     t.equal(t.ward("run", "--", "/bin/true", cwd=ws).rc, 0, "the next start")
+
+
+@timeout(120)
+def test_who_takes_the_old_root_is_slow_or_killed(t):
+    """A start that takes longer than short commands do does not end who it waits for; and if somebody does, it does not wait long."""
+    ws = t.workspace()
+    found = 0
+    for call in (-1, CALLS["umount2"]):
+        for how in (("--holder", "--slow", "60"), ("--holder",)):
+            began = time.monotonic()
+            told, ran, err = start_and_kill(t, ws, call, how=how)
+            took = time.monotonic() - began
+            found += told["helper"]
+            t.check(ran == (told["rc"] == 0), f"{how}: exit {told['rc']}, but the command {'ran' if ran else 'did not run'}: {err}")
+            t.check(took < 10, f"{how}: it took {took:.1f} s")
+            if "--slow" in how:
+                t.equal(told["rc"], 0, f"{how}: {err}")
+            elif told["rc"]:
+                t.check(told["rc"] == 125 and told["killed"], f"{how}: {told}: {err}")
+                t.contains(err, "was killed", f"{how}: the message")
+    if host.always_helps():
+        t.equal(found, 4, "starts with one")
+
+
+@timeout(120)
+def test_room_for_few_processes(t):
+    """Whoever helps with the start has no place of its own in a limit of processes: if there is none the start goes on, or the command says that it has none."""
+    ws = t.workspace()
+    for options in ((), ("--set", "process.nesting=true")):
+        for room in range(1, 12):
+            r = t.ward("run", *options, "--", "/bin/true", cwd=ws, prepare=lambda n=room: resource.setrlimit(resource.RLIMIT_NPROC, (n, n)))
+            t.check(r.rc == 0 or "stage " not in r.err, f"{room} processes: exit {r.rc}: {r.err}")
+            t.check(r.seconds < 10, f"{room} processes: it took {r.seconds:.1f} s")

@@ -293,7 +293,7 @@ print(made + refused, refused > 0, made <= 31)
 
 def test_a_few_processes_are_enough(t):
     """What builds the sandbox beside the first process does not count when there is no room for it."""
-    for _ in range(5):
+    for _ in range(20):
         r = t.ward("run", "--pids", "2", "--", "/bin/true", cwd=t.workspace())
         t.equal((r.rc, r.err), (0, ""), "a run with two processes")
 

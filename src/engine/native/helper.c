@@ -122,6 +122,8 @@ static int help(void *argument)
 	if (c->go_at_once)	/* else the supervisor waits for this processor */
 		spin(&c->entered);
 	native_wait_for(&c->entered);
+	if (c->outside)
+		native_wait_for(&c->held);
 	if (!c->outside)
 		native_take_old_root(c);
 	return 0;
@@ -210,8 +212,9 @@ static bool wait_for_helper(struct native_child *c, uint32_t *done)
 		if (c->helper_pid && raw_call(SYS_wait4, c->helper_pid, 0, WNOHANG | __WALL, 0) != c->helper_pid)
 			continue;
 		c->helper_pid = 0;
-		native_take_old_root(c);
-		if (c->old_root_left < 0)
+		if (!c->outside)
+			native_take_old_root(c);
+		if (!c->outside && c->old_root_left < 0)
 			c->old_root_left = -ECHILD;	/* behind Landlock nobody can: that it is dead is the reason */
 		return __atomic_load_n(done, __ATOMIC_ACQUIRE);	/* its last deed */
 	}
@@ -296,21 +299,21 @@ long native_enter_root(struct native_child *c)
 		r = raw_call(SYS_pivot_root, ".", ".");
 	if (r < 0)
 		return r;
-	c->old_root_left = -ECHILD;	/* until somebody has */
 	native_set(&c->entered);
 	return 0;
 }
 
 long native_leave_old_root(struct native_child *c)
 {
+	long r;
+
 	if (c->helper_pid > 0) {
 		native_helper_go(c);	/* there is nothing else for it to do */
 		return 0;
 	}
-	if (c->outside)
-		return 0;
-	native_take_old_root(c);
-	return c->old_root_left;
+	native_take_old_root(c);	/* with somebody outside, whoever is first */
+	r = __atomic_load_n(&c->old_root_left, __ATOMIC_ACQUIRE);
+	return c->outside && r == NATIVE_NOT_YET ? 0 : r;	/* it is at it */
 }
 
 /* It is out of everybody's reach before the kernel is done with it, which takes a while: who does that is not seen in here, and need not be waited for.
@@ -321,9 +324,7 @@ static long wait_until_gone(const struct native_child *c)
 	const struct timespec a_while = { .tv_nsec = 30000 };
 	struct pollfd supervisor = { .fd = c->control_fd };
 
-	if (!c->outside)
-		return c->old_root_left;
-	for (int i = 0; i < SPUN + TURNS && __atomic_load_n(&c->old_root_left, __ATOMIC_ACQUIRE) == -ECHILD; i++) {
+	for (int i = 0; i < SPUN + TURNS && __atomic_load_n(&c->old_root_left, __ATOMIC_ACQUIRE) == NATIVE_NOT_YET; i++) {
 		struct timespec left = a_while;	/* the kernel writes into it */
 
 		if (is_old_root_gone())
@@ -332,7 +333,7 @@ static long wait_until_gone(const struct native_child *c)
 		if (i >= SPUN && raw_call(SYS_ppoll, &supervisor, 1, &left, 0, 8) > 0)
 			return -ECONNRESET;
 	}
-	return c->old_root_left;
+	return is_old_root_gone() ? 0 : __atomic_load_n(&c->old_root_left, __ATOMIC_ACQUIRE);
 }
 
 /* As late as can be: its own end takes the helper a while. */
@@ -343,5 +344,6 @@ long native_end_helper(struct native_child *c)
 	do
 		r = c->helper_pid > 0 ? raw_call(SYS_wait4, c->helper_pid, 0, __WALL, 0) : 0;
 	while (r == -EINTR);
-	return wait_until_gone(c);
+	r = c->outside ? wait_until_gone(c) : c->old_root_left;
+	return r == NATIVE_NOT_YET ? -ECHILD : r;	/* whoever owed that was killed */
 }

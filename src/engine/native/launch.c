@@ -148,6 +148,7 @@ static void fill_child(struct native_child *c, const char *base)
 	c->base = base;
 	choose_cpus(c);
 	c->base_fd = c->net_fd = c->proc_fd = c->listener_fd = c->master_fd = c->slave_fd = c->layer_fd = -1;
+	c->old_root_left = NATIVE_NOT_YET;
 }
 
 static void fill_ids(struct native_child *c, const struct plan_ids *ids)

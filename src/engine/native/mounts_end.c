@@ -27,7 +27,6 @@
 #include "base/raw.h"
 #include "engine/native/native.h"
 
-#define ROOM_TURNS 200
 #define GET_MNT_NAMESPACE _IO(0xff, 3)	/* PIDFD_GET_MNT_NAMESPACE, which headers do not have yet */
 
 /* The lowest of its own descriptors from here on; UINT_MAX: none. */
@@ -113,19 +112,15 @@ void native_begin_holder(struct running *run)
 	struct native_memory *m = run->child;	/* native_discard() leaves it to the end of ward: it is used till then */
 	struct clone_child child = { .flags = CLONE_VM, .stack = m->holder_stack, .stack_bytes = sizeof(m->holder_stack),
 				     .main = hold, .argument = &m->holder };
-	const struct timespec a_while = { .tv_nsec = 5000000 };
 	long pid;
 
 	if (run->mounts_fd < 0)
 		return;
 	m->holder = (struct native_holder){ run->pid_fd, run->mounts_fd, &m->child, &m->keep };
 	pid = clone_start(&child);
-	for (int i = 0; i < ROOM_TURNS && pid == -EAGAIN && m->child.outside; i++) {	/* the helper goes, and leaves room for it */
-		nanosleep(&a_while, NULL);
-		pid = clone_start(&child);
-	}
-	if (pid < 0 && m->child.outside)
-		native_miss_old_root(&m->child, pid);
+	if (pid < 0)	/* a limit of processes has no room for it: the helper takes the old root away */
+		m->child.outside = false;
+	native_set(&m->child.held);
 	if (m->keep.count == 0) {	/* else ours is for the case that the run lasts */
 		own_close_fd(&run->mounts_fd);
 		run->mounts_fd = -1;
@@ -133,10 +128,26 @@ void native_begin_holder(struct running *run)
 	run->mounts_pid = pid < 0 ? 0 : (pid_t)pid;
 }
 
+/* Until the old root is gone, for which the child waits. False: whoever takes it away was killed. */
+static bool wait_for_old_root(const struct running *run, const struct native_child *c)
+{
+	struct pollfd dead = { .fd = run->pid_fd, .events = POLLIN };
+
+	while (__atomic_load_n(&c->old_root_left, __ATOMIC_ACQUIRE) == NATIVE_NOT_YET && poll(&dead, 1, 1) <= 0)
+		if (waitpid(run->mounts_pid, NULL, WNOHANG) == run->mounts_pid)
+			return false;
+	return true;
+}
+
 void native_end_holder(struct running *run)
 {
 	struct native_memory *m = run->child;
 
+	if (run->mounts_pid > 0 && m->child.outside && !wait_for_old_root(run, &m->child)) {
+		run->mounts_pid = 0;
+		if (__atomic_load_n(&m->child.old_root_left, __ATOMIC_ACQUIRE) == NATIVE_NOT_YET)
+			__atomic_store_n(&m->child.old_root_left, -ECHILD, __ATOMIC_RELEASE);
+	}
 	/* one that is at it must not be stopped halfway: what it has begun would go on in the memory that the next one uses */
 	if (run->mounts_pid <= 0 || __atomic_exchange_n(&m->keep.taken, true, __ATOMIC_ACQ_REL))
 		return;

@@ -2,6 +2,7 @@
 #ifndef WARD_ENGINE_NATIVE_NATIVE_H
 #define WARD_ENGINE_NATIVE_NATIVE_H
 
+#include <errno.h>
 #include <linux/filter.h>
 #include <sched.h>
 
@@ -19,6 +20,7 @@ extern const struct engine engine_native;
 #define NATIVE_PTYS_MAX 256	/* of the host's 4096 */
 #define NATIVE_STAGES_MAX 40
 #define NATIVE_KEPT_MAX 64	/* trees with guards */
+#define NATIVE_NOT_YET (-EINPROGRESS)
 
 struct native_bytes {
 	const char *data;
@@ -104,9 +106,10 @@ struct native_child {
 	bool helping;			/* the helper has begun */
 	uint32_t system_done;		/* a futex: what is made of either may begin */
 	uint32_t entered;		/* a futex: both are in the new root, the old one can go */
-	long old_root_left;		/* with this error; -ECHILD: not yet */
+	long old_root_left;		/* with this error, or NATIVE_NOT_YET */
 	bool old_root_taken;		/* somebody takes it away */
 	bool outside;			/* whoever holds the mounts does: mounts_end.c */
+	uint32_t held;			/* if so: a futex: there is one, or outside is not true any more */
 	bool go_at_once;		/* there is a processor for the helper from the beginning */
 	bool net_taken, either_taken;	/* somebody makes it */
 	bool net_own;			/* the child itself, in its own place */
@@ -286,7 +289,7 @@ long native_either(struct native_child *c, const char **ret_stage);
 long native_enter_root(struct native_child *c);
 /* In any process of the sandbox's mount namespace, behind that: takes the old root away, unless somebody else does. */
 void native_take_old_root(struct native_child *c);
-/* The same for somebody who cannot: the start fails. */
+/* The same for whoever holds the mounts and cannot: the start fails. */
 void native_miss_old_root(struct native_child *c, long error);
 /* In the child, behind that: nothing but the new root stays, when native_end_helper() has come back. */
 long native_leave_old_root(struct native_child *c);

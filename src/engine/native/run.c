@@ -147,6 +147,15 @@ static bool is_short(const struct plan *p, const struct running *run)
 	return c->apart && !c->bundle && !p->review && !run->asked;
 }
 
+/* Whether somebody outside may enter the sandbox's namespaces: a filter around us may refuse what that takes; and where the kernel counts the
+ * processes of a user namespace it is one of them for a while, which a small limit would not have. */
+static bool may_enter(const struct plan *p)
+{
+	enum { FEW = 64 };
+
+	return !p->facts.nested && (p->limits[LIMIT_PIDS].held_by != HELD_RLIMIT || p->limits[LIMIT_PIDS].value >= FEW);
+}
+
 int native_begin(const struct plan *p, const int stdio_fds[3], struct running *run, struct ward_err *e)
 {
 	struct native_memory *m = run->child;
@@ -164,7 +173,7 @@ int native_begin(const struct plan *p, const int stdio_fds[3], struct running *r
 	m->child.has_layer = run->layer_fd >= 0;
 	if (is_short(p, run) && !native_keeps_any(p)) {
 		native_hold_mounts(run);
-		m->child.outside = run->mounts_fd >= 0 && !p->facts.nested;	/* a filter around us may refuse what that takes */
+		m->child.outside = run->mounts_fd >= 0 && may_enter(p);
 	}
 	r = native_prepare(m, p, e);
 	if (r == 0)
