@@ -398,7 +398,6 @@ int run_sandbox(struct options *o, struct detached *d)
 		code = refuse(o, &report, d, &e, EXIT_REFUSED);
 	} else if (open_record(plan, &record, &e) < 0) {
 		drop_record(&record);
-		plan_release(plan);
 		plan_free(plan);
 		spec_clear(&spec);
 		report_refusal(o, &e);
@@ -406,6 +405,7 @@ int run_sandbox(struct options *o, struct detached *d)
 	} else {
 		timing_end(&timing, "policy and plan", began);
 		code = carry_out(o, d, &report, plan, &early, &record);
+		plan_end(plan);
 	}
 	review_close(&continued);
 	checkpoint_clear(&restored);

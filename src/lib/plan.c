@@ -320,19 +320,26 @@ void plan_built(const struct plan *p)
 	}
 }
 
+void plan_end(struct plan *p)
+{
+	plan_release(p);
+	plan_built(p);
+	secrets_end(p->secrets);
+	p->secrets = NULL;
+	plan_tape_free(p->tape);
+	p->tape = NULL;
+}
+
 void plan_free(struct plan *p)
 {
 	if (!p)
 		return;
-	plan_built(p);
+	plan_end(p);
 	for (size_t i = 0; i < p->root_count; i++)
 		guard_clear(&p->roots[i]);
-	plan_release(p);
 	free(p->lock_fds);
 	plan_system_free(p->own_system);
-	secrets_end(p->secrets);
 	plan_net_clear(&p->net);
-	plan_tape_free(p->tape);
 	plan_gpus_free(p->gpus);
 	plan_devices_free(p->devices);
 	image_clear(&p->image);

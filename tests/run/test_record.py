@@ -1,6 +1,7 @@
 """network.record and network.replay: exchanges of inspect rules are stored without secrets and answered without a network."""
 import json
 import os
+import resource
 import shutil
 import struct
 
@@ -246,3 +247,15 @@ def test_full_disk(t):
     t.check(lines[0] == "fine" and lines[1] != "0" and lines[2] == "507", f"{lines} {r.err}")
     t.equal(json.loads(lines[3])["reason"], "recording", "why")
     t.check(any("is not complete" in n for n in r.report["notes"]), f"notes: {r.report['notes']}")
+
+
+def test_a_run_that_is_refused_leaves_no_recording(t):
+    """It would be in the way of the next one."""
+    ws = t.workspace()
+    tape = os.path.join(t.fresh_dir("tape"), "tape")
+    words = ("run", "--set", 'network.egress_allowlist=[{"host":"web.test","mode":"inspect"}]', "--set", f"network.record={tape}", "--", "/bin/true")
+    r = t.ward(*words, cwd=ws, prepare=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32)))
+    t.equal(r.rc, 125, r.err)
+    t.contains(r.err, "too few descriptors", "the message")
+    t.check(not os.path.exists(tape), "a file is left")
+    t.equal(t.ward(*words, cwd=ws).rc, 0, "the next one")
