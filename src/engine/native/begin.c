@@ -7,8 +7,9 @@
  * native_let_command_go(). If the child ends instead, the kernel ends it, too.
  *
  * Until the command executes, its process shares the supervisor's memory like the child. It executes only when the child has left that
- * memory, which the kernel tells by clearing the word of set_tid_address(2): the command never runs beside a process that has the
- * supervisor's memory. That memory is not dumpable from here on, and neither is ward-init from its first instruction on, because its
+ * memory: the command never runs beside a process that has the supervisor's memory, and so its arguments. The kernel tells by clearing the
+ * word of set_tid_address(2), but a moment too early, and a long one where somebody has that memory locked; so the child's arguments are
+ * looked at, too. That memory is not dumpable from here on, and neither is ward-init from its first instruction on, because its
  * file cannot be read (root.c). If the child cannot become ward-init it ends, and the command's process with it.
  *
  * Everything else (a terminal, whose session needs a leader; somebody who asks whether the command could be started, or who reads the
@@ -50,6 +51,30 @@ static void wait_until_left(uint32_t *here)
 		raw_call(SYS_futex, here, FUTEX_WAIT, 1, 0, 0, 0);
 }
 
+/* Its arguments are ward-init's, or none yet. */
+static bool has_left(const struct native_child *c)
+{
+	static const char begun[] = NATIVE_BEGUN;
+	char name[sizeof(begun)];
+	long n = raw_call(SYS_pread64, c->arguments_fd, name, sizeof(name), 0);
+	bool same = n == sizeof(name);
+
+	for (size_t i = 0; same && i < sizeof(name); i++)
+		same = name[i] == begun[i];
+	return n == 0 || same;
+}
+
+static void wait_for_arguments(const struct native_child *c)
+{
+	enum { YIELDS = 100 };
+
+	for (int i = 0; c->arguments_fd >= 0 && !has_left(c); i++)
+		if (i < YIELDS)
+			raw_call(SYS_sched_yield);
+		else
+			raw_call(SYS_poll, 0, 0, 1);
+}
+
 /* The command's process: descriptors 0-2 are its own already, all others close when it executes. */
 static int become_command(void *argument)
 {
@@ -62,6 +87,7 @@ static int become_command(void *argument)
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &c->signal_mask, 0, 8);
 	native_wait_for(&c->command_goes);
 	wait_until_left(&c->here_still);
+	wait_for_arguments(c);
 	while (c->argv[argc + 1])
 		argc++;
 	r = native_limit_files(c);
@@ -81,6 +107,10 @@ long native_begin_command(struct native_child *c)
 		r = native_hello(c);	/* who is woken by it has the processor that the command gets, and is done before that executes */
 	if (r < 0 || !c->begins || has_terminal())
 		return r < 0 ? r : 0;
+	r = c->proc_bound ? -1 : raw_call(SYS_openat, c->proc_fd, "1/cmdline", O_RDONLY | O_CLOEXEC);	/* the outer one shows the supervisor anyway */
+	if (r < 0 && !c->proc_bound)
+		return 0;	/* ward-init starts it */
+	c->arguments_fd = (int)r;
 	c->here_still = 1;
 	r = raw_call(SYS_set_tid_address, &c->here_still);
 	if (r > 0)

@@ -123,6 +123,7 @@ struct native_child {
 	uint32_t command_goes, here_still;	/* futexes: it may execute; the child is in this memory */
 	bool begun;
 	const char *begun_argv[3];	/* of ward-init then */
+	int arguments_fd;		/* the child's own, in /proc; -1: they are not looked at */
 	char begun_pid[RAW_NUMBER_BYTES];
 
 	/* written by either */
