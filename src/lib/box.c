@@ -76,7 +76,8 @@ static int begin_watching(struct box *b, struct ward_err *e)
 	const struct plan *p = b->plan;
 	struct watch_config config = { .plan = p, .init_pid = running_inside(&b->run), .proc_fd = b->run.proc_fd,
 				       .tmpfs_fds = b->run.tmpfs_fds, .tmpfs_count = b->run.tmpfs_count,
-				       .disk_fds = b->disk_fds };
+				       .disk_fds = b->disk_fds,
+				       .own_network = b->result->layers[LAYER_NET] == LAYER_IN_FORCE };	/* asked of /proc it would depend on the moment */
 	int r = 0;
 
 	if (p->spec->policy.audit_level == AUDIT_FULL && b->result->events) {

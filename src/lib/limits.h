@@ -116,6 +116,7 @@ struct watch_config {
 	size_t tmpfs_count;
 	const int *disk_fds;
 	size_t disk_count;
+	bool own_network;		/* so that its sockets can be told from others' */
 };
 #define WATCH_TICK_MS 20
 /* Begins to watch: what the trees hold now is the start. Call it before the command runs. */

@@ -187,16 +187,6 @@ static int add_tmpfs(struct watch *w, const struct watch_config *c, struct ward_
 	return 0;
 }
 
-static bool has_own_network(pid_t init_pid)
-{
-	struct stat ours, its;
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/net", init_pid);
-	return stat(path, &its) == 0 && stat("/proc/self/ns/net", &ours) == 0 &&
-	       its.st_ino != ours.st_ino;
-}
-
 int watch_create(const struct watch_config *c, struct watch **ret_watch, struct ward_err *e)
 {
 	struct watch *w = calloc(1, sizeof(*w));
@@ -213,7 +203,7 @@ int watch_create(const struct watch_config *c, struct watch **ret_watch, struct 
 	w->next_files = limit_of(w, LIMIT_INODES);
 	note_start(w);
 	w->kernel.files = !in_cgroup(w) && !(c->plan->spec->wall && c->plan->spec->wall->memory_files);
-	w->own_network = has_own_network(c->init_pid);
+	w->own_network = c->own_network;
 	r = proc_view_open(&w->view, c->proc_fd, c->init_pid, e);
 	if (r == 0)
 		r = add_tmpfs(w, c, e);
