@@ -265,6 +265,8 @@ void egress_end(struct egress *g, struct result *r)
 
 	if (!g)
 		return;
+	if (g->fd >= 0 && g->waiting_fd < 0)
+		egress_handle(g, r);	/* it may have ended while nobody listened to it */
 	g->ending = true;
 	r->network.generation = g->rules->generation;
 	if (g->waiting_fd >= 0 && epoll_wait(g->waiting_fd, &event, 1, 0) > 0)

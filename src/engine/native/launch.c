@@ -131,6 +131,9 @@ static void choose_cpus(struct native_child *c)
 		c->go = c->go_at_once = true;
 	}
 	c->launched_ns = native_now();
+#ifdef WARD_HELPER_ALWAYS
+	c->apart = true;	/* the child may ask before we have looked */
+#endif
 }
 
 void native_look_again(const struct running *run)
