@@ -10,6 +10,7 @@ from harness import host, timeout
 
 SCRIPT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "harness", "kill_helper.py")
 CALLS = {"its first call": -1, "mount": 165, "pivot_root": 155, "umount2": 166, "ioctl": 16, "unshare": 272, "exit_group": 231}
+TRIES = 20
 OWED = ("mount", "pivot_root", "umount2")	# what nobody can do in its place any more
 
 
@@ -53,17 +54,20 @@ def test_who_takes_the_old_root_is_slow_or_killed(t):
     found = 0
     for call in (-1, CALLS["umount2"]):
         for how in (("--holder", "--slow", "60"), ("--holder",)):
-            began = time.monotonic()
-            told, ran, err = start_and_kill(t, ws, call, how=how)
-            took = time.monotonic() - began
-            found += told["helper"]
-            t.check(ran == (told["rc"] == 0), f"{how}: exit {told['rc']}, but the command {'ran' if ran else 'did not run'}: {err}")
-            t.check(took < 10, f"{how}: it took {took:.1f} s")
-            if "--slow" in how:
-                t.equal(told["rc"], 0, f"{how}: {err}")
-            elif told["rc"]:
-                t.check(told["rc"] == 125 and told["killed"], f"{how}: {told}: {err}")
-                t.contains(err, "was killed", f"{how}: the message")
+            for _ in range(TRIES):	# there is none where the child is not far enough when the supervisor is
+                began = time.monotonic()
+                told, ran, err = start_and_kill(t, ws, call, how=how)
+                took = time.monotonic() - began
+                t.check(ran == (told["rc"] == 0), f"{how}: exit {told['rc']}, but the command {'ran' if ran else 'did not run'}: {err}")
+                t.check(took < 10, f"{how}: it took {took:.1f} s")
+                if "--slow" in how:
+                    t.equal(told["rc"], 0, f"{how}: {err}")
+                elif told["rc"]:
+                    t.check(told["rc"] == 125 and told["killed"], f"{how}: {told}: {err}")
+                    t.contains(err, "was killed", f"{how}: the message")
+                if told["helper"]:
+                    found += 1
+                    break
     if host.always_helps():
         t.equal(found, 4, "starts with one")
 
