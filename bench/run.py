@@ -196,8 +196,8 @@ def measure(build, base, args):
 def forget_the_deleted():
     """ext4 gives nobody the inode of a file that was deleted within the last minutes, and looks through all of them whenever a file is made: whoever makes
     files would pay for those that the last bench has removed. What is on the disk counts as old."""
-    if os.geteuid() == 0:
-        os.sync()
+    os.sync()
+    with contextlib.suppress(OSError):  # not as a user, nor in every container
         pathlib.Path('/proc/sys/vm/drop_caches').write_text('1')
 
 

@@ -53,7 +53,7 @@ static void close_others(const struct native_holder *h)
 	raw_call(SYS_close_range, from, ~0U, 0);
 }
 
-static long enter(int ns_fd)
+long native_enter_mounts(int ns_fd)
 {
 	long user_fd = raw_call(SYS_ioctl, ns_fd, NS_GET_USERNS, 0);
 	long r = user_fd < 0 ? user_fd : raw_call(SYS_setns, user_fd, CLONE_NEWUSER);
@@ -76,7 +76,7 @@ static void take_old_root(const struct native_holder *h)
 	while (!__atomic_load_n(&c->entered, __ATOMIC_ACQUIRE) && r == 0)
 		if (raw_call(SYS_futex, &c->entered, FUTEX_WAIT, 0, &a_while, 0, 0) == -ETIMEDOUT && raw_call(SYS_poll, &dead, 1, 0) > 0)
 			r = -ESRCH;
-	r = r < 0 ? r : enter(h->ns_fd);
+	r = r < 0 ? r : native_enter_mounts(h->ns_fd);
 	if (r == 0)
 		native_take_old_root(c);
 	else

@@ -16,7 +16,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/nsfs.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -57,14 +56,9 @@ static int gather(void *argument)
 {
 	struct native_keep *k = argument;
 	struct mount_attr writable = { .attr_clr = MOUNT_ATTR_RDONLY };
-	long user_fd = raw_call(SYS_ioctl, k->ns_fd, NS_GET_USERNS, 0);
-	long r = user_fd < 0 ? user_fd : raw_call(SYS_setns, user_fd, CLONE_NEWUSER), own_fd;
+	long r = native_enter_mounts(k->ns_fd), own_fd;
 	unsigned waits = k->met ? CLOSE_WAITS : 0;	/* for all trees: a sandbox must not make its end long */
 
-	if (user_fd >= 0)
-		raw_call(SYS_close, user_fd);
-	if (r == 0)
-		r = raw_call(SYS_setns, k->ns_fd, CLONE_NEWNS);
 	own_fd = r < 0 ? r : raw_call(SYS_open_tree, AT_FDCWD, "/dev", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 	r = own_fd < 0 ? own_fd : raw_call(SYS_mount_setattr, own_fd, "", AT_EMPTY_PATH, &writable, sizeof(writable));
 	for (size_t i = 0; r == 0 && i < k->count; i++) {

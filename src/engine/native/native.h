@@ -202,6 +202,8 @@ void native_keep_begin(const struct plan *p, struct running *run);
 void native_keep_together(struct native_keep *k);
 /* The same for the run, if nobody else does it. */
 void native_keep_end(struct running *run);
+/* In a process of its own: enters a mount namespace of a sandbox's, and the user namespace that owns it. */
+long native_enter_mounts(int ns_fd);
 /* From here on somebody waits for ward-init's end, to take the mounts apart. */
 void native_begin_holder(struct running *run);
 /* The run takes long enough: nobody does, unless it has ended meanwhile. */
