@@ -7,6 +7,7 @@
 #include "lib/client.h"
 #include "lib/apply.h"
 #include "lib/etc_kept.h"
+#include "lib/git_run.h"
 #include "lib/runs.h"
 #include "lib/store.h"
 
@@ -32,6 +33,7 @@ int verb_recover(struct options *o)
 
 	mark_boxes();
 	review_tidy();
+	git_views_tidy();
 	etc_kept_tidy();
 	if (finished >= 0 && apply_recover(&e) < 0)
 		finished = -e.code;

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "lib/box.h"
 #include "lib/detach.h"
+#include "lib/git_run.h"
 #include "lib/runs.h"
 #include "lib/serve.h"
 #include "lib/provenance.h"
@@ -201,6 +202,7 @@ void box_finish(struct box *b)
 	guard_watch_destroy(b->guard_watch);
 	cgroup_destroy(b->run.cgroup);
 	give_way(b);
+	git_run_end(b->plan, b->git, b->result);	/* before the sweep, which looks at what points there */
 	sweep(b);
 	give_way(b);
 	store_end(b->record);

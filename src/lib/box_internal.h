@@ -44,6 +44,7 @@ struct box {
 	bool confined;			/* it has given up what it does not need */
 	bool slim;			/* nothing will happen for long: sleep with little memory */
 	bool keeps_etc;			/* what was read of /etc is to be kept, when there is nothing else to do */
+	struct git_run *git;		/* takes over what the sandbox does with git; NULL: none yet */
 	struct progress *progress;	/* borrowed; NULL: nobody looks */
 	struct detached *detached;	/* borrowed; NULL: an ordinary run */
 	uint64_t tick_ms;		/* of a detached run, between two looks */

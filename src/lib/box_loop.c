@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 
 #include "base/io.h"
+#include "lib/git_run.h"
 #include "lib/runs.h"
 #include "lib/secrets.h"
 #include "lib/serve_internal.h"
@@ -173,12 +174,16 @@ static void listen_for_net(struct box *b)
 
 static void start_guardian(struct box *b)
 {
+	struct ward_err e = { 0 };
+
 	if (b->tried_guardian)
 		return;
 	b->tried_guardian = true;
 	if (b->record && guardian_start(&b->guardian, b->run.pid_fd) < 0)
 		strv_add(&b->result->notes, "no guardian could be started: if ward is killed now, the next `ward run` "
 					    "cleans up");
+	if (git_run_start(b->plan, &b->git, &e) < 0)
+		strv_addf(&b->result->notes, "commits are taken over only at the end of the run: %s", e.why);
 	if (b->engine->lasts)
 		b->engine->lasts(&b->run);
 	listen_for_net(b);

@@ -156,6 +156,7 @@ void guard_clear(struct guard_root *g)
 	strv_free(&g->rules);
 	strv_free(&g->baseline);
 	strv_free(&g->repositories);
+	strv_free(&g->views);
 	strv_free(&g->refused);
 	strv_free(&g->links);
 	strv_free(&g->tasks);

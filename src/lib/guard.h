@@ -12,6 +12,7 @@
 
 enum guard_action {
 	GUARD_PIN,	/* bind the directory onto itself, so that it cannot be renamed away */
+	GUARD_VIEW,	/* a private git directory is mounted there; made read-only if the host replaces it */
 	GUARD_READONLY,	/* bind onto itself, read-only, recursively */
 	GUARD_HIDE	/* put an empty mode-000 file or directory over it */
 };
@@ -27,6 +28,8 @@ struct guard_root {
 	char *path;			/* on the host, absolute, links resolved */
 	char *target;			/* inside */
 	bool writable;			/* false: only hidden files matter, nothing can be planted */
+	bool shares_git;		/* nothing can be mounted: the sandbox works in the host's git directories */
+	bool reviewed;			/* what is written goes to the run's review: git directories are looked for all the same */
 	int held_fd;			/* the directory since the plan was made, wherever the host moves it; 0: none; owned */
 	struct ignore *hide;		/* the policy's hide */
 	struct ignore *aiignore;	/* .aiignore: it can add to hide, never take away from it */
@@ -37,6 +40,7 @@ struct guard_root {
 	size_t step_count, step_cap;
 	struct strv baseline;		/* protected names that were there before, relative, sorted; a directory ends in "/" */
 	struct strv repositories;	/* git directories that were there before, sorted; "." is the root itself */
+	struct strv views;		/* those of which the sandbox sees a private copy, or which it can only read: never swept */
 	struct strv links;		/* protected links as they were, "PATH\nTARGET" with "\" and newlines escaped, sorted */
 	struct strv tasks;		/* what git would have gone on with before, "PATH\nTASK", sorted; PATH is escaped */
 	uint64_t since_ns;		/* when the scan began, by the clock that stamps files */

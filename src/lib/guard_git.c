@@ -64,6 +64,18 @@ bool guard_is_git_dir(const struct git_seen *s, const char *path, size_t path_le
 	       ((s->type[GIT_OBJECTS] && s->type[GIT_REFS]) || s->type[GIT_commondir]);
 }
 
+bool guard_in_view(const struct guard_root *g, const char *path, size_t n)
+{
+	for (size_t i = 0; i < g->views.len; i++) {
+		const char *view = g->views.items[i];
+		size_t len = strlen(view);
+
+		if (strcmp(view, ".") == 0 || (n >= len && strncmp(path, view, len) == 0 && (n == len || path[len] == '/')))
+			return true;
+	}
+	return false;
+}
+
 /* Whether a path of length n goes through a ".git". */
 static bool is_in_git(const char *path, size_t n)
 {

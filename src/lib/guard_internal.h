@@ -38,6 +38,9 @@ bool guard_is_git_dir(const struct git_seen *s, const char *path, size_t path_le
  * can make any directory look like a bare repository, and call a directory of the project "objects" or "logs". */
 bool guard_is_git_data(const struct guard_root *g, const struct walk_dir *d, const char *name);
 
+/* Whether path (of n bytes) is a git directory that the sandbox sees as a private copy, or lies in one. */
+bool guard_in_view(const struct guard_root *g, const char *path, size_t n);
+
 /* Files that are known by their number, because they have more names than one. */
 struct guard_twin {
 	dev_t device;

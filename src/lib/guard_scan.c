@@ -23,7 +23,7 @@
 #include "lib/guard_judge.h"
 
 /* Marks of directories; above them the number of the nearest recorded directory. */
-enum { IN_READONLY = 1, GIT_DIR = 2, NUMBER_SHIFT = 2 };
+enum { IN_READONLY = 1, GIT_DIR = 2, IN_VIEW = 4, NUMBER_SHIFT = 3 };
 
 #define LEADS_MAX 256
 
@@ -229,14 +229,43 @@ static int config_leads(struct scan *s, const struct walk_dir *d, const char *co
 	return worktree ? find_leads(s, config, worktree) : out_of_memory(s);
 }
 
+/* A git directory of which the sandbox gets a private copy (plan_views.c). */
+static int scan_view(struct scan *s, struct walk_dir *d)
+{
+	static const enum git_part configs[] = { GIT_config, GIT_config_worktree };
+	int status = 0;
+
+	if (guard_in_view(s->g, d->path, d->path_len))
+		return 0;	/* a submodule's or a worktree's, in another one */
+	d->mark |= IN_VIEW;
+	strv_add(&s->g->views, d->path_len ? d->path : ".");
+	if (s->g->views.failed)
+		return out_of_memory(s);
+	if (s->g->reviewed)
+		return 0;
+	if (d->path_len)
+		status = guard_add_step(s->g, GUARD_VIEW, d->path, true, s->e);
+	for (size_t i = 0; status >= 0 && i < ARRAY_LEN(configs); i++) {
+		auto_buf path = { 0 };
+
+		if (s->git.type[configs[i]] != DT_REG)
+			continue;
+		buf_printf(&path, "%s%s%s", d->path, d->path_len ? "/" : "", guard_git_name(configs[i]));
+		status = path.failed ? out_of_memory(s) : config_leads(s, d, path.data);
+	}
+	return status;
+}
+
 /* Protects the parts of a git directory that are there. */
-static int scan_git_dir(struct scan *s, const struct walk_dir *d)
+static int scan_git_dir(struct scan *s, struct walk_dir *d)
 {
 	int status = 0;
 
 	strv_add(&s->g->repositories, d->path_len ? d->path : ".");
 	if (s->g->repositories.failed)
 		return out_of_memory(s);
+	if (s->g->reviewed || !s->g->shares_git)
+		return scan_view(s, d);
 	if (d->path_len)
 		status = guard_add_step(s->g, GUARD_PIN, d->path, true, s->e);
 	for (size_t i = 0; status >= 0 && i < GIT_PROTECTED; i++) {
@@ -264,7 +293,7 @@ static int scan_listed(void *ctx, struct walk_dir *d)
 	struct scan *s = ctx;
 	int status = 0;
 
-	if (!(d->mark & IN_READONLY) && guard_is_git_dir(&s->git, d->path, d->path_len) &&
+	if ((!(d->mark & IN_READONLY) || s->g->reviewed) && guard_is_git_dir(&s->git, d->path, d->path_len) &&
 	    !(d->path_len && guard_is_released(s->g, d->path, true))) {
 		d->mark |= GIT_DIR;
 		status = scan_git_dir(s, d);
@@ -301,7 +330,7 @@ static int scan_opened(void *ctx, struct walk_dir *d)
 		return 0;
 	if (fstat(d->fd, &st) < 0)
 		return ward_fail_errno(s->e, "cannot look at directory %s", d->path);
-	d->mark = (d->mark & (IN_READONLY | GIT_DIR)) |
+	d->mark = (d->mark & (IN_READONLY | GIT_DIR | IN_VIEW)) |
 		  record_dir(s, parent, d->path, d->path_len, &st, false) << NUMBER_SHIFT;
 	return 0;
 }
@@ -320,6 +349,8 @@ static int scan_enter(void *ctx, const struct walk_dir *d, const struct walk_ent
 	struct scan *s = ctx;
 
 	*mark = d->mark & ~(unsigned)GIT_DIR;
+	if (d->mark & IN_VIEW)
+		return s->hides;	/* what is hidden in it stays hidden */
 	if (d->mark & GIT_DIR) {
 		if (guard_is_git_data(s->g, d, entry->name)) {
 			record_data(s, d, entry);
@@ -497,6 +528,7 @@ int guard_scan(struct guard_root *g, int root_fd, struct ward_err *e)
 	status = guard_finish_steps(g, e);
 	strv_sort(&g->baseline);
 	strv_sort(&g->repositories);
+	strv_sort(&g->views);
 	strv_sort(&g->links);
 	strv_sort(&g->tasks);
 	return status;

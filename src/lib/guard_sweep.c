@@ -356,6 +356,8 @@ static int sweep_enter(void *ctx, const struct walk_dir *d, const struct walk_en
 	struct stat st;
 
 	*mark = d->mark & IN_DATA;
+	if (guard_in_view(s->g, entry->path, entry->path_len) && !is_lost(s->g, entry))
+		return 0;	/* the sandbox never saw it */
 	if (d->mark & GIT_DIR && guard_is_git_data(s->g, d, entry->name))
 		*mark |= IN_DATA;
 	else if (d->mark & IN_DATA && (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
@@ -404,6 +406,20 @@ static int sweep_changed(struct sweep *s, uint32_t i, const char *path, const st
 	return walk_tree_at(fd, path, &sweep_ops, s, guard_dirs_at(s->g->dirs, i)->is_data ? IN_DATA : 0, s->e);
 }
 
+/* Whether a recorded directory lies where the sandbox could not write. */
+static bool is_kept_away(const struct guard_root *g, const char *path, size_t n)
+{
+	if (!guard_in_view(g, path, n))
+		return false;
+	for (size_t i = 0; i < g->lost.len; i++) {
+		size_t len = strlen(g->lost.items[i]);
+
+		if (n >= len && strncmp(path, g->lost.items[i], len) == 0 && (n == len || path[len] == '/'))
+			return false;
+	}
+	return true;
+}
+
 /* Sweeps only directories that changed since the scan. Returns 1 when everything has to be read after all. */
 static int sweep_known(struct sweep *s)
 {
@@ -427,7 +443,7 @@ static int sweep_known(struct sweep *s)
 		if (path.failed)
 			return 1;
 		gone[i] = d->parent != GUARD_NO_DIR && gone[d->parent];
-		if (gone[i])
+		if (gone[i] || is_kept_away(s->g, path.data, path.len))
 			continue;
 		found = fstatat(s->root_fd, path.len ? path.data : ".", &st, AT_SYMLINK_NOFOLLOW) == 0;
 		if (!found && errno == EACCES)
@@ -495,6 +511,8 @@ int guard_sweep_into(const struct guard_root *g, int root_fd, const struct guard
 		*e = own;
 		s.failure = back;
 	}
+	if (guard_list_has(&g->views, ".", 1, '\0'))
+		return s.failure;	/* the whole tree is a git directory that the sandbox never saw */
 	s.every_file = !fast;
 	status = fast ? sweep_known(&s) : 1;
 	if (status == 1)
@@ -504,6 +522,15 @@ int guard_sweep_into(const struct guard_root *g, int root_fd, const struct guard
 	for (size_t i = 0; i < g->links.len && !s.failure; i++)
 		s.failure = restore_link(&s, g->links.items[i]);
 	return s.failure;
+}
+
+int guard_quarantine_one(const struct guard_sink *sink, int dir_fd, const char *name, const char *path, const char *why,
+			 struct strv *moved, struct ward_err *e)
+{
+	struct sweep s = { .sink = sink, .moved = moved, .e = e };
+	int status = quarantine(&s, dir_fd, name, path, why);
+
+	return status < 0 ? status : s.failure;
 }
 
 static int plain_open(void *ctx, struct ward_err *e unused_arg)

@@ -16,4 +16,8 @@ struct guard_sink {
 must_check int guard_sweep_into(const struct guard_root *g, int root_fd, const struct guard_sink *sink,
 				struct strv *moved, struct ward_err *e);
 
+/* Puts dir_fd/name into the quarantine, as what lay at path; appends "path: why" to *moved. */
+must_check int guard_quarantine_one(const struct guard_sink *sink, int dir_fd, const char *name, const char *path,
+				    const char *why, struct strv *moved, struct ward_err *e);
+
 #endif

@@ -19,6 +19,7 @@
 #include "base/clone.h"
 #include "base/path.h"
 #include "lib/egress.h"
+#include "lib/git_run.h"
 #include "lib/guard_internal.h"
 #include "lib/idmap.h"
 #include "lib/images.h"
@@ -191,6 +192,8 @@ static int add_guards(struct plan *p, struct ward_err *e)
 		g->path = strdup(m->source);
 		g->target = strdup(m->target);
 		g->writable = m->writable && !m->review;	/* what is written there is not in the tree */
+		g->reviewed = m->review;
+		g->shares_git = p->rung == RUNG_LANDLOCK;
 		g->progress = p->spec->progress;
 		if (!g->path || !g->target || fd < 0)
 			return ward_fail_errno(e, "cannot read the directory %s", m->source);
@@ -240,7 +243,7 @@ static int fill_plan(struct plan *p, struct ward_err *e)
 {
 	static int (*const steps[])(struct plan *, struct ward_err *) = {
 		plan_add_policy_mounts, plan_add_programs, wall_add_mounts, plan_choose_ids, plan_place_image, plan_add_gpus, wall_add_devices, plan_add_volumes, limits_assign, plan_choose_etc, plan_add_private,
-		plan_order_mounts, plan_make_points, plan_choose_command, check_cwd, add_guards, plan_add_git, fill_net, plan_make_env, plan_add_tape, plan_add_creds, wall_fill_words,
+		plan_order_mounts, plan_make_points, plan_choose_command, check_cwd, add_guards, plan_add_views, plan_add_git, fill_net, plan_make_env, plan_add_tape, plan_add_creds, wall_fill_words,
 	};
 	int r = 0;
 
@@ -328,6 +331,8 @@ void plan_end(struct plan *p)
 	p->secrets = NULL;
 	plan_tape_free(p->tape);
 	p->tape = NULL;
+	git_views_free(p->views);
+	p->views = NULL;
 }
 
 void plan_free(struct plan *p)

@@ -70,6 +70,7 @@ struct plan_mount {
 	ino_t ino;
 	int tree_fd;		/* from_policy, as root: a detached copy, id-mapped where that was possible; owned; -1: none */
 	bool mapped;		/* tree_fd is id-mapped */
+	bool view;		/* BIND: a private git directory, or what of the host's repository it shows (git_view.h) */
 	bool review;		/* BIND: the lower layer of an overlay, what is written goes to the run's review */
 };
 
@@ -153,6 +154,7 @@ struct plan {
 	struct guard_root *roots;	/* writable trees: the workspace first */
 	size_t root_count;
 	struct plan_net net;
+	struct git_views *views;	/* private git directories; owned; NULL: none */
 	struct secrets *secrets;	/* that fetches and renews them; owned; NULL: there are no grants, or nothing starts */
 	struct image image;		/* root NULL: the host's own directories */
 	char *const *argv;		/* the command: the spec's, or the image's own; NULL: none */

@@ -74,6 +74,8 @@ static const char *action_name(enum guard_action a)
 	switch (a) {
 	case GUARD_PIN:
 		return "pinned";
+	case GUARD_VIEW:
+		return "private copy";
 	case GUARD_READONLY:
 		return "read-only";
 	case GUARD_HIDE:

@@ -22,7 +22,7 @@
 static const char *const places[] = {
 #define PROGRAM(name, built) name, "../libexec/ward/" name, "../" built "/" name,
 	PROGRAM("ward-gateway", "gateway") PROGRAM("ward-gateway-tls", "gateway") PROGRAM("ward-waf", "gateway") PROGRAM("ward-secrets", "creds") PROGRAM("ward-secret-http", "creds") PROGRAM("ward-audit", "cli")
-	PROGRAM("ward-image", "image") PROGRAM("ward-pretend.so", "image") PROGRAM("ward-wasm", "wasm") PROGRAM("ward-gvisor", "gvisor") PROGRAM("ward-vm-tool", "vmtool") PROGRAM("ward-vm", "vm")
+	PROGRAM("ward-git", "git") PROGRAM("ward-image", "image") PROGRAM("ward-pretend.so", "image") PROGRAM("ward-wasm", "wasm") PROGRAM("ward-gvisor", "gvisor") PROGRAM("ward-vm-tool", "vmtool") PROGRAM("ward-vm", "vm")
 	PROGRAM("ward-vm-init", "vm") PROGRAM("ward-vm-ram.so", "vm")
 #undef PROGRAM
 };

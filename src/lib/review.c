@@ -26,6 +26,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "lib/git_run.h"
 #include "lib/remove.h"
 #include "lib/store_internal.h"
 
@@ -224,6 +225,17 @@ void review_close(struct review *r)
 	*r = (struct review){ .dir_fd = -1, .upper_fd = -1, .workspace_fd = -1 };
 }
 
+bool review_exists(const char *id)
+{
+	struct ward_err ignored = { 0 };
+	struct review r;
+	int status = review_open(id, REVIEW_READ, &r, &ignored);
+
+	if (status == 0)
+		review_close(&r);
+	return status != -ENOENT;
+}
+
 int review_remove_dir(int place_fd, const char *place_path, const char *name, struct ward_err *e)
 {
 	auto_buf gone = { 0 };
@@ -255,5 +267,7 @@ int review_remove(struct review *r, struct ward_err *e)
 
 	if (!place_path || place < 0)
 		return ward_fail_errno(e, "cannot open the directory of reviews");
+	if (git_views_remove(r->id, e) < 0)
+		return -e->code;
 	return review_remove_dir(place, place_path, r->id, e);
 }

@@ -48,6 +48,8 @@ bool review_is_id(const char *word);
 /* Opens a review by its id. -ENOENT: there is none; -EBUSY: a run or another command uses it. */
 must_check int review_open(const char *id, enum review_lock lock, struct review *ret_review, struct ward_err *e);
 void review_close(struct review *r);
+/* Whether there is a review of that id, or may be one. */
+bool review_exists(const char *id);
 /* Removes the review with all that is in it, whatever happens meanwhile. */
 must_check int review_remove(struct review *r, struct ward_err *e);
 

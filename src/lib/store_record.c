@@ -26,9 +26,11 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "lib/git_run.h"
 #include "lib/guard_internal.h"
 #include "lib/images.h"
 #include "lib/limits.h"
+#include "lib/review.h"
 #include "lib/rung.h"
 #include "lib/vm.h"
 
@@ -66,6 +68,7 @@ static void put_root(struct buf *b, const struct guard_root *g)
 	put_list(b, "rule", &g->rules);
 	put_list(b, "base", &g->baseline);
 	put_list(b, "repo", &g->repositories);
+	put_list(b, "view", &g->views);
 	put_list(b, "link", &g->links);
 	put_list(b, "task", &g->tasks);
 }
@@ -393,6 +396,8 @@ static int read_line(struct dead_run *d, const char *key, char *value)
 		strv_add(&g->baseline, value);
 	} else if (g && strcmp(key, "repo") == 0) {
 		strv_add(&g->repositories, value);
+	} else if (g && strcmp(key, "view") == 0) {
+		strv_add(&g->views, value);
 	} else if (g && strcmp(key, "link") == 0) {
 		strv_add(&g->links, value);
 	} else if (g && strcmp(key, "task") == 0) {
@@ -422,6 +427,7 @@ static int read_record(int fd, struct dead_run *d)
 	for (size_t i = 0; i < d->root_count; i++) {
 		strv_sort(&d->roots[i].baseline);
 		strv_sort(&d->roots[i].repositories);
+		strv_sort(&d->roots[i].views);
 		strv_sort(&d->roots[i].links);
 		strv_sort(&d->roots[i].tasks);
 	}
@@ -453,13 +459,15 @@ static int wait_dead(const struct dead_run *d, struct ward_err *e)
 
 static int finish_run(int state_fd, const char *id, struct dead_run *d, struct ward_err *e)
 {
-	auto_strv moved = { 0 };
+	auto_strv moved = { 0 }, notes = { 0 };
 	int status = wait_dead(d, e);
 
 	if (status < 0)
 		return status;
 	cgroup_remove_dirs(&d->cgroups);
 	(void)!rung_tmp_remove(id);	/* only a run on the Landlock rung has one; what is not ours there stays */
+	if (!review_exists(id))
+		status = git_run_finish(id, d->workspace ? d->workspace : "", &moved, &notes, e);
 	for (size_t i = 0; status >= 0 && i < d->root_count; i++) {
 		status = guard_restore_rules(&d->roots[i], e);
 		if (status >= 0)

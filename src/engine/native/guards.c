@@ -148,6 +148,8 @@ static long guard_tree(struct native_child *c, const struct guard_root *g)
 	if (root_fd < 0)
 		return root_fd;
 	for (size_t i = 0; i < g->step_count && r == 0; i++) {
+		if (g->steps[i].action == GUARD_VIEW)
+			continue;	/* mounted already, with the other mounts */
 		c->failed_path = g->steps[i].path;
 		r = do_step((int)root_fd, c->base_fd, &g->steps[i]);
 	}

@@ -102,7 +102,8 @@ static bool meets_others(const struct plan *p)
 	size_t count = 0;
 
 	for (size_t i = 0; i < p->mount_count; i++)
-		count += p->mounts[i].writable && !p->mounts[i].review && (p->mounts[i].from_policy || p->mounts[i].volume);
+		count += p->mounts[i].writable && !p->mounts[i].review && !p->mounts[i].view &&
+			 (p->mounts[i].from_policy || p->mounts[i].volume);
 	return count > 1;
 }
 
