@@ -1,4 +1,217 @@
-int main(void)
+/*
+ * ward-git: takes over what a sandbox did with git. In: directories of views (lib/git_view.h) as words, a socket at descriptor 3.
+ * Out: the host's repositories; lines for the supervisor (say.c). `import` waits for one byte and takes over everything; `follow`
+ * does so too, and until then takes over commits as they are made and brings the host's into the view.
+ *
+ * Runs outside of the sandbox, as the owner of the repositories: as root it becomes that user before it reads anything. It parses
+ * hostile files with the pure functions of src/rules and runs git only on the host's side. Where its socket ends without a byte
+ * the supervisor was killed: it ends without a word, and `ward recover` starts another one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/io.h"
+#include "git/git.h"
+
+#define SOCKET_FD 3
+#define PAUSE_MS 1000	/* between two takings while the sandbox runs */
+#define SETTLE_MS 60	/* a commit touches several files */
+#define WATCH_EVENTS (IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_ONLYDIR)
+
+/* Directories in which a change means that something was committed, checked out or fetched. */
+static const char *const watched[] = { "", "refs/heads", "refs/tags", "refs/remotes", "logs", "worktrees" };
+
+static void watch_dir(int fd, const char *dir)
 {
+	for (size_t i = 0; i < ARRAY_LEN(watched); i++) {
+		auto_buf path = { 0 };
+
+		buf_printf(&path, "%s%s%s", dir, *watched[i] ? "/" : "", watched[i]);
+		if (!path.failed)
+			(void)inotify_add_watch(fd, path.data, WATCH_EVENTS);
+	}
+}
+
+static int watch_all(char **dirs)
+{
+	int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+
+	for (char **dir = dirs; fd >= 0 && *dir; dir++) {
+		struct git_view_record r = { 0 };
+		auto_buf view = { 0 }, text = { 0 }, path = { 0 };
+
+		buf_printf(&view, "%s/" GIT_VIEW_DIR, *dir);
+		buf_printf(&path, "%s/" GIT_VIEW_RECORD, *dir);
+		if (view.failed || path.failed || io_read_file(AT_FDCWD, path.data, 1u << 20, &text) < 0 ||
+		    git_view_record_read(buf_text(&text), text.len, &r) < 0)
+			continue;
+		watch_dir(fd, view.data);
+		watch_dir(fd, r.git_dir);
+		git_view_record_clear(&r);
+	}
+	return fd;
+}
+
+static void read_events(int fd)
+{
+	char events[8192];
+
+	while (read(fd, events, sizeof(events)) > 0)
+		;
+}
+
+static int read_record(int dir_fd, const char *dir, struct git_view_record *ret, struct ward_err *e)
+{
+	auto_buf text = { 0 };
+
+	if (io_read_file(dir_fd, GIT_VIEW_RECORD, 1u << 20, &text) < 0 || git_view_record_read(buf_text(&text), text.len, ret) < 0)
+		return ward_fail(e, EINVAL, "cannot read the private git directory %s", dir);
 	return 0;
+}
+
+/* As root: becomes the owner of the repository, with that user's home and no group but its own. */
+static int become_owner(int dir_fd, const char *dir, struct ward_err *e)
+{
+	struct git_view_record r = { 0 };
+	struct passwd *person;
+	uid_t uid;
+	gid_t gid;
+
+	if (read_record(dir_fd, dir, &r, e) < 0)
+		return -e->code;
+	uid = r.uid;
+	gid = r.gid;
+	git_view_record_clear(&r);
+	if (!git_view_is_owned(dir, uid) && git_view_give(dir, uid, gid, e) < 0)	/* no id-mapped mount was to be had */
+		return -e->code;
+	person = getpwuid(uid);
+	unsetenv("XDG_CONFIG_HOME");
+	if (setenv("HOME", person ? person->pw_dir : "/", 1) < 0 || setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
+	    setresuid(uid, uid, uid) < 0)
+		return ward_fail_errno(e, "cannot become the owner of the repository");
+	return 0;
+}
+
+/* In a process of its own, so that a view's trouble is not another one's: as root it becomes the repository's owner. */
+static int take_as_owner(size_t number, const char *dir, bool live, struct buf *out, struct ward_err *e)
+{
+	auto_fd dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int status = dir_fd < 0 ? ward_fail_errno(e, "cannot open %s", dir) : 0;
+
+	if (status == 0 && geteuid() == 0)
+		status = become_owner(dir_fd, dir, e);
+	return status < 0 ? status : take_view(number, dir, dir_fd, live, out, e);
+}
+
+/* Takes over one view in a child; its lines are appended to *out. */
+static int take_in_child(size_t number, const char *dir, bool live, struct buf *out)
+{
+	int pipe_fds[2], code = 0, status;
+	pid_t pid;
+
+	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+		return -errno;
+	pid = fork();
+	if (pid == 0) {
+		struct ward_err e = { 0 };
+		auto_buf said = { 0 };
+		int r = take_as_owner(number, dir, live, &said, &e);
+
+		if (r < 0)
+			buf_printf(&said, "%zu\tnote\t\tgit: %s\n", number, e.why);
+		if (io_write_all(pipe_fds[1], buf_text(&said), said.len) < 0)
+			r = -EIO;
+		_exit(r < 0 ? 1 : 0);
+	}
+	close(pipe_fds[1]);
+	status = pid < 0 ? -EAGAIN : io_read_all(pipe_fds[0], 64u << 20, out);
+	close(pipe_fds[0]);
+	while (pid > 0 && waitpid(pid, &code, 0) < 0 && errno == EINTR)
+		;
+	return status < 0 ? status : WIFEXITED(code) && WEXITSTATUS(code) == 0 ? 0 : -EIO;
+}
+
+/* Whether both sides can write the view at the same time. */
+static bool is_followed(const char *dir)
+{
+	auto_fd dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct git_view_record r = { 0 };
+	struct ward_err e = { 0 };
+	bool followed = dir_fd >= 0 && read_record(dir_fd, dir, &r, &e) == 0 && git_view_is_owned(dir, r.uid);
+
+	git_view_record_clear(&r);
+	return followed;
+}
+
+static int take_each(char **dirs, bool live, struct buf *out)
+{
+	int status = 0;
+
+	for (size_t i = 0; dirs[i]; i++) {
+		int one = live && !is_followed(dirs[i]) ? 0 : take_in_child(i, dirs[i], live, out);
+
+		status = status < 0 ? status : one;
+	}
+	return status;
+}
+
+/* Waits for the byte; takes over meanwhile where follow_fd says that something happened. 0: finish; -1: the supervisor is gone. */
+static int wait_for_end(char **dirs, int follow_fd)
+{
+	bool due = false;
+
+	for (;;) {
+		struct pollfd p[2] = { { .fd = SOCKET_FD, .events = POLLIN }, { .fd = follow_fd, .events = POLLIN } };
+		int ready = poll(p, follow_fd >= 0 && !due ? 2 : 1, due ? SETTLE_MS : -1);
+		char byte;
+
+		if (ready < 0 && errno == EINTR)
+			continue;
+		if (p[0].revents)
+			return read(SOCKET_FD, &byte, 1) == 1 ? 0 : -1;
+		if (due) {
+			auto_buf unsaid = { 0 };
+
+			(void)!take_each(dirs, true, &unsaid);
+			read_events(follow_fd);	/* what we wrote ourselves is no news */
+			due = false;
+			if (poll(p, 1, PAUSE_MS) != 0)
+				return read(SOCKET_FD, &byte, 1) == 1 ? 0 : -1;
+		} else if (ready > 0 && p[1].revents) {
+			read_events(follow_fd);
+			due = true;
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	bool follow = argc > 1 && strcmp(argv[1], "follow") == 0;
+	auto_buf out = { 0 };
+	int follow_fd = -1, status;
+
+	if (argc < 3 || (!follow && strcmp(argv[1], "import") != 0))
+		return 2;
+	signal(SIGPIPE, SIG_IGN);
+	umask(022);
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return 1;
+	if (follow)
+		follow_fd = watch_all(argv + 2);
+	if (wait_for_end(argv + 2, follow_fd) < 0)
+		return 0;
+	status = take_each(argv + 2, false, &out);
+	if (io_write_all(SOCKET_FD, buf_text(&out), out.len) < 0)
+		status = -EIO;
+	return status < 0 ? 1 : 0;
 }

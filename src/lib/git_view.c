@@ -19,7 +19,7 @@
 #include <time.h>
 
 #include "base/io.h"
-#include "base/path.h"
+#include "base/walk.h"
 
 #define DEPTH_MAX 64
 #define BASE_FILE_MAX (64u << 20)
@@ -123,12 +123,7 @@ static int copy_bytes(struct copying *c, int from, int to)
 	}
 }
 
-static bool is_log(const char *path)
-{
-	return strncmp(path, "logs/", 5) == 0 || strstr(path, "/logs/");
-}
-
-/* Copies a file of the path c->path. Logs only grow: they are not in the base. */
+/* Copies a file of the path c->path. Only what is too large for the base is not in it. */
 static int copy_file(struct copying *c, int from_fd, int to_fd, const char *name)
 {
 	auto_fd from = openat(from_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -146,7 +141,7 @@ static int copy_file(struct copying *c, int from_fd, int to_fd, const char *name
 	c->bytes += (uint64_t)st.st_size;
 	if (c->bytes > COPY_MAX)
 		return ward_fail(c->e, E2BIG, "the git directory holds more than 1 GiB beside its objects");
-	if (!is_log(c->path.data) && st.st_size <= BASE_FILE_MAX) {
+	if (st.st_size <= BASE_FILE_MAX) {
 		status = io_read_all(from, BASE_FILE_MAX, &bytes);
 		if (status < 0)
 			return ward_fail(c->e, -status, "cannot read %s of the repository: %s", c->path.data, strerror(-status));
@@ -339,6 +334,36 @@ int git_view_lent(const char *dir, struct strv *lent, struct ward_err *e)
 	if (status == 0 && lent->failed)
 		status = -ENOMEM;
 	return status < 0 ? ward_fail(e, -status, "cannot read the private git directory %s: %s", dir, strerror(-status)) : 0;
+}
+
+bool git_view_is_owned(const char *dir, uid_t uid)
+{
+	auto_fd at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+
+	return at >= 0 && fstatat(at, GIT_VIEW_DIR, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == uid;
+}
+
+struct giving {
+	uid_t uid;
+	gid_t gid;
+};
+
+static int give_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
+{
+	const struct giving *g = ctx;
+
+	return fchownat(d->fd, entry->name, g->uid, g->gid, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT ? -errno : 1;
+}
+
+int git_view_give(const char *dir, uid_t uid, gid_t gid, struct ward_err *e)
+{
+	static const struct walk_ops ops = { .entry = give_entry };
+	struct giving g = { uid, gid };
+	auto_fd at = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int status = at < 0 ? -errno : walk_tree(at, &ops, &g, 0, e);
+
+	return status < 0 ? ward_fail(e, -status, "cannot give away the private git directory %s: %s", dir, strerror(-status)) : 0;
 }
 
 static bool has_newer(int dir_fd, uint64_t since_ns, unsigned depth)

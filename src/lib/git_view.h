@@ -43,6 +43,11 @@ must_check int git_view_lent(const char *dir, struct strv *lent, struct ward_err
 /* Whether the sandbox has changed anything in the view since it was made or taken over last. */
 bool git_view_changed(const char *dir);
 
+/* Whether the view belongs to that user. */
+bool git_view_is_owned(const char *dir, uid_t uid);
+/* As root: gives the view with all that is in it to somebody else. */
+must_check int git_view_give(const char *dir, uid_t uid, gid_t gid, struct ward_err *e);
+
 /* What the record of a view says. */
 struct git_view_record {
 	char *git_dir;			/* on the host */

@@ -74,7 +74,7 @@ static int open_views(struct adding *a)
 }
 
 /* As root: the tree with root's eyes, for whom the agent is. */
-static int clone_mount(struct adding *a, struct plan_mount *m, uid_t uid, gid_t gid)
+static int clone_mount(struct adding *a, struct plan_mount *m, const char *dir, uid_t uid, gid_t gid)
 {
 	const struct plan_ids *ids = &a->plan->ids;
 
@@ -89,11 +89,13 @@ static int clone_mount(struct adding *a, struct plan_mount *m, uid_t uid, gid_t 
 		return m->tree_fd;
 	if (ids->mode == IDS_MAPPED)
 		m->mapped = idmap_apply(m->tree_fd, uid, gid, ids->host_uid, ids->host_gid) == 0;
+	if (ids->mode == IDS_MAPPED && !m->mapped && m->writable)	/* the state directory's file system cannot: the copy changes hands */
+		return git_view_give(dir, ids->host_uid, ids->host_gid, a->e);
 	return 0;
 }
 
-/* Mounts source (absolute) at target, which lies in a tree of the policy's or in a view. */
-static int add_mount(struct adding *a, const char *source, const char *target, bool writable, const struct stat *owner)
+/* Mounts source (absolute; of the view at dir, NULL: of the host) at target, which lies in a tree of the policy's or in a view. */
+static int add_mount(struct adding *a, const char *dir, const char *source, const char *target, bool writable, const struct stat *owner)
 {
 	struct plan_mount *m = plan_add_bind(a->plan, source, target);
 	struct stat st;
@@ -108,7 +110,7 @@ static int add_mount(struct adding *a, const char *source, const char *target, b
 		return ward_fail_errno(a->e, "cannot look at %s", source);
 	m->dev = st.st_dev;
 	m->ino = st.st_ino;
-	return clone_mount(a, m, owner->st_uid, owner->st_gid);
+	return clone_mount(a, m, dir, owner->st_uid, owner->st_gid);
 }
 
 /* The host's directories that the view shows, read-only. */
@@ -126,7 +128,7 @@ static int add_lent(struct adding *a, const char *git_dir, const char *target, c
 			return out_of_memory(a);
 		if (asprintf(&point, "%s/%.*s", target, (int)(in_git - lent->items[i]), lent->items[i]) < 0)
 			return out_of_memory(a);
-		status = add_mount(a, source, point, false, owner);
+		status = add_mount(a, NULL, source, point, false, owner);
 	}
 	return status;
 }
@@ -151,13 +153,15 @@ static int make_view(struct adding *a, const struct guard_root *g, const char *n
 	source.free_hooks = guard_is_released(g, hooks.data, true);
 	if (status < 0 && !there)
 		return ward_fail_errno(a->e, "cannot make the private git directory %s", dir);
+	if (!there && source.chown && chown(dir, st->st_uid, st->st_gid) < 0)
+		return ward_fail_errno(a->e, "cannot give away the private git directory %s", dir);
 	status = there ? git_view_lent(dir, &lent, a->e) : git_view_make(dir, &source, &lent, a->e);
 	if (status == 0 && asprintf(&view, "%s/" GIT_VIEW_DIR, dir) < 0) {
 		view = NULL;
 		status = out_of_memory(a);
 	}
 	if (status == 0)
-		status = add_mount(a, view, target, true, st);
+		status = add_mount(a, dir, view, target, true, st);
 	return status < 0 ? status : add_lent(a, git_dir, target, &lent, st);
 }
 
@@ -166,7 +170,7 @@ static int add_read_only(struct adding *a, const char *git_dir, const char *targ
 	strv_addf(&a->plan->notes, "git can read %s inside, but not write it: %s", target, why);
 	if (a->plan->notes.failed)
 		return out_of_memory(a);
-	return add_mount(a, git_dir, target, false, st);
+	return add_mount(a, NULL, git_dir, target, false, st);
 }
 
 static int note_view(struct adding *a, size_t root, const char *name, const char *dir)
@@ -200,7 +204,7 @@ static int add_view(struct adding *a, size_t root, const char *name)
 	if (why)
 		return add_read_only(a, git_dir, target, why, &st);
 	if (!a->plan->spec->starts)
-		return note_view(a, root, name, git_dir) < 0 ? -a->e->code : add_mount(a, git_dir, target, true, &st);
+		return note_view(a, root, name, git_dir) < 0 ? -a->e->code : add_mount(a, NULL, git_dir, target, true, &st);
 	if (!a->views->path)
 		status = open_views(a);
 	if (status == 0 && asprintf(&dir, "%s/%zu", a->views->path, a->views->dirs.len) < 0) {

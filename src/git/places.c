@@ -1,0 +1,199 @@
+/*
+ * Work trees and submodules that the sandbox made. In: worktrees/ID and modules/NAME of a view that the host does not have. Out:
+ * they stay in the list only if their work tree lies in the same tree and its .git file points back; for a submodule an empty
+ * repository is made on the host. Runs in ward-git with the rights of the repository's owner.
+ *
+ * Paths are followed through no link: what is a directory now must be one on the way, too.
+ */
+#include "git/git.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "rules/git_link.h"
+
+static int out_of_memory(struct take *t)
+{
+	return ward_fail(t->e, ENOMEM, "out of memory");
+}
+
+static bool host_has(const struct take *t, const char *dir)
+{
+	struct stat st;
+
+	return fstatat(t->host_fd, dir, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Takes every file beneath prefix off the list. */
+static void drop_all(struct take *t, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	for (size_t i = t->view.len; i-- > 0;)
+		if (strncmp(t->view.items[i].path, prefix, n) == 0)
+			files_drop(&t->view, t->view.items[i].path);
+	for (size_t i = 0; i < t->objects.len; i++)
+		if (strncmp(t->objects.items[i], prefix, n) == 0)
+			t->objects.items[i][0] = '\n';	/* of no repository */
+	for (size_t i = 0; i < t->repositories.len; i++)
+		if (*t->repositories.items[i] && strncmp(t->repositories.items[i], prefix, n) == 0)
+			strcpy(t->repositories.items[i], "/");
+}
+
+static int refuse_place(struct take *t, const char *prefix, const char *why)
+{
+	auto_free char *dir = strndup(prefix, strlen(prefix) - 1);
+
+	if (!dir)
+		return out_of_memory(t);
+	if (!t->live)
+		say(t, "refused", dir, why);
+	drop_all(t, prefix);
+	return 0;
+}
+
+/* Opens a directory of the tree by its absolute path inside; -1: it is not in the tree, or a link leads there. */
+static int open_place(const struct take *t, const char *path)
+{
+	auto_fd root = open(t->record.host_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	size_t n = strlen(t->record.root);
+	struct ward_err e = { 0 };
+
+	if (root < 0 || !path_is_beneath(path, t->record.root))
+		return -1;
+	return path_open_nolink(root, path[n] ? path + n + 1 : ".", O_RDONLY | O_DIRECTORY, &e);
+}
+
+/* Whether the .git file in the work tree leads to the git directory at dir (in this one). */
+static bool points_back(const struct take *t, int place_fd, const char *place, const char *dir)
+{
+	auto_buf bytes = { 0 }, expected = { 0 };
+	auto_free char *target = NULL, *value = NULL;
+	const char *at;
+	size_t n;
+
+	if (file_read(place_fd, ".git", 8192, &bytes) < 0 || !git_link_read(bytes.data, bytes.len, &at, &n))
+		return false;
+	value = strndup(at, n);
+	target = value ? path_join(place, value) : NULL;
+	/* the git directory as the sandbox saw it */
+	buf_printf(&expected, "%s%s/%s", t->record.root, t->record.git_dir + strlen(t->record.host_root), dir);
+	return target && !expected.failed && strcmp(target, expected.data) == 0;
+}
+
+static int check_worktree(struct take *t, const char *prefix)
+{
+	auto_free char *dir = strndup(prefix, strlen(prefix) - 1), *place = NULL;
+	auto_buf path = { 0 };
+	const struct file *gitdir;
+	const char *at;
+	auto_fd fd = -1;
+	size_t n;
+
+	buf_printf(&path, "%sgitdir", prefix);
+	if (!dir || path.failed)
+		return out_of_memory(t);
+	gitdir = files_find(&t->view, path.data);
+	if (!gitdir || !git_worktree_gitdir_read(gitdir->bytes, gitdir->n, &at, &n))
+		return refuse_place(t, prefix, "is a work tree that says in no ordinary form where it is");
+	place = strndup(at, n);
+	fd = place ? open_place(t, place) : -1;
+	if (fd < 0)
+		return refuse_place(t, prefix, "is of a work tree that is not in the workspace");
+	return points_back(t, fd, place, dir) ? 0 : refuse_place(t, prefix, "is of a work tree that does not point back");
+}
+
+struct place_of {
+	char *value;
+};
+
+static int find_worktree(void *ctx, const struct gitconfig_entry *entry)
+{
+	struct place_of *p = ctx;
+
+	if (strcmp(entry->section, "core") != 0 || strcmp(entry->key, "worktree") != 0 || !entry->value)
+		return 0;
+	free(p->value);
+	p->value = strdup(entry->value);
+	return p->value ? 0 : -ENOMEM;
+}
+
+/* The repository of a submodule on the host, empty, with its work tree set. */
+static int make_module(struct take *t, const char *prefix, const char *worktree)
+{
+	auto_buf dir = { 0 }, file = { 0 };
+	const char *init[] = { "init", "-q", "--bare", "--template=", NULL, NULL };
+	const char *bare[] = { "config", "--file", NULL, "core.bare", "false", NULL };
+	const char *tree[] = { "config", "--file", NULL, "core.worktree", worktree, NULL };
+	struct git_call call = { .git_dir = t->record.git_dir };
+	auto_free char *parent = NULL;
+	const char *name = NULL;
+	int status = 0;
+
+	buf_printf(&dir, "%s/%.*s", t->record.git_dir, (int)strlen(prefix) - 1, prefix);
+	buf_printf(&file, "%s/config", buf_text(&dir));
+	if (dir.failed || file.failed)
+		return out_of_memory(t);
+	(void)name;
+	call.git_dir = init[4] = dir.data;
+	bare[2] = tree[2] = file.data;
+	for (size_t i = 0; i < 3 && status == 0; i++) {
+		call.words = i == 0 ? init : i == 1 ? bare : tree;
+		status = git_call(&call, NULL);
+	}
+	return status ? ward_fail(t->e, EIO, "cannot make the repository of a submodule, %s", dir.data) : 0;
+}
+
+static int check_module(struct take *t, const char *prefix)
+{
+	auto_free char *dir = strndup(prefix, strlen(prefix) - 1), *inside = NULL, *place = NULL;
+	struct place_of found = { 0 };
+	auto_buf path = { 0 };
+	const struct file *config;
+	auto_fd fd = -1;
+	int status;
+
+	buf_printf(&path, "%sconfig", prefix);
+	if (!dir || path.failed)
+		return out_of_memory(t);
+	config = files_find(&t->view, path.data);
+	if (!config || gitconfig_read(config->bytes, config->n, find_worktree, &found) != 0 || !found.value) {
+		free(found.value);
+		return refuse_place(t, prefix, "is a repository that no submodule of the workspace has");
+	}
+	if (asprintf(&inside, "%s%s/%s", t->record.root, t->record.git_dir + strlen(t->record.host_root), dir) < 0)
+		inside = NULL;
+	place = inside ? path_join(inside, found.value) : NULL;
+	fd = place ? open_place(t, place) : -1;
+	if (fd < 0 || !points_back(t, fd, place, dir))
+		status = refuse_place(t, prefix, "is a repository that no submodule of the workspace has");
+	else
+		status = make_module(t, prefix, found.value);
+	free(found.value);
+	return status;
+}
+
+int check_places(struct take *t)
+{
+	auto_strv born = { 0 };
+	int status = 0;
+
+	for (size_t i = 0; i < t->view.len; i++) {
+		struct git_place p = git_path_find(t->view.items[i].path, GIT_DIR_MAIN, t->hash, false);
+		auto_free char *prefix = p.inner ? strndup(t->view.items[i].path, p.inner) : NULL;
+		auto_free char *dir = prefix ? strndup(prefix, p.inner - 1) : NULL;
+
+		if (prefix && dir && !strv_has(&born, prefix) && !host_has(t, dir))
+			strv_add(&born, prefix);
+	}
+	strv_sort(&born);	/* a submodule before what lies in it */
+	if (born.failed)
+		return out_of_memory(t);
+	for (size_t i = 0; i < born.len && status == 0; i++)
+		status = strncmp(born.items[i], "modules/", 8) == 0 && !strstr(born.items[i], "/worktrees/") ? check_module(t, born.items[i])
+											      : check_worktree(t, born.items[i]);
+	return status;
+}

@@ -1,0 +1,204 @@
+/*
+ * Reading a view. In: the sandbox's private git directory, hostile. Out: the files that may be taken over, in memory; the names of
+ * its objects; a line for everything that is refused. Runs in ward-git with the rights of the repository's owner.
+ *
+ * A file that equals what was copied is not judged: it is the user's own. A file that is refused counts as unchanged, so that
+ * nothing of the host's is removed for it.
+ */
+#include "git/git.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/walk.h"
+
+#define VIEW_BYTES_MAX ((uint64_t)2 << 30)
+
+struct scan {
+	struct take *t;
+	unsigned hash;
+	uint64_t bytes;
+};
+
+static int out_of_memory(struct take *t)
+{
+	return ward_fail(t->e, ENOMEM, "out of memory");
+}
+
+/* The user's own configuration may have any form that git reads. */
+static int find_format(void *ctx, const struct gitconfig_entry *entry)
+{
+	unsigned *hash = ctx;
+
+	if (strcmp(entry->section, "extensions") == 0 && strcmp(entry->key, "objectformat") == 0 && entry->value)
+		*hash = strcmp(entry->value, "sha256") == 0 ? GIT_SHA256 : strcmp(entry->value, "sha1") == 0 ? GIT_SHA1 : 0;
+	return 0;
+}
+
+static unsigned hash_of(const struct take *t)
+{
+	const struct file *config = files_find(&t->base, "config");
+	unsigned hash = GIT_SHA1;
+
+	if (config && gitconfig_read(config->bytes, config->n, find_format, &hash) < 0)
+		return GIT_SHA1;
+	return hash ? hash : GIT_SHA1;
+}
+
+/* The host's own directories: mounted over in the sandbox, empty here. */
+static bool is_lent(const struct take *t, const char *path)
+{
+	for (size_t i = 0; i < t->record.lent.len; i++) {
+		const char *end = strchr(t->record.lent.items[i], '\n');
+		size_t n = end ? (size_t)(end - t->record.lent.items[i]) : 0;
+
+		if (n && strncmp(path, t->record.lent.items[i], n) == 0 && path[n] == '\0')
+			return true;
+	}
+	return false;
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+	size_t n = strlen(s), k = strlen(end);
+
+	return n >= k && strcmp(s + n - k, end) == 0;
+}
+
+/* Counts as it was. */
+static int keep_old(struct take *t, const char *path)
+{
+	const struct file *old = files_find(&t->base, path);
+
+	return old && files_set(&t->view, path, old->bytes, old->n) < 0 ? out_of_memory(t) : 0;
+}
+
+static int refuse(struct take *t, const char *path, const char *why)
+{
+	if (!t->live)
+		say(t, "refused", path, why);
+	return keep_old(t, path);
+}
+
+static int note_object(struct take *t, const struct walk_entry *entry, const struct git_place *place)
+{
+	strv_addf(&t->objects, "%.*s\n%s", (int)place->inner, entry->path, entry->path);
+	return t->objects.failed ? out_of_memory(t) : 0;
+}
+
+/* A submodule's repository: modules/NAME/. */
+static int note_repository(struct take *t, const char *path, size_t n)
+{
+	auto_free char *prefix = strndup(path, n);
+
+	if (!prefix)
+		return -ENOMEM;
+	if (!strv_has(&t->repositories, prefix))
+		strv_add(&t->repositories, prefix);
+	return t->repositories.failed ? -ENOMEM : 0;
+}
+
+/* What a policy has released is taken as it is. */
+static bool is_free(const struct take *t, const char *path)
+{
+	return (t->record.free_config && (strcmp(path, "config") == 0 || strcmp(path, "config.worktree") == 0)) ||
+	       (t->record.free_hooks && strncmp(path, "hooks/", 6) == 0);
+}
+
+static int judge_file(struct scan *s, const struct walk_entry *entry, const struct stat *st, const struct buf *bytes)
+{
+	struct take *t = s->t;
+	struct git_file file = { .path = entry->path, .kind = GIT_DIR_MAIN, .hash = s->hash, .mode = st->st_mode, .links = st->st_nlink,
+				 .size = (uint64_t)st->st_size, .bytes = (const uint8_t *)buf_text(bytes), .n = bytes->len };
+	struct git_judged judged = git_judge(&file);
+
+	switch (judged.verdict) {
+	case GIT_REPORT:
+		say_note(t, "git: %s %s", entry->path, judged.why);
+		break;
+	case GIT_ADMIT:
+	case GIT_CONFIRM:
+		break;
+	case GIT_DERIVED:
+	case GIT_DROP:
+		return 0;
+	case GIT_REFUSE:
+		if (judged.form == GIT_FORM_CONFIG)	/* config.c says which setting */
+			break;
+		return refuse(t, entry->path, judged.why);
+	}
+	return files_set(&t->view, entry->path, buf_text(bytes), bytes->len) < 0 ? out_of_memory(t) : 0;
+}
+
+static int see_file(struct scan *s, const struct walk_dir *d, const struct walk_entry *entry)
+{
+	struct take *t = s->t;
+	struct git_place place = git_path_find(entry->path, GIT_DIR_MAIN, s->hash, false);
+	auto_fd fd = openat(d->fd, entry->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct file now = { 0 };
+	auto_buf bytes = { 0 };
+	struct stat st;
+
+	if (place.kind == GIT_DIR_MODULE && note_repository(t, entry->path, place.inner) < 0)
+		return out_of_memory(t);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return t->live ? keep_old(t, entry->path) : refuse(t, entry->path, "is not a plain file that can be read");
+	if (place.form == GIT_FORM_LOOSE || place.form == GIT_FORM_PACK)
+		return note_object(t, entry, &place);
+	if (place.treat == GIT_TREAT_DERIVED || place.treat == GIT_TREAT_DROP || ends_with(entry->path, "objects/info/alternates"))
+		return 0;
+	s->bytes += (uint64_t)st.st_size;
+	if (s->bytes > VIEW_BYTES_MAX || st.st_size > (64 << 20))
+		return refuse(t, entry->path, "is too large to be taken over");
+	if (file_read(d->fd, entry->name, 64u << 20, &bytes) < 0)
+		return refuse(t, entry->path, "cannot be read");
+	now = (struct file){ .bytes = bytes.data, .n = bytes.len };
+	if (files_equal(files_find(&t->base, entry->path), &now) || is_free(t, entry->path))
+		return files_set(&t->view, entry->path, buf_text(&bytes), bytes.len) < 0 ? out_of_memory(t) : 0;
+	return judge_file(s, entry, &st, &bytes);
+}
+
+static int see_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
+{
+	struct scan *s = ctx;
+	struct take *t = s->t;
+	struct git_place place;
+	int status;
+
+	if (is_lent(t, entry->path))
+		return 0;
+	if (entry->type == DT_REG)
+		return see_file(s, d, entry);
+	if (entry->type == DT_LNK) {
+		const struct file *old = files_find(&t->base, entry->path);
+
+		return old ? keep_old(t, entry->path) : 0;	/* links were copied as such; they never leave */
+	}
+	if (entry->type != DT_DIR)
+		return refuse(t, entry->path, "is neither a file nor a directory");
+	place = git_path_find(entry->path, GIT_DIR_MAIN, s->hash, true);
+	if (place.treat != GIT_TREAT_REFUSE)
+		return 1;
+	status = 0;
+	for (size_t i = 0; i < t->base.len && !status; i++) {	/* the user's own directory may have any name */
+		size_t n = entry->path_len;
+
+		status = strncmp(t->base.items[i].path, entry->path, n) == 0 && t->base.items[i].path[n] == '/';
+	}
+	if (status)
+		return 1;
+	return refuse(t, entry->path, place.why && *place.why ? place.why : "is no directory that git makes there");
+}
+
+int scan_view(struct take *t)
+{
+	static const struct walk_ops ops = { .entry = see_entry, .force = true };
+	struct scan s = { .t = t, .hash = hash_of(t) };
+
+	t->hash = s.hash;
+
+	strv_add(&t->repositories, "");
+	return t->repositories.failed ? out_of_memory(t) : walk_tree(t->view_fd, &ops, &s, 0, t->e);
+}

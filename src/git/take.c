@@ -1,0 +1,103 @@
+/*
+ * Taking over one view. In: its directory in ward's state. Out: the host's repository has what the sandbox did, as far as it is of
+ * an ordinary form; the supervisor is told the rest. Runs in ward-git with the rights of the repository's owner.
+ *
+ * In this order: what the sandbox has, its objects, its refs, then HEAD, index and state, then reflogs and configuration. Each step
+ * can be done again: a run that is killed in between is finished by another one.
+ */
+#include "git/git.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/io.h"
+
+#define BASE_MAX ((size_t)2 << 30)
+
+static int add_base(void *ctx, const char *path, const char *bytes, size_t n)
+{
+	struct files *f = ctx;
+
+	return files_set(f, path, bytes, n);
+}
+
+static int open_take(struct take *t)
+{
+	auto_buf text = { 0 }, base = { 0 };
+	struct stat st;
+	int status;
+
+	status = io_read_file(t->dir_fd, GIT_VIEW_RECORD, 1u << 20, &text);
+	if (status == 0)
+		status = git_view_record_read(buf_text(&text), text.len, &t->record);
+	if (status == 0)
+		status = io_read_file(t->dir_fd, GIT_VIEW_BASE, BASE_MAX, &base);
+	if (status == 0)
+		status = git_view_base_read(buf_text(&base), base.len, add_base, &t->base);
+	if (status < 0)
+		return ward_fail(t->e, -status, "cannot read the private git directory %s: %s", t->dir, strerror(-status));
+	t->view_fd = openat(t->dir_fd, GIT_VIEW_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	t->host_fd = open(t->record.git_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (t->view_fd < 0 || t->host_fd < 0 || fstat(t->host_fd, &st) < 0)
+		return ward_fail_errno(t->e, "cannot open %s", t->view_fd < 0 ? t->dir : t->record.git_dir);
+	if (st.st_dev != t->record.device || st.st_ino != t->record.inode)
+		return ward_fail(t->e, ESTALE, "%s was replaced while the sandbox ran", t->record.git_dir);
+	return 0;
+}
+
+/* What both sides have from now on. */
+static int write_base(struct take *t)
+{
+	auto_buf text = { 0 }, record = { 0 };
+	struct timespec now;
+	int status;
+
+	for (size_t i = 0; i < t->base.len; i++)
+		git_view_base_add(&text, t->base.items[i].path, t->base.items[i].bytes, t->base.items[i].n);
+	clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	git_view_record_write(&t->record, &record);
+	if (text.failed || record.failed)
+		return ward_fail(t->e, ENOMEM, "out of memory");
+	status = file_write(t->dir_fd, GIT_VIEW_BASE, buf_text(&text), text.len);
+	return status < 0 ? ward_fail(t->e, -status, "cannot write what was taken over: %s", strerror(-status)) : 0;
+}
+
+static int take_all(struct take *t)
+{
+	static int (*const before[])(struct take *) = { open_take, scan_view, check_places, take_objects, take_indexes };
+	static int (*const after[])(struct take *) = { take_state, take_logs, take_configs };
+	int status = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(before) && status >= 0; i++)
+		status = before[i](t);
+	for (size_t i = 0; i < t->repositories.len && status >= 0; i++)
+		if (strcmp(t->repositories.items[i], "/") != 0)
+			status = take_refs(t, t->repositories.items[i]);
+	for (size_t i = 0; i < ARRAY_LEN(after) && status >= 0; i++)
+		status = after[i](t);
+	if (status >= 0 && t->live)
+		status = write_base(t);
+	return status < 0 ? status : 0;
+}
+
+int take_view(size_t number, const char *dir, int dir_fd, bool live, struct buf *out, struct ward_err *e)
+{
+	struct take t = { .number = number, .dir = dir, .dir_fd = dir_fd, .view_fd = -1, .host_fd = -1, .out = out, .live = live, .e = e };
+	int status = take_all(&t);
+
+	if (status == 0 && t.failed)
+		status = ward_fail(e, EIO, "something could not be written into %s", t.record.git_dir);
+	own_close_fd(&t.view_fd);
+	own_close_fd(&t.host_fd);
+	git_view_record_clear(&t.record);
+	files_clear(&t.base);
+	files_clear(&t.view);
+	strv_free(&t.objects);
+	strv_free(&t.repositories);
+	strv_free(&t.indexes);
+	strv_free(&t.blocked);
+	return status;
+}
