@@ -3,7 +3,7 @@
  * supervisor, for whom a crypto library would cost more at every start than it saves.
  */
 #include "audit/chain.h"
-#include "lib/sha256.h"
+#include "base/sha256.h"
 
 void chain_digest(const uint8_t before[CHAIN_BYTES], const void *bytes, size_t n, uint8_t ret[CHAIN_BYTES])
 {

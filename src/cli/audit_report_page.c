@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "audit/escape.h"
-#include "lib/sha256.h"
+#include "base/sha256.h"
 
 static const char style[] =
 	":root{color-scheme:light dark;--fg:#1b1f24;--bg:#fff;--dim:#59636e;--line:#d1d9e0;--bad:#b3261e;--warn:#8a5a00;--good:#116329;--card:#f6f8fa}"

@@ -17,7 +17,7 @@
 
 #include "base/buf.h"
 #include "gateway/http_message.h"
-#include "lib/sha256.h"
+#include "base/sha256.h"
 
 #define TAPE_VERSION 1
 #define TAPE_START 16			/* bytes before the first frame */

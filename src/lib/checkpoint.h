@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
-#include "lib/sha256.h"
+#include "base/sha256.h"
 
 #define CHECKPOINT_NAME_MAX 63
 #define CHECKPOINT_RECORD_MAX (1 << 20)

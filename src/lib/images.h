@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
-#include "lib/sha256.h"
+#include "base/sha256.h"
 
 /* In the state directory: */
 #define IMAGES_DIR "images"		/* HEX/ for each image: root/, config, owners, info */

@@ -2,7 +2,7 @@
 #ifndef WARD_LIB_TRUST_H
 #define WARD_LIB_TRUST_H
 
-#include "lib/sha256.h"
+#include "base/sha256.h"
 #include "base/err.h"
 
 /* 1 if this content was accepted, 0 if not, or -errno with *e. */

@@ -23,7 +23,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
-#include "lib/sha256.h"
+#include "base/sha256.h"
 #include "lib/store_internal.h"
 #include "lib/volume_internal.h"
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/sha256.h"
+#include "base/sha256.h"
 #include "wasm/wasm.h"
 
 static int say_kind(enum wasm_kind kind, const char *path)

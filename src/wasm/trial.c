@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/sha256.h"
+#include "base/sha256.h"
 #include "wasm/edge.h"
 
 #define LIBRARY "/tmp/ward-library.so"

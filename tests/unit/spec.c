@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/io.h"
-#include "lib/sha256_internal.h"
+#include "base/sha256_internal.h"
 #include "lib/spec.h"
 
 static char root[] = "/tmp/ward-test-spec-XXXXXX";

@@ -2,7 +2,7 @@
 #ifndef WARD_ENGINE_WASM_WASM_H
 #define WARD_ENGINE_WASM_WASM_H
 
-#include "lib/sha256.h"
+#include "base/sha256.h"
 #include "lib/wall.h"
 
 /* The row of engines[]; a run has one of its variants, whose help names the runtime. */

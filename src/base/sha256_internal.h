@@ -1,11 +1,11 @@
 /* Shared by SHA-256's two ways. */
-#ifndef WARD_LIB_SHA256_INTERNAL_H
-#define WARD_LIB_SHA256_INTERNAL_H
+#ifndef WARD_BASE_SHA256_INTERNAL_H
+#define WARD_BASE_SHA256_INTERNAL_H
 
 #include <stdbool.h>
 
 #include "base/own.h"
-#include "lib/sha256.h"
+#include "base/sha256.h"
 
 #define SHA256_BLOCK 64
 

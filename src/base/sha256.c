@@ -3,7 +3,7 @@
  * file which widens, and for every line of a journal. Our own because the static `ward` must stay small: a crypto library costs
  * more page faults at every start than this costs lines. Tested against the standard's vectors.
  */
-#include "lib/sha256_internal.h"
+#include "base/sha256_internal.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SHA-256, for telling one content from another, and for the chain of a journal. Pure functions. */
-#ifndef WARD_LIB_SHA256_H
-#define WARD_LIB_SHA256_H
+#ifndef WARD_BASE_SHA256_H
+#define WARD_BASE_SHA256_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -5,7 +5,7 @@
  * The instructions keep the eight words in two registers, (a b e f) and (c d g h), and do two rounds each; four words of the schedule
  * are made from the sixteen before them.
  */
-#include "lib/sha256_internal.h"
+#include "base/sha256_internal.h"
 
 #ifdef __x86_64__
 #include <cpuid.h>
