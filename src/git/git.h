@@ -86,6 +86,8 @@ must_check int take_objects(struct take *t);
 /* ---- refs.c ---- */
 
 must_check int take_refs(struct take *t, const char *prefix);
+/* Whether everything that the ids (one on a line) lead to is in the repository. */
+bool ids_complete(const char *git_dir, const char *lines);
 
 /* ---- state.c: everything that is a file of its own ---- */
 

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "policy/gitconfig.h"
 #include "rules/git_link.h"
 
 static int out_of_memory(struct take *t)

@@ -100,17 +100,25 @@ static int read_host_refs(const char *git_dir, struct refs *ret)
 	return status;
 }
 
-/* Whether git can reach everything that the id leads to. */
+bool ids_complete(const char *git_dir, const char *lines)
+{
+	/* not --all: another work tree's HEAD may lead nowhere for a moment */
+	static const char *const fast[] = { "rev-list", "--objects", "--quiet", "--stdin", "--not", "--glob=refs/*", NULL };
+	static const char *const whole[] = { "rev-list", "--objects", "--quiet", "--stdin", NULL };
+	struct git_call call = { .git_dir = git_dir, .words = fast, .input = lines, .input_n = strlen(lines) };
+
+	if (git_call(&call, NULL) == 0)
+		return true;
+	call.words = whole;	/* a ref of the host's may be broken */
+	return git_call(&call, NULL) == 0;
+}
+
 static bool is_complete(const char *git_dir, const char *id)
 {
-	static const char *const words[] = { "rev-list", "--objects", "--quiet", "--stdin", "--not", "--all", NULL };
 	auto_buf line = { 0 };
-	struct git_call call = { .git_dir = git_dir, .words = words };
 
 	buf_printf(&line, "%s\n", id);
-	call.input = line.data;
-	call.input_n = line.len;
-	return !line.failed && git_call(&call, NULL) == 0;
+	return !line.failed && ids_complete(git_dir, line.data);
 }
 
 static bool is_symbolic(const struct file *f)
@@ -167,11 +175,11 @@ static bool is_own_name(const char *name)
 	return strncmp(name, "refs/ward/", 10) == 0 || strncmp(name, "refs/replace/", 13) == 0;
 }
 
-static int push_ref(struct take *t, const char *git_dir, const char *name, const struct file *base, const struct file *mine)
+static int push_ref(struct take *t, const char *git_dir, const char *name, const struct file *base, const struct file *mine, bool complete)
 {
 	int status;
 
-	if (mine && !is_symbolic(mine) && !is_complete(git_dir, mine->bytes)) {
+	if (mine && !complete && !is_symbolic(mine) && !is_complete(git_dir, mine->bytes)) {
 		say_note(t, "git: %s is not taken over: objects that it leads to are missing", name);
 		return 1;
 	}
@@ -198,7 +206,7 @@ static int pull_ref(struct take *t, const char *prefix, const char *name, const 
 
 /* One name. *base_refs is changed to what both sides have from now on. */
 static int merge_ref(struct take *t, const char *prefix, const char *git_dir, const char *name, struct refs *base, const struct refs *mine,
-		     const struct refs *theirs)
+		     const struct refs *theirs, bool complete)
 {
 	const struct file *b = files_find(&base->files, name), *m = files_find(&mine->files, name), *h = files_find(&theirs->files, name);
 	const struct file *agreed = m;
@@ -219,7 +227,7 @@ static int merge_ref(struct take *t, const char *prefix, const char *git_dir, co
 
 		if (!files_equal(h, b) || held)
 			return keep_conflict(t, git_dir, name, m);
-		status = push_ref(t, git_dir, name, b, m);
+		status = push_ref(t, git_dir, name, b, m, complete);
 		if (status)
 			return status < 0 ? status : 0;
 	}
@@ -266,12 +274,27 @@ static int collect_names(const struct refs *all[3], struct strv *names)
 	return names->failed ? -ENOMEM : 0;
 }
 
+/* Whether everything that the sandbox's new values lead to is there: asked once for all of them. */
+static bool all_complete(const char *git_dir, const struct refs *base, const struct refs *mine)
+{
+	auto_buf ids = { 0 };
+
+	for (size_t i = 0; i < mine->files.len; i++) {
+		const struct file *m = &mine->files.items[i];
+
+		if (!is_symbolic(m) && !files_equal(m, files_find(&base->files, m->path)))
+			buf_printf(&ids, "%s\n", m->bytes);
+	}
+	return !ids.failed && (!ids.len || ids_complete(git_dir, ids.data));
+}
+
 int take_refs(struct take *t, const char *prefix)
 {
 	struct refs base = { 0 }, mine = { 0 }, theirs = { 0 };
 	const struct refs *all[3] = { &base, &mine, &theirs };
 	auto_free char *git_dir = NULL, *agreed = NULL;
 	auto_strv names = { 0 };
+	bool complete = false;
 	int status;
 
 	if (asprintf(&git_dir, "%s/%s", t->record.git_dir, prefix) < 0 || asprintf(&agreed, "%s.ward-refs", prefix) < 0)
@@ -285,9 +308,11 @@ int take_refs(struct take *t, const char *prefix)
 		status = collect_names(all, &names);
 	if (status)
 		status = ward_fail(t->e, status < 0 ? -status : EIO, "cannot read the refs of %s", git_dir);
+	if (status == 0)
+		complete = all_complete(git_dir, &base, &mine);
 	for (size_t i = 0; i < names.len && status == 0; i++)
 		if (i == 0 || strcmp(names.items[i], names.items[i - 1]) != 0)
-			status = merge_ref(t, prefix, git_dir, names.items[i], &base, &mine, &theirs);
+			status = merge_ref(t, prefix, git_dir, names.items[i], &base, &mine, &theirs, complete);
 	if (status == 0)
 		status = write_base(t, agreed, &base);
 	files_clear(&base.files);

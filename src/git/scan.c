@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/walk.h"
+#include "policy/gitconfig.h"
 
 #define VIEW_BYTES_MAX ((uint64_t)2 << 30)
 
@@ -119,6 +120,7 @@ static int judge_file(struct scan *s, const struct walk_entry *entry, const stru
 		say_note(t, "git: %s %s", entry->path, judged.why);
 		break;
 	case GIT_ADMIT:
+	case GIT_COPY:
 	case GIT_CONFIRM:
 		break;
 	case GIT_DERIVED:

@@ -293,6 +293,22 @@ static bool is_taken(const struct take *t, const char *path, const struct git_pl
 	       (place->treat == GIT_TREAT_MERGE && place->form == GIT_FORM_TEXT);
 }
 
+/* A HEAD that holds an id must hold one that is there: git refuses to work otherwise. */
+static bool leads_somewhere(struct take *t, const char *path, const struct git_place *place, const struct file *head)
+{
+	auto_buf git_dir = { 0 };
+	const char *id;
+	size_t n, module = strncmp(path, "modules/", 8) == 0 && place->kind == GIT_DIR_MODULE ? place->inner : 0;
+
+	if (git_head_read(head->bytes, head->n, t->hash, &id, &n) != GIT_REF_ID)
+		return true;
+	buf_printf(&git_dir, "%s/%.*s", t->record.git_dir, (int)module, path);
+	if (!git_dir.failed && ids_complete(git_dir.data, head->bytes))
+		return true;
+	say_note(t, "git: %s is not taken over: the commit that it leads to is missing", path);
+	return false;
+}
+
 static int merge_file(struct take *t, const char *path)
 {
 	struct git_place place = git_path_find(path, GIT_DIR_MAIN, t->hash, false);
@@ -318,6 +334,8 @@ static int merge_file(struct take *t, const char *path)
 			say_note(t, "git: %s changed on the host and in the sandbox; the host's stays", path);
 		return 0;
 	}
+	if (place.form == GIT_FORM_HEAD && v && !leads_somewhere(t, path, &place, v))
+		return 0;
 	status = write_host(t, path, v);
 	return status < 0 ? status : 0;
 }
