@@ -11,6 +11,7 @@
  */
 #include "lib/guard_internal.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -229,6 +230,22 @@ static int config_leads(struct scan *s, const struct walk_dir *d, const char *co
 	return worktree ? find_leads(s, config, worktree) : out_of_memory(s);
 }
 
+/* The host's hooks are out of the sandbox's sight, but not what other names they have in the tree. */
+static int note_hooks(struct scan *s, const struct walk_dir *d)
+{
+	int fd = openat(d->fd, guard_git_name(GIT_hooks), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), status = 0;
+	auto_dir list = fd < 0 ? NULL : fdopendir(fd);
+
+	if (fd >= 0 && !list) {
+		close(fd);
+		return out_of_memory(s);
+	}
+	for (struct dirent *entry = list ? readdir(list) : NULL; entry && status >= 0; entry = readdir(list))
+		if (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN)
+			status = guard_twin_note(&s->twins, fd, entry->d_name, false, s->e);
+	return status;
+}
+
 /* A git directory of which the sandbox gets a private copy (plan_views.c). */
 static int scan_view(struct scan *s, struct walk_dir *d)
 {
@@ -252,8 +269,10 @@ static int scan_view(struct scan *s, struct walk_dir *d)
 			continue;
 		buf_printf(&path, "%s%s%s", d->path, d->path_len ? "/" : "", guard_git_name(configs[i]));
 		status = path.failed ? out_of_memory(s) : config_leads(s, d, path.data);
+		if (status >= 0)
+			status = guard_twin_note(&s->twins, d->fd, guard_git_name(configs[i]), false, s->e);
 	}
-	return status;
+	return status < 0 ? status : note_hooks(s, d);
 }
 
 /* Protects the parts of a git directory that are there. */

@@ -1,0 +1,113 @@
+/*
+ * Judging a repository in place. In: a git directory that a sandbox made, or could write. Out: everything in it that git does not
+ * write in ordinary work is in the quarantine. Runs in the supervisor at the sweep, on hostile files: each is opened by one name,
+ * without following links, and only regular files are read, up to the bound that its form has.
+ *
+ * What may stay is a list of names, types and forms (tables/gitdata.def, src/rules); nothing is trusted because it is old. In a
+ * repository that was there before, only what changed since the run began is judged.
+ */
+#include "lib/guard_repository.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/walk.h"
+#include "lib/guard_dirs.h"
+#include "rules/git_config.h"
+#include "rules/git_judge.h"
+
+#define CONFIG_MAX (1u << 20)
+
+struct judging {
+	const struct guard_taker *taker;
+	const char *path;	/* of the git directory in the tree */
+	uint64_t since_ns;
+	unsigned hash;
+	struct ward_err *e;
+};
+
+/* Takes an entry out of the repository; its path in the tree is put together here. */
+static int take(struct judging *j, const struct walk_dir *d, const struct walk_entry *entry, const char *why)
+{
+	auto_buf path = { 0 };
+
+	buf_printf(&path, "%s%s%s", j->path, *j->path ? "/" : "", entry->path);
+	if (path.failed)
+		return ward_fail(j->e, ENOMEM, "out of memory");
+	return j->taker->take(j->taker->ctx, d->fd, entry->name, path.data, why);
+}
+
+static unsigned hash_of(int git_fd)
+{
+	auto_fd fd = openat(git_fd, "config", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	auto_buf text = { 0 };
+	struct stat st;
+	unsigned hash = 0;
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && io_read_all(fd, CONFIG_MAX, &text) == 0)
+		hash = git_config_hash(buf_text(&text), text.len);
+	return hash ? hash : GIT_SHA1;
+}
+
+static int judge_file(struct judging *j, const struct walk_dir *d, const struct walk_entry *entry, const struct stat *st)
+{
+	size_t max, needed = git_judge_needs(entry->path, GIT_DIR_MAIN, j->hash, &max);
+	struct git_file file = { .path = entry->path, .kind = GIT_DIR_MAIN, .hash = j->hash, .mode = st->st_mode, .links = st->st_nlink,
+				 .size = (uint64_t)st->st_size };
+	struct git_judged judged;
+	auto_buf bytes = { 0 };
+	auto_fd fd = -1;
+
+	if (S_ISREG(st->st_mode) && needed && file.size <= max) {
+		size_t n = needed < file.size ? needed : (size_t)file.size;
+		int status;
+
+		fd = openat(d->fd, entry->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		if (fd < 0)
+			return take(j, d, entry, "a file of git's that cannot be read");
+		if (n == file.size) {
+			status = io_read_all(fd, n, &bytes);
+		} else {
+			char head[64] = { 0 };
+
+			status = io_read_exactly(fd, head, n < sizeof(head) ? n : sizeof(head));
+			buf_add(&bytes, head, n < sizeof(head) ? n : sizeof(head));
+		}
+		if (status < 0)
+			return take(j, d, entry, "a file of git's that cannot be read");
+		file.bytes = (const uint8_t *)buf_text(&bytes);
+		file.n = bytes.len;
+	}
+	judged = git_judge(&file);
+	return judged.verdict == GIT_REFUSE ? take(j, d, entry, judged.why) : 0;
+}
+
+static int judge_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
+{
+	struct judging *j = ctx;
+	struct git_place place;
+	struct stat st;
+
+	if (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	if (S_ISDIR(st.st_mode)) {
+		place = git_path_find(entry->path, GIT_DIR_MAIN, j->hash, true);
+		if (place.treat != GIT_TREAT_REFUSE || (j->since_ns && guard_ctime_ns(&st) < j->since_ns))
+			return 1;
+		return take(j, d, entry, place.why && *place.why ? place.why : "a directory that git does not make there");
+	}
+	if (j->since_ns && guard_ctime_ns(&st) < j->since_ns)
+		return 0;
+	return judge_file(j, d, entry, &st);
+}
+
+int guard_judge_repository(int git_fd, const char *path, uint64_t since_ns, const struct guard_taker *taker, struct ward_err *e)
+{
+	static const struct walk_ops ops = { .entry = judge_entry, .force = true };
+	struct judging j = { .taker = taker, .path = path, .since_ns = since_ns, .hash = hash_of(git_fd), .e = e };
+
+	return walk_tree(git_fd, &ops, &j, 0, e);
+}
