@@ -16,6 +16,7 @@ enum git_config_verdict {
 	GIT_CONFIG_PLAIN,	/* starts nothing, reads nothing else, contacts nobody */
 	GIT_CONFIG_URL,		/* an address: where it is new or changed, the user must confirm it */
 	GIT_CONFIG_WORKTREE,	/* core.worktree of a submodule: the caller checks that the place points back */
+	GIT_CONFIG_REMOTE,	/* the name of a remote, which the caller must find (remote.NAME.url): git takes any other word for a path */
 	GIT_CONFIG_REFUSED
 };
 
@@ -30,8 +31,8 @@ enum git_config_verdict git_modules_allowed(const struct gitconfig_entry *entry,
  * the user's own configuration points at. */
 bool git_config_runs(const struct gitconfig_entry *entry);
 
-/* Whether a URL is one that git may be handed: https, ssh, git, user@host:path, or a path that is not absolute. *ret_path is true
- * for a path, which the caller must find inside the workspace, in a repository that was judged. */
+/* Whether a URL is one that git may be handed: https, ssh, git, user@host:path, or a path. *ret_path is true for a path, which the
+ * caller must find inside the workspace, in a repository that was judged. */
 bool git_url_ok(const char *url, bool *ret_path);
 
 /* The object format that a configuration says: GIT_SHA1 or GIT_SHA256; 0: the text is refused or says something else. */

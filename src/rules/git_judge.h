@@ -10,6 +10,7 @@ enum git_verdict {
 	GIT_ADMIT,
 	GIT_REPORT,	/* admitted, and worth a line: *why says what it changes */
 	GIT_CONFIRM,	/* well-formed, but it names addresses: to be confirmed where they are new */
+	GIT_COPY,	/* an object with a second hard link (git clone of a path makes them): replace it with a copy */
 	GIT_DERIVED,	/* remove it and have git make it again from what was admitted */
 	GIT_DROP,	/* a lock or a temporary file: remove it */
 	GIT_REFUSE
@@ -38,8 +39,8 @@ struct git_judged {
  * refused, whatever they hold, and need not be read. */
 size_t git_judge_needs(const char *path, enum git_dir_kind kind, unsigned hash, size_t *ret_max);
 
-/* Judges one regular file or directory; anything else (link, FIFO, socket, device) is refused, and so is a file with a second hard
- * link or a set-id bit. */
+/* Judges one regular file or directory; anything else (link, FIFO, socket, device) is refused, and so is a file with a set-id bit,
+ * or with a second hard link if it is no object. */
 struct git_judged git_judge(const struct git_file *file);
 
 #endif
