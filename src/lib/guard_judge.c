@@ -15,7 +15,8 @@
 
 #include "base/io.h"
 #include "base/path.h"
-#include "policy/gitconfig.h"
+#include "rules/git_config.h"
+#include "rules/git_link.h"
 
 #define CONFIG_MAX (1u << 20)
 #define PATH_FILE_MAX 8192u
@@ -109,19 +110,18 @@ struct config {
 static int judge_setting(void *ctx, const struct gitconfig_entry *entry)
 {
 	struct config *c = ctx;
-	const char *why = "is not a setting of a submodule";
-	enum gitconfig_verdict v = GITCONFIG_REFUSED;
+	const char *why = "";
+	enum git_config_verdict v = c->modules ? git_modules_allowed(entry, &why) :
+						 git_config_allowed(entry, GIT_DIR_MODULE, &why);
 
-	if (!c->modules || strcmp(entry->section, "submodule") == 0)
-		v = gitconfig_judge(entry, &why);
-	if (v == GITCONFIG_WORKTREE) {
-		auto_free char *inside = judge_resolve(c->g, c->dir_path, entry->value ? entry->value : "");
+	if (v == GIT_CONFIG_WORKTREE) {
+		auto_free char *inside = judge_resolve(c->g, c->dir_path, entry->value);
 
 		if (inside)
 			return 0;
-		v = GITCONFIG_REFUSED;
+		v = GIT_CONFIG_REFUSED;
 	}
-	if (v == GITCONFIG_PLAIN)
+	if (v != GIT_CONFIG_REFUSED)
 		return 0;
 	buf_printf(c->why, "git configuration whose %s.%s%s%.100s %s", entry->section, entry->subsection,
 		   *entry->subsection ? "." : "", entry->key, why);
@@ -131,12 +131,17 @@ static int judge_setting(void *ctx, const struct gitconfig_entry *entry)
 static int judge_settings(struct config *c, int dir_fd, const char *name)
 {
 	auto_buf text = { 0 };
+	const char *why = "";
+	size_t line = 0;
 	int status;
 
 	if (!read_regular(dir_fd, name, CONFIG_MAX, &text))
 		return refuse(c->why, "git configuration that cannot be read");
-	status = gitconfig_read(text.data, text.len, judge_setting, c);
-	return status == -EINVAL ? refuse(c->why, "git configuration that git itself would refuse") : status;
+	status = git_config_read(buf_text(&text), text.len, judge_setting, c, &why, &line);
+	if (status != -EINVAL)
+		return status;
+	buf_printf(c->why, "git configuration that git does not write so: line %zu has %s", line, why);
+	return c->why->failed ? -ENOMEM : 1;
 }
 
 int judge_config(const struct guard_root *g, int dir_fd, const char *dir_path, const char *name,
@@ -160,13 +165,16 @@ int judge_gitlink(const struct guard_root *g, int root_fd, int dir_fd, const cha
 {
 	auto_buf text = { 0 };
 	auto_free char *value = NULL;
-	const char *reason;
+	const char *reason, *path;
+	size_t n;
 
 	if (!read_regular(dir_fd, name, PATH_FILE_MAX, &text))
 		return refuse(why, "a .git that is no plain file");
-	value = gitconfig_gitdir(text.data, text.len);
+	if (!git_link_read(buf_text(&text), text.len, &path, &n))
+		return refuse(why, "a .git file that git does not write so");
+	value = strndup(path, n);
 	if (!value)
-		return 0;	/* git finds nothing in it either */
+		return -ENOMEM;
 	reason = judge_git_dir(g, root_fd, dir_path, value, false);
 	return reason ? refuse(why, reason) : 0;
 }
@@ -215,16 +223,16 @@ static bool leads_on(const char *word, size_t n)
 	return false;
 }
 
-/* A setting whose value is a command (gitconfig.def says so in its reason) that begins with a path inside the tree, or gives one to an interpreter: git runs that file. */
+/* A setting whose value is a command (gitconfig.def says so) that begins with a path inside the tree, or gives one to an interpreter: git runs that file. */
 static char *program_inside(const struct leads *l, const struct gitconfig_entry *entry)
 {
 	static const char between[] = " \t\"';&|";
-	const char *why = "", *word = entry->value + strspn(entry->value, "! \t\"'");
+	const char *word = entry->value + strspn(entry->value, "! \t\"'");
 	size_t n = strcspn(word, between);
 	auto_free char *path = NULL;
 	bool script = false;
 
-	if (gitconfig_judge(entry, &why) != GITCONFIG_REFUSED || (!strstr(why, "program") && !strstr(why, "command")))
+	if (!git_config_runs(entry))
 		return NULL;
 	while (n && (leads_on(word, n) || (script && *word == '-'))) {
 		script = true;

@@ -1,6 +1,7 @@
 /*
- * Git configuration. In: the bytes of a config file, written by whoever wrote the repository. Out: settings, and whether each
- * is plain. Pure; runs in the supervisor at the scan and the sweep; fuzzed (fuzz/gitconfig.c).
+ * Git configuration as git reads it. In: the bytes of a config file of the user's own. Out: settings. Pure; run by the supervisor
+ * at the start, to find the user's identity and what the configuration leads to; fuzzed (fuzz/gitconfig.c). What an
+ * agent can have written is read by rules/git_config.c, which takes only what git writes.
  *
  * The grammar is git's own reader's: section names and keys in either case, "[a.b]" and '[a "b"]', comments, quotes, escapes,
  * continued lines, CRLF. Where git would stop with an error so does this, and so it does at a NUL byte: nobody writes
@@ -11,7 +12,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
-#include <strings.h>
 
 struct reader {
 	const char *at, *end;
@@ -231,75 +231,6 @@ int gitconfig_read(const char *text, size_t n, gitconfig_fn *fn, void *ctx)
 	buf_free(&r.name);
 	buf_free(&r.value);
 	return status;
-}
-
-enum kind { KIND_PLAIN, KIND_BOOL, KIND_SWITCH, KIND_URL, KIND_WORKTREE, KIND_REFUSED };
-
-static const struct {
-	const char *section, *key;
-	enum kind kind;
-	const char *why;
-} rows[] = {
-#define GITCONFIG(section, key, kind, why) { section, key, KIND_##kind, why },
-#include "gitconfig.def"
-#undef GITCONFIG
-};
-
-static bool is_bool(const char *value)
-{
-	static const char *const words[] = { "true", "false", "yes", "no", "on", "off", "1", "0", "" };
-
-	for (size_t i = 0; i < ARRAY_LEN(words); i++)
-		if (strcasecmp(value, words[i]) == 0)
-			return true;
-	return false;
-}
-
-/* One word that is no option: what has words behind it can make git run them (rebase --exec x). */
-static bool is_word(const char *value)
-{
-	return *value != '-' && !value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")];
-}
-
-/* Whether git hands the address to a helper program: "name::rest". */
-static bool has_helper(const char *url)
-{
-	size_t n = strspn(url, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-._");
-
-	return n && strncmp(url + n, "::", 2) == 0;
-}
-
-static bool is_plain_value(enum kind kind, const char *value)
-{
-	switch (kind) {
-	case KIND_PLAIN:
-		return true;
-	case KIND_BOOL:
-		return !value || is_bool(value);
-	case KIND_SWITCH:
-		return !value || is_word(value);
-	case KIND_URL:
-		return value && *value != '-' && !has_helper(value);
-	case KIND_WORKTREE:
-	case KIND_REFUSED:
-		return false;
-	}
-	return false;
-}
-
-enum gitconfig_verdict gitconfig_judge(const struct gitconfig_entry *entry, const char **ret_why)
-{
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		if (strcmp(rows[i].section, entry->section) != 0 ||
-		    (rows[i].key[0] != '*' && strcmp(rows[i].key, entry->key) != 0))
-			continue;
-		*ret_why = rows[i].why;
-		if (rows[i].kind == KIND_WORKTREE)
-			return GITCONFIG_WORKTREE;
-		return is_plain_value(rows[i].kind, entry->value) ? GITCONFIG_PLAIN : GITCONFIG_REFUSED;
-	}
-	*ret_why = "is not known to be harmless";
-	return GITCONFIG_REFUSED;
 }
 
 char *gitconfig_gitdir(const char *text, size_t n)

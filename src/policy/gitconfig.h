@@ -1,4 +1,4 @@
-/* Git configuration files: a pure reader, and the judgement over each key of a repository that an agent has made. */
+/* Git configuration files, as git reads them: for what is the user's own. rules/git_config.h is for what an agent can write. */
 #ifndef WARD_POLICY_GITCONFIG_H
 #define WARD_POLICY_GITCONFIG_H
 
@@ -17,15 +17,6 @@ typedef int gitconfig_fn(void *ctx, const struct gitconfig_entry *entry);
 
 /* Reads a text as git does. Returns 0, what fn stopped with, -ENOMEM, or -EINVAL where git would refuse the text. */
 must_check int gitconfig_read(const char *text, size_t n, gitconfig_fn *fn, void *ctx);
-
-enum gitconfig_verdict {
-	GITCONFIG_PLAIN,	/* starts nothing, reads nothing else */
-	GITCONFIG_WORKTREE,	/* plain if the value is a directory inside the tree */
-	GITCONFIG_REFUSED	/* names a program or another file, or is unknown */
-};
-
-/* Judges one setting; *ret_why is static text for any verdict but PLAIN. */
-enum gitconfig_verdict gitconfig_judge(const struct gitconfig_entry *entry, const char **ret_why);
 
 /* The path in the text of a .git file ("gitdir: PATH"), NULL if it is none; the caller frees. */
 must_check char *gitconfig_gitdir(const char *text, size_t n);

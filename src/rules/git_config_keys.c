@@ -217,7 +217,7 @@ bool git_url_ok(const char *url, bool *ret_path)
 	const char *colon = strchr(url, ':'), *slash = strchr(url, '/');
 
 	*ret_path = false;
-	if (!*url || *url == '-' || strlen(url) > 4000 || strstr(url, "::") || strpbrk(url, " \\\"'`"))
+	if (!*url || *url == '-' || strlen(url) > 4000 || strpbrk(url, " \\\"'`"))
 		return false;
 	if (!is_text(url, false))
 		return false;
@@ -227,7 +227,7 @@ bool git_url_ok(const char *url, bool *ret_path)
 		if (strncmp(url, schemes[i], n) == 0)
 			return is_host(url + n, strcspn(url + n, "/?#"), i == 0);
 	}
-	if (strstr(url, "://"))
+	if (strstr(url, "://") || strstr(url, "::"))	/* another scheme, or a helper program's name */
 		return false;
 	if (colon && (!slash || colon < slash))	/* user@host:path */
 		return is_host(url, (size_t)(colon - url), false) && colon[1] && colon[1] != '-';

@@ -184,7 +184,7 @@ static enum fit fit(const char *p, struct cursor c)
 	}
 	if (*c.at)
 		return FIT_NOT;
-	return *p ? FIT_BEFORE : FIT_WHOLE;
+	return *p && strcmp(p, "**") != 0 ? FIT_BEFORE : FIT_WHOLE;
 }
 
 static bool ends_with(const char *s, const char *tail)
@@ -203,7 +203,7 @@ static bool row_has_dir(const struct row *r, struct cursor c, const char **ret_w
 		return false;	/* a file of that name may be anywhere, which admits no directory */
 	f = fit(r->pattern, c);
 	if (r->treat == GIT_TREAT_REFUSE) {
-		if (f == FIT_WHOLE || (f == FIT_BEFORE && ends_with(r->pattern, "/**")))
+		if (f == FIT_WHOLE)
 			*ret_why = r->why;
 		return *ret_why != NULL;
 	}

@@ -150,84 +150,6 @@ static void configuration_is_read_as_git_reads_it(void **state unused_arg)
 	assert_int_equal(gitconfig_read("[a]\nk=\0\n", 8, collect, &(struct buf){ 0 }), -EINVAL);
 }
 
-static int judge(void *ctx, const struct gitconfig_entry *entry)
-{
-	const char *why;
-
-	*(enum gitconfig_verdict *)ctx = gitconfig_judge(entry, &why);
-	return 0;
-}
-
-static const struct {
-	const char *text;
-	enum gitconfig_verdict expect;
-} keys[] = {
-	{ "[core]bare=false", GITCONFIG_PLAIN },
-	{ "[user]email=a@b", GITCONFIG_PLAIN },
-	{ "[remote \"o\"]url=git@example.com:x/y.git", GITCONFIG_PLAIN },
-	{ "[remote \"o\"]url=ssh://[::1]/x", GITCONFIG_PLAIN },
-	{ "[remote \"o\"]fetch=+refs/heads/*:refs/remotes/o/*", GITCONFIG_PLAIN },
-	{ "[branch \"main\"]merge=refs/heads/main", GITCONFIG_PLAIN },
-	{ "[alias]co=checkout", GITCONFIG_PLAIN },
-	{ "[core]fsmonitor=true", GITCONFIG_PLAIN },
-	{ "[core]fsmonitor", GITCONFIG_PLAIN },
-	{ "[submodule \"x\"]update=rebase", GITCONFIG_PLAIN },
-	{ "[commit]gpgsign=false", GITCONFIG_PLAIN },
-	{ "[core]worktree=../x", GITCONFIG_WORKTREE },
-	{ "[core]hooksPath=x", GITCONFIG_REFUSED },
-	{ "[core]fsmonitor=/x", GITCONFIG_REFUSED },
-	{ "[core]sshCommand=x", GITCONFIG_REFUSED },
-	{ "[core]pager=x", GITCONFIG_REFUSED },
-	{ "[core]editor=x", GITCONFIG_REFUSED },
-	{ "[core]askPass=x", GITCONFIG_REFUSED },
-	{ "[core]gitProxy=x", GITCONFIG_REFUSED },
-	{ "[core]attributesFile=x", GITCONFIG_REFUSED },
-	{ "[sequence]editor=x", GITCONFIG_REFUSED },
-	{ "[diff]external=x", GITCONFIG_REFUSED },
-	{ "[diff \"x\"]command=x", GITCONFIG_REFUSED },
-	{ "[diff \"x\"]textconv=x", GITCONFIG_REFUSED },
-	{ "[merge \"x\"]driver=x", GITCONFIG_REFUSED },
-	{ "[filter \"x\"]clean=x", GITCONFIG_REFUSED },
-	{ "[filter \"x\"]smudge=x", GITCONFIG_REFUSED },
-	{ "[filter \"x\"]process=x", GITCONFIG_REFUSED },
-	{ "[alias]x=!sh", GITCONFIG_REFUSED },
-	{ "[alias]x=-c core.pager=x log", GITCONFIG_REFUSED },
-	{ "[credential]helper=x", GITCONFIG_REFUSED },
-	{ "[credential \"https://x\"]helper=x", GITCONFIG_REFUSED },
-	{ "[include]path=x", GITCONFIG_REFUSED },
-	{ "[includeIf \"gitdir:x\"]path=x", GITCONFIG_REFUSED },
-	{ "[gpg]program=x", GITCONFIG_REFUSED },
-	{ "[gpg \"ssh\"]program=x", GITCONFIG_REFUSED },
-	{ "[uploadpack]packObjectsHook=x", GITCONFIG_REFUSED },
-	{ "[remote \"o\"]uploadpack=x", GITCONFIG_REFUSED },
-	{ "[remote \"o\"]receivepack=x", GITCONFIG_REFUSED },
-	{ "[remote \"o\"]url=ext::sh -c x", GITCONFIG_REFUSED },
-	{ "[remote \"o\"]url=-oProxyCommand=x", GITCONFIG_REFUSED },
-	{ "[remote \"o\"]vcs=x", GITCONFIG_REFUSED },
-	{ "[http]proxy=x", GITCONFIG_REFUSED },
-	{ "[pager]log=x", GITCONFIG_REFUSED },
-	{ "[interactive]diffFilter=x", GITCONFIG_REFUSED },
-	{ "[browser \"x\"]cmd=x", GITCONFIG_REFUSED },
-	{ "[man \"x\"]cmd=x", GITCONFIG_REFUSED },
-	{ "[difftool \"x\"]cmd=x", GITCONFIG_REFUSED },
-	{ "[mergetool \"x\"]cmd=x", GITCONFIG_REFUSED },
-	{ "[submodule \"x\"]update=!x", GITCONFIG_REFUSED },
-	{ "[alias]st=rebase --exec x", GITCONFIG_REFUSED },
-	{ "[alias]st= !x", GITCONFIG_REFUSED },
-	{ "[rebase]instructionFormat=%s%nexec x", GITCONFIG_REFUSED },
-	{ "[rebase]autoStash=true", GITCONFIG_PLAIN },
-	{ "[gc]recentObjectsHook=x", GITCONFIG_REFUSED },
-	{ "[gc]auto=1", GITCONFIG_PLAIN },
-	{ "[branch \"m\"]remote=ext::x", GITCONFIG_REFUSED },
-	{ "[branch \"m\"]remote=origin", GITCONFIG_PLAIN },
-	{ "[remote]pushDefault=ext::x", GITCONFIG_REFUSED },
-	{ "[init]templateDir=x", GITCONFIG_REFUSED },
-	{ "[url \"x\"]insteadOf=y", GITCONFIG_REFUSED },
-	{ "[protocol \"ext\"]allow=always", GITCONFIG_REFUSED },
-	{ "[future]key=x", GITCONFIG_REFUSED },
-	{ "key=x", GITCONFIG_REFUSED },
-};
-
 static void lists_that_run_something_are_known(void **state unused_arg)
 {
 	static const struct {
@@ -250,17 +172,6 @@ static void lists_that_run_something_are_known(void **state unused_arg)
 	}
 }
 
-static void keys_that_start_something_are_refused(void **state unused_arg)
-{
-	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-		enum gitconfig_verdict v = (enum gitconfig_verdict)99;
-
-		assert_int_equal(gitconfig_read(keys[i].text, strlen(keys[i].text), judge, &v), 0);
-		if (v != keys[i].expect)
-			fail_msg("%s: %d", keys[i].text, (int)v);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -268,7 +179,6 @@ int main(void)
 		cmocka_unit_test(submodules_are_let_in),
 		cmocka_unit_test(foreign_directories_are_not),
 		cmocka_unit_test(configuration_is_read_as_git_reads_it),
-		cmocka_unit_test(keys_that_start_something_are_refused),
 		cmocka_unit_test(lists_that_run_something_are_known),
 	};
 
