@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "rules/git_config.h"
 
 #define TEXT_MAX (1u << 20)
@@ -155,6 +156,16 @@ struct merge {
 	struct buf refused;
 };
 
+/* The command is given only where the words mean themselves in a shell. */
+static void say_address(struct take *t, const char *name, const char *value)
+{
+	if (text_is_plain(name) && text_is_plain(value))
+		say_note(t, "git: the sandbox set %s to an address that the host's repository does not have: %s; to take it over: "
+			 "git config %s '%s'", name, value, name, value);
+	else
+		say_note(t, "git: the sandbox set %.200s to an address that the host's repository does not have", name);
+}
+
 static int merge_key(struct merge *m, const char *name)
 {
 	const char *why = "", *value = "";
@@ -165,16 +176,15 @@ static int merge_key(struct merge *m, const char *name)
 		return 0;
 	v = worst(&m->mine, name, &why, &value);
 	if (v == GIT_CONFIG_URL) {
-		say_note(m->t, "git: the sandbox set %s to an address that the host's repository does not have: %s; to take it over: "
-			 "git config %s '%s'", name, value, name, value);
+		say_address(m->t, name, value);
 		return 0;
 	}
-	if (v == GIT_CONFIG_PLAIN && !names_known_remote(&m->host, name, value)) {
+	if (v == GIT_CONFIG_REMOTE && !names_known_remote(&m->host, name, value)) {
 		say_note(m->t, "git: %s is not taken over: the host's repository has no remote %s", name, value);
 		return 0;
 	}
-	old = v == GIT_CONFIG_PLAIN ? worst(&m->base, name, &why, &value) : v;
-	if (v == GIT_CONFIG_REFUSED || v == GIT_CONFIG_WORKTREE || (old != GIT_CONFIG_PLAIN && old != GIT_CONFIG_URL)) {
+	old = has(&m->mine, name) ? v : worst(&m->base, name, &why, &value);	/* what is removed must have been harmless */
+	if (v == GIT_CONFIG_REFUSED || v == GIT_CONFIG_WORKTREE || old == GIT_CONFIG_REFUSED || old == GIT_CONFIG_WORKTREE) {
 		buf_printf(&m->refused, "%s%s %s", m->refused.len ? "; " : "git configuration whose ", name, why);
 		return 0;
 	}

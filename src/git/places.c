@@ -122,6 +122,40 @@ static int find_worktree(void *ctx, const struct gitconfig_entry *entry)
 	return p->value ? 0 : -ENOMEM;
 }
 
+/* What git init wrote is what both sides begin with. */
+static int agree_on_head(struct take *t, const char *prefix)
+{
+	auto_buf path = { 0 }, head = { 0 };
+
+	buf_printf(&path, "%sHEAD", prefix);
+	if (path.failed || file_read(t->host_fd, path.data, 4096, &head) < 0)
+		return ward_fail(t->e, EIO, "cannot read %s of a new repository", buf_text(&path));
+	return files_set(&t->base, path.data, buf_text(&head), head.len) < 0 ? out_of_memory(t) : 0;
+}
+
+/* A clone of a repository whose objects ward shows in a view borrows them from there: on the host it borrows the same from the
+ * host's own repository. Any other place to borrow from is dropped. */
+static int borrow_objects(struct take *t, const char *prefix)
+{
+	auto_buf path = { 0 }, text = { 0 }, line = { 0 };
+	auto_free char *place = NULL;
+	auto_fd fd = -1;
+	int status;
+
+	buf_printf(&path, "%sobjects/info/alternates", prefix);
+	if (path.failed)
+		return out_of_memory(t);
+	if (file_read(t->view_fd, path.data, 8192, &text) < 0)
+		return 0;
+	place = git_view_borrowed(buf_text(&text), text.len);
+	fd = place ? open_place(t, place) : -1;
+	if (fd < 0)
+		return 0;
+	buf_printf(&line, "%s%s/objects\n", t->record.host_root, place + strlen(t->record.root));
+	status = line.failed ? -ENOMEM : file_write(t->host_fd, path.data, line.data, line.len);
+	return status < 0 ? ward_fail(t->e, -status, "cannot write %s", path.data) : 0;
+}
+
 /* The repository of a submodule on the host, empty, with its work tree set. */
 static int make_module(struct take *t, const char *prefix, const char *worktree)
 {
@@ -130,22 +164,21 @@ static int make_module(struct take *t, const char *prefix, const char *worktree)
 	const char *bare[] = { "config", "--file", NULL, "core.bare", "false", NULL };
 	const char *tree[] = { "config", "--file", NULL, "core.worktree", worktree, NULL };
 	struct git_call call = { .git_dir = t->record.git_dir };
-	auto_free char *parent = NULL;
-	const char *name = NULL;
 	int status = 0;
 
 	buf_printf(&dir, "%s/%.*s", t->record.git_dir, (int)strlen(prefix) - 1, prefix);
 	buf_printf(&file, "%s/config", buf_text(&dir));
 	if (dir.failed || file.failed)
 		return out_of_memory(t);
-	(void)name;
 	call.git_dir = init[4] = dir.data;
 	bare[2] = tree[2] = file.data;
 	for (size_t i = 0; i < 3 && status == 0; i++) {
 		call.words = i == 0 ? init : i == 1 ? bare : tree;
 		status = git_call(&call, NULL);
 	}
-	return status ? ward_fail(t->e, EIO, "cannot make the repository of a submodule, %s", dir.data) : 0;
+	if (status)
+		return ward_fail(t->e, EIO, "cannot make the repository of a submodule, %s", dir.data);
+	return agree_on_head(t, prefix);
 }
 
 static int check_module(struct take *t, const char *prefix)
@@ -173,6 +206,8 @@ static int check_module(struct take *t, const char *prefix)
 		status = refuse_place(t, prefix, "is a repository that no submodule of the workspace has");
 	else
 		status = make_module(t, prefix, found.value);
+	if (status == 0 && fd >= 0)
+		status = borrow_objects(t, prefix);
 	free(found.value);
 	return status;
 }

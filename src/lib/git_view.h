@@ -48,6 +48,10 @@ bool git_view_is_owned(const char *dir, uid_t uid);
 /* As root: gives the view with all that is in it to somebody else. */
 must_check int git_view_give(const char *dir, uid_t uid, gid_t gid, struct ward_err *e);
 
+/* Whether the text of an objects/info/alternates says nothing but that the objects of a view are borrowed: the path of that view's git
+ * directory, as the sandbox saw it. The caller frees. NULL: it says something else. A pure function. */
+must_check char *git_view_borrowed(const char *text, size_t n);
+
 /* What the record of a view says. */
 struct git_view_record {
 	char *git_dir;			/* on the host */

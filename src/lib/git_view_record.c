@@ -110,6 +110,16 @@ void git_view_record_clear(struct git_view_record *r)
 	*r = (struct git_view_record){ 0 };
 }
 
+char *git_view_borrowed(const char *text, size_t n)
+{
+	static const char end[] = "/" GIT_VIEW_OBJECTS "\n";
+
+	if (n <= sizeof(end) - 1 || n > 4096 || text[0] != '/' || memchr(text, '\0', n) || memchr(text, '\n', n - 1) ||
+	    memcmp(text + n - (sizeof(end) - 1), end, sizeof(end) - 1) != 0)
+		return NULL;
+	return strndup(text, n - (sizeof(end) - 1));
+}
+
 void git_view_base_add(struct buf *out, const char *path, const char *bytes, size_t n)
 {
 	buf_add(out, path, strlen(path) + 1);

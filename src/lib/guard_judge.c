@@ -64,36 +64,6 @@ char *judge_resolve(const struct guard_root *g, const char *dir_path, const char
 	return strdup(full[strlen(g->path)] ? full + strlen(g->path) + 1 : "");
 }
 
-static bool has_name(int dir_fd, const char *name)
-{
-	struct stat st;
-
-	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-/* Why the directory that value leads to may not be git's: static text, NULL when it may. */
-static const char *judge_git_dir(const struct guard_root *g, int root_fd, const char *dir_path,
-				 const char *value, bool common)
-{
-	auto_free char *inside = judge_resolve(g, dir_path, value);
-	struct ward_err e;
-	int fd;
-	bool known;
-
-	if (!inside)
-		return "leads git to a directory outside the tree";
-	fd = path_open_nolink(root_fd, *inside ? inside : ".", O_PATH | O_DIRECTORY, &e);
-	if (fd == -ENOENT)
-		return common ? "leads git to a directory that is not there" : NULL;
-	if (fd < 0)
-		return "leads git through a link";
-	known = has_name(fd, "HEAD") && has_name(fd, "objects") && has_name(fd, "refs");
-	if (!common)
-		known = known || (has_name(fd, "HEAD") && has_name(fd, "commondir"));
-	close(fd);
-	return known ? NULL : "leads git to a directory that is no repository";
-}
-
 static int refuse(struct buf *why, const char *text)
 {
 	buf_puts(why, text);
@@ -160,12 +130,61 @@ int judge_modules(const struct guard_root *g, int dir_fd, const char *dir_path, 
 	return judge_settings(&c, dir_fd, name);
 }
 
+/* Whether the path that a git directory says its work tree has, from the directory base, is the directory dir_path of the tree. The
+ * sandbox may have seen the tree elsewhere. */
+static bool is_work_tree(const struct guard_root *g, const char *base, const char *said, const char *dir_path)
+{
+	const char *tops[] = { g->path, g->target ? g->target : g->path };
+
+	for (size_t i = 0; i < ARRAY_LEN(tops); i++) {
+		auto_free char *git_dir = path_join(tops[i], *base ? base : "."), *place = git_dir ? path_join(git_dir, said) : NULL;
+		auto_free char *wanted = path_join(tops[i], *dir_path ? dir_path : ".");
+
+		if (place && wanted && strcmp(place, wanted) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int find_worktree(void *ctx, const struct gitconfig_entry *entry)
+{
+	char **value = ctx;
+
+	if (strcmp(entry->section, "core") != 0 || strcmp(entry->key, "worktree") != 0)
+		return 0;
+	free(*value);
+	*value = strdup(entry->value);
+	return *value ? 0 : -ENOMEM;
+}
+
+/* worktrees/ID says in `gitdir`, modules/NAME in its configuration, which work tree it is of. */
+static bool points_back(const struct guard_root *g, int git_fd, const char *inside, const char *dir_path)
+{
+	auto_free char *value = NULL;
+	auto_buf text = { 0 };
+	const char *at, *why;
+	size_t n;
+
+	if (strstr(inside, "worktrees/") && read_regular(git_fd, "gitdir", PATH_FILE_MAX, &text)) {
+		if (!git_worktree_gitdir_read(buf_text(&text), text.len, &at, &n))
+			return false;
+		value = strndup(at, n);
+		return value && is_work_tree(g, inside, value, dir_path);
+	}
+	if (!strstr(inside, "modules/") || !read_regular(git_fd, "config", CONFIG_MAX, &text) ||
+	    git_config_read(buf_text(&text), text.len, find_worktree, &value, &why, NULL) != 0 || !value)
+		return false;
+	return is_work_tree(g, inside, value, dir_path);
+}
+
 int judge_gitlink(const struct guard_root *g, int root_fd, int dir_fd, const char *dir_path,
 		  const char *name, struct buf *why)
 {
 	auto_buf text = { 0 };
-	auto_free char *value = NULL;
-	const char *reason, *path;
+	auto_free char *value = NULL, *inside = NULL;
+	struct ward_err e;
+	const char *path;
+	auto_fd fd = -1;
 	size_t n;
 
 	if (!read_regular(dir_fd, name, PATH_FILE_MAX, &text))
@@ -175,22 +194,14 @@ int judge_gitlink(const struct guard_root *g, int root_fd, int dir_fd, const cha
 	value = strndup(path, n);
 	if (!value)
 		return -ENOMEM;
-	reason = judge_git_dir(g, root_fd, dir_path, value, false);
-	return reason ? refuse(why, reason) : 0;
-}
-
-int judge_commondir(const struct guard_root *g, int root_fd, int dir_fd, const char *dir_path,
-		    const char *name, struct buf *why)
-{
-	auto_buf text = { 0 };
-	const char *reason;
-
-	if (!read_regular(dir_fd, name, PATH_FILE_MAX, &text) || memchr(text.data, '\0', text.len))
-		return refuse(why, "a commondir that cannot be read");
-	while (text.len && (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == '\r'))
-		text.data[--text.len] = '\0';
-	reason = judge_git_dir(g, root_fd, dir_path, text.data, true);
-	return reason ? refuse(why, reason) : 0;
+	inside = judge_resolve(g, dir_path, value);
+	if (!inside)
+		return refuse(why, "a .git file that leads git to a directory outside the tree");
+	fd = path_open_nolink(root_fd, *inside ? inside : ".", O_RDONLY | O_DIRECTORY, &e);
+	if (fd < 0)
+		return refuse(why, fd == -ENOENT ? "a .git file that leads git to a directory that is not there"
+						 : "a .git file that leads git through a link");
+	return points_back(g, fd, inside, dir_path) ? 0 : refuse(why, "a .git file that leads git to a directory that is not of this work tree");
 }
 
 struct leads {

@@ -12,8 +12,6 @@ must_check int judge_modules(const struct guard_root *g, int dir_fd, const char 
 			     struct buf *why);
 must_check int judge_gitlink(const struct guard_root *g, int root_fd, int dir_fd, const char *dir_path,
 			     const char *name, struct buf *why);
-must_check int judge_commondir(const struct guard_root *g, int root_fd, int dir_fd, const char *dir_path,
-			       const char *name, struct buf *why);
 
 /* Appends to *paths where the git configuration at `path` leads inside the root: its hooksPath, what it includes, its monitor.
  * worktree is where its hooks run; both are relative to the root. What cannot be read leads nowhere. */

@@ -14,7 +14,9 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "base/path.h"
 #include "base/walk.h"
+#include "lib/git_view.h"
 #include "lib/guard_dirs.h"
 #include "rules/git_config.h"
 #include "rules/git_judge.h"
@@ -22,6 +24,7 @@
 #define CONFIG_MAX (1u << 20)
 
 struct judging {
+	const struct guard_root *g;
 	const struct guard_taker *taker;
 	const char *path;	/* of the git directory in the tree */
 	uint64_t since_ns;
@@ -50,6 +53,45 @@ static unsigned hash_of(int git_fd)
 	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && io_read_all(fd, CONFIG_MAX, &text) == 0)
 		hash = git_config_hash(buf_text(&text), text.len);
 	return hash ? hash : GIT_SHA1;
+}
+
+static bool is_alternates(const char *path)
+{
+	static const char end[] = "objects/info/alternates";
+	size_t n = strlen(path), k = sizeof(end) - 1;
+
+	return n >= k && strcmp(path + n - k, end) == 0 && (n == k || path[n - k - 1] == '/');
+}
+
+/* A clone of a repository that the sandbox saw as a private copy borrows its objects where the view showed them. On the host the
+ * same objects are in the repository itself: the file is written anew. Returns whether that was so. */
+static bool lend_again(struct judging *j, const struct walk_dir *d, const struct walk_entry *entry)
+{
+	static const char temp[] = "alternates.ward";
+	auto_fd fd = openat(d->fd, entry->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), out = -1;
+	auto_free char *place = NULL;
+	auto_buf text = { 0 }, line = { 0 };
+	struct stat st, dir;
+	const char *inner;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || io_read_all(fd, 8192, &text) < 0)
+		return false;
+	place = git_view_borrowed(buf_text(&text), text.len);
+	if (!place || !path_is_beneath(place, j->g->target))
+		return false;
+	inner = place + strlen(j->g->target);
+	inner += *inner == '/';
+	if (!guard_in_view(j->g, inner, strlen(inner)))
+		return false;
+	buf_printf(&line, "%s%s%s/objects\n", j->g->path, *inner ? "/" : "", inner);
+	unlinkat(d->fd, temp, 0);
+	out = openat(d->fd, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (line.failed || out < 0 || fstat(d->fd, &dir) < 0 || io_write_all(out, line.data, line.len) < 0 ||
+	    (geteuid() == 0 && fchown(out, dir.st_uid, dir.st_gid) < 0) || renameat(d->fd, temp, d->fd, entry->name) < 0) {
+		unlinkat(d->fd, temp, 0);
+		return false;
+	}
+	return true;
 }
 
 static int judge_file(struct judging *j, const struct walk_dir *d, const struct walk_entry *entry, const struct stat *st)
@@ -81,6 +123,8 @@ static int judge_file(struct judging *j, const struct walk_dir *d, const struct 
 		file.bytes = (const uint8_t *)buf_text(&bytes);
 		file.n = bytes.len;
 	}
+	if (is_alternates(entry->path) && lend_again(j, d, entry))
+		return 0;
 	judged = git_judge(&file);
 	return judged.verdict == GIT_REFUSE ? take(j, d, entry, judged.why) : 0;
 }
@@ -104,10 +148,11 @@ static int judge_entry(void *ctx, struct walk_dir *d, const struct walk_entry *e
 	return judge_file(j, d, entry, &st);
 }
 
-int guard_judge_repository(int git_fd, const char *path, uint64_t since_ns, const struct guard_taker *taker, struct ward_err *e)
+int guard_judge_repository(const struct guard_root *g, int git_fd, const char *path, uint64_t since_ns,
+			   const struct guard_taker *taker, struct ward_err *e)
 {
 	static const struct walk_ops ops = { .entry = judge_entry, .force = true };
-	struct judging j = { .taker = taker, .path = path, .since_ns = since_ns, .hash = hash_of(git_fd), .e = e };
+	struct judging j = { .g = g, .taker = taker, .path = path, .since_ns = since_ns, .hash = hash_of(git_fd), .e = e };
 
 	return walk_tree(git_fd, &ops, &j, 0, e);
 }

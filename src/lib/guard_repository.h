@@ -6,7 +6,7 @@
 
 /* Takes everything out of the git directory at git_fd (path in its tree) that git does not write in ordinary work. since_ns: only
  * what changed since then is judged; 0: everything. */
-must_check int guard_judge_repository(int git_fd, const char *path, uint64_t since_ns, const struct guard_taker *taker,
+must_check int guard_judge_repository(const struct guard_root *g, int git_fd, const char *path, uint64_t since_ns, const struct guard_taker *taker,
 				      struct ward_err *e);
 
 #endif

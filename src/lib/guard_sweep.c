@@ -30,6 +30,7 @@
 #include "lib/guard_internal.h"
 #include "lib/guard_judge.h"
 #include "lib/guard_move.h"
+#include "lib/guard_repository.h"
 
 enum { IN_DATA = 1, GIT_DIR = 2, CHANGED = 4 };
 
@@ -42,6 +43,7 @@ struct sweep {
 	struct strv *moved;
 	struct ward_err *e;
 	struct git_seen git;
+	struct guard_taker taker;	/* puts things into the quarantine */
 	uint64_t since_ns;
 	bool every_file;	/* look at every file's mode, not only in directories that changed */
 	uint32_t known;		/* the recorded directory that is being read again; GUARD_NO_DIR: none */
@@ -258,83 +260,18 @@ static int sweep_opened(void *ctx, struct walk_dir *d)
 	return 0;
 }
 
-/* Hooks that would run: whatever is not called a sample. */
-static int sweep_hooks(struct sweep *s, const struct walk_dir *d, const char *path)
+static int take_away(void *ctx, int dir_fd, const char *name, const char *path, const char *why)
 {
-	unsigned mode = 0;
-	auto_strv names = { 0 };
-	auto_dir list = NULL;
-	int fd = openat(d->fd, "hooks", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), status = 0;
-	bool forced = fd < 0 && errno == EACCES;
-
-	if (forced)
-		fd = walk_force_open(d->fd, "hooks", &mode);
-	list = fd >= 0 ? fdopendir(fd) : NULL;
-	if (!list)
-		return quarantine(s, d->fd, "hooks", path, "git hooks that cannot be read");
-	for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
-		size_t n = strlen(entry->d_name);
-
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-		    (n > 7 && strcmp(entry->d_name + n - 7, ".sample") == 0))
-			continue;
-		strv_add(&names, entry->d_name);
-	}
-	for (size_t i = 0; i < names.len && status >= 0; i++) {
-		auto_buf hook = { 0 };
-
-		buf_printf(&hook, "%s/%s", path, names.items[i]);
-		status = hook.failed ? out_of_memory(s)
-				     : quarantine(s, fd, names.items[i], hook.data, "a git hook that would run");
-	}
-	if (forced && fchmod(fd, mode) < 0 && status >= 0)
-		status = ward_fail_errno(s->e, "cannot restore the mode of %s", path);
-	return names.failed ? out_of_memory(s) : status;
+	return quarantine(ctx, dir_fd, name, path, why);
 }
 
-/* Judges one part of a git directory that was not there before. */
-static int sweep_part(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry,
-		      enum git_part part)
+/* Whether the host took the directory away since, so that what stands there now is new. */
+static bool is_lost_dir(const struct guard_root *g, const struct walk_dir *d)
 {
-	auto_free char *dir = dir_path(d);
-	auto_buf why = { 0 };
-	int status;
-
-	if (!dir)
-		return out_of_memory(s);
-	if (entry->type == DT_LNK)
-		return quarantine_entry(s, d, entry, guard_git_why(part));
-	if (part == GIT_hooks)
-		return entry->type == DT_DIR ? sweep_hooks(s, d, entry->path) : 0;
-	if (part == GIT_commondir)
-		status = judge_commondir(s->g, s->root_fd, d->fd, dir, entry->name, &why);
-	else
-		status = judge_config(s->g, d->fd, dir, entry->name, &why);
-	if (status < 0)
-		return out_of_memory(s);
-	return settle(s, d, entry, status ? buf_text(&why) : NULL);
-}
-
-static int sweep_git_dir(struct sweep *s, const struct walk_dir *d, const struct git_seen *seen)
-{
-	int status = 0;
-
-	for (size_t i = 0; status >= 0 && i < GIT_PROTECTED; i++) {
-		auto_buf path = { 0 };
-		struct walk_entry entry = { .name = guard_git_name((enum git_part)i), .type = seen->type[i] };
-
-		if (!entry.type)
-			continue;
-		buf_printf(&path, "%s%s%s", d->path, d->path_len ? "/" : "", entry.name);
-		if (path.failed)
-			return out_of_memory(s);
-		entry.path = path.data;
-		entry.path_len = path.len;
-		entry.name_at = path.len - strlen(entry.name);
-		if (!is_old(s, d, &entry) && !guard_is_released(s->g, entry.path, entry.type == DT_DIR))
-			status = sweep_part(s, d, &entry, (enum git_part)i);
-	}
-	return status;
+	for (size_t i = 0; i < g->lost.len; i++)
+		if (strlen(g->lost.items[i]) == d->path_len && strncmp(g->lost.items[i], d->path, d->path_len) == 0)
+			return true;
+	return false;
 }
 
 static int sweep_listed(void *ctx, struct walk_dir *d)
@@ -347,22 +284,20 @@ static int sweep_listed(void *ctx, struct walk_dir *d)
 	if (!guard_is_git_dir(&seen, d->path, d->path_len) || (d->path_len && guard_is_released(s->g, d->path, true)))
 		return 0;
 	d->mark |= GIT_DIR;
-	return sweep_git_dir(s, d, &seen);
+	if (guard_list_has(&s->g->repositories, d->path_len ? d->path : ".", d->path_len ? d->path_len : 1, '\0') && !is_lost_dir(s->g, d))
+		return 0;	/* judged at the end, by what changed in it */
+	return guard_judge_repository(s->g, d->fd, d->path, 0, &s->taker, s->e);
 }
 
 static int sweep_enter(void *ctx, const struct walk_dir *d, const struct walk_entry *entry, unsigned *mark)
 {
 	struct sweep *s = ctx;
-	struct stat st;
 
 	*mark = d->mark & IN_DATA;
 	if (guard_in_view(s->g, entry->path, entry->path_len) && !is_lost(s->g, entry))
 		return 0;	/* the sandbox never saw it */
-	if (d->mark & GIT_DIR && guard_is_git_data(s->g, d, entry->name))
-		*mark |= IN_DATA;
-	else if (d->mark & IN_DATA && (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-				       guard_ctime_ns(&st) < s->since_ns))
-		return 0;
+	if (d->mark & GIT_DIR)
+		return 0;	/* judged as a repository */
 	return !guard_list_has(&s->g->baseline, entry->path, entry->path_len, '/') || is_lost(s->g, entry);
 }
 
@@ -492,9 +427,23 @@ static int restore_link(struct sweep *s, const char *text)
 	return 0;
 }
 
-static int take_away(void *ctx, int dir_fd, const char *name, const char *path, const char *why)
+/* Repositories of the host's in which the sandbox could write: what changed in them is judged wherever it lies. */
+static int sweep_shared(struct sweep *s)
 {
-	return quarantine(ctx, dir_fd, name, path, why);
+	int status = 0;
+
+	for (size_t i = 0; i < s->g->repositories.len && status >= 0; i++) {
+		const char *path = s->g->repositories.items[i];
+		struct ward_err gone;
+		auto_fd fd = -1;
+
+		if (guard_in_view(s->g, path, strlen(path)))
+			continue;
+		fd = path_open_nolink(s->root_fd, path, O_RDONLY | O_DIRECTORY, &gone);
+		if (fd >= 0)
+			status = guard_judge_repository(s->g, fd, strcmp(path, ".") == 0 ? "" : path, s->since_ns, &s->taker, s->e);
+	}
+	return status;
 }
 
 int guard_sweep_into(const struct guard_root *g, int root_fd, const struct guard_sink *sink,
@@ -503,9 +452,11 @@ int guard_sweep_into(const struct guard_root *g, int root_fd, const struct guard
 	struct sweep s = { .g = g, .root_fd = root_fd, .sink = sink, .moved = moved, .e = e,
 			   .since_ns = set_id_since(g), .known = GUARD_NO_DIR };
 	bool fast = guard_dirs_usable(g->dirs) && g->file_count > SMALL_TREE;
-	struct guard_taker taker = { .take = take_away, .ctx = &s };
 	struct ward_err own = { 0 };
-	int status, back = g->held ? guard_put_back(g, root_fd, &taker, moved, &own) : 0;
+	int status, back;
+
+	s.taker = (struct guard_taker){ .take = take_away, .ctx = &s };
+	back = g->held ? guard_put_back(g, root_fd, &s.taker, moved, &own) : 0;
 
 	if (back < 0 && !s.failure) {
 		*e = own;
@@ -517,6 +468,8 @@ int guard_sweep_into(const struct guard_root *g, int root_fd, const struct guard
 	status = fast ? sweep_known(&s) : 1;
 	if (status == 1)
 		status = walk_tree(root_fd, &sweep_ops, &s, 0, e);
+	if (status >= 0)
+		status = sweep_shared(&s);
 	if (status < 0)
 		return ward_wrap(e, "looking for planted files in %s", g->path);
 	for (size_t i = 0; i < g->links.len && !s.failure; i++)

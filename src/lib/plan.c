@@ -193,7 +193,7 @@ static int add_guards(struct plan *p, struct ward_err *e)
 		g->target = strdup(m->target);
 		g->writable = m->writable && !m->review;	/* what is written there is not in the tree */
 		g->reviewed = m->review;
-		g->shares_git = p->rung == RUNG_LANDLOCK;
+		g->shares_git = p->rung == RUNG_LANDLOCK || policy->proc_nesting;	/* such a sandbox could leave the mounts behind */
 		g->progress = p->spec->progress;
 		if (!g->path || !g->target || fd < 0)
 			return ward_fail_errno(e, "cannot read the directory %s", m->source);

@@ -15,7 +15,7 @@ n=$(date +%N); git branch b$n; git checkout -q b$n; echo z >> f; git stash -q; g
 git rebase -q --exec true HEAD~1; git tag t$n; git log --oneline; git gc -q; git fsck; git rev-parse --show-toplevel
 """
 
-# each must fail: they are what runs, or decides what runs, when the user calls git next
+# none may arrive: they are what runs, or decides what runs, when the user calls git next
 PLANT = """
 cd "$(git rev-parse --git-common-dir)"
 (echo 'touch /tmp/x' > hooks/pre-commit) && echo planted hook
@@ -49,7 +49,7 @@ def check(t, workspace, git_dir, options=()):
     t.contains(git(t, "log", "--format=%s", cwd=workspace).out, "second")
     before = t.read(git_dir, "config"), sorted(os.listdir(os.path.join(git_dir, "hooks")))
     r = t.ward("run", *PASSED, *options, "--", "bash", "-c", PLANT, cwd=workspace, env=WHO)
-    t.check("planted" not in r.out and "moved" not in r.out, f"something was planted: {r.out}")
+    t.equal(r.rc, 0, "exit of what plants; it has a git directory of its own")
     t.equal((t.read(git_dir, "config"), sorted(os.listdir(os.path.join(git_dir, "hooks")))), before, "configuration, hooks")
 
 
