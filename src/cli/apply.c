@@ -51,6 +51,10 @@ static void json_report(const struct review *r, const struct apply_report *repor
 	json_end_array(j);
 	for (size_t i = APPLY_DONE; i < APPLY_OUTCOMES; i++)
 		json_uint(j, outcome_name((enum apply_outcome)i), report->counts[i]);
+	json_begin_array(j, "git");
+	for (size_t i = 0; i < (dry_run ? report->changes.git.len : report->git.len); i++)
+		json_string(j, NULL, dry_run ? report->changes.git.items[i] : report->git.items[i]);
+	json_end_array(j);
 	json_bool(j, "finished", report->finished);
 	json_end_object(j);
 }
@@ -87,13 +91,17 @@ static void put_report(const struct review *r, const struct apply_report *report
 	if (rest)
 		buf_printf(out, "; %zu left in the review of %s", rest, r->id);
 	buf_puts(out, "\n");
+	for (size_t i = 0; i < (dry_run ? report->changes.git.len : report->git.len); i++) {
+		text_escape(out, dry_run ? report->changes.git.items[i] : report->git.items[i]);
+		buf_puts(out, "\n");
+	}
 }
 
 int review_check_paths(const struct review *r, const struct changes *all, const struct strv *paths, struct ward_err *e)
 {
 	for (size_t i = 0; i < paths->len; i++) {
 		size_t n = strlen(paths->items[i]);
-		bool found = n == 0;
+		bool found = n == 0 || (all->git.len && n >= 4 && strcmp(paths->items[i] + n - 4, ".git") == 0);
 
 		for (size_t k = 0; k < all->len && !found; k++)
 			found = strncmp(all->items[k].path, paths->items[i], n) == 0 && (all->items[k].path[n] == '/' || !all->items[k].path[n]);

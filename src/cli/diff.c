@@ -67,6 +67,10 @@ static int show_json(const struct review *r, const struct review_asked *asked, c
 		if (is_shown(asked, all, &all->items[i]))
 			review_json_change(all, &all->items[i], who, &j);
 	json_end_array(&j);
+	json_begin_array(&j, "git");
+	for (size_t i = 0; i < all->git.len; i++)
+		json_string(&j, NULL, all->git.items[i]);
+	json_end_array(&j);
 	json_uint(&j, "hidden", all->hidden);
 	json_end_object(&j);
 	buf_puts(&out, "\n");
@@ -131,12 +135,16 @@ static int show_summary(const struct review *r, const struct review_asked *asked
 	auto_buf out = { 0 }, notes = { 0 };
 
 	show_names(asked, all, colour, &out);
-	if (!all->len)
+	for (size_t i = 0; i < all->git.len; i++) {
+		text_escape(&out, all->git.items[i]);
+		buf_puts(&out, "\n");
+	}
+	if (!all->len && !all->git.len)
 		buf_puts(&notes, "nothing has changed\n");
 	if (all->hidden)
 		buf_printf(&notes, "%zu change%s of hidden names %s not shown\n", all->hidden, all->hidden == 1 ? "" : "s",
 			   all->hidden == 1 ? "is" : "are");
-	if (terminal && all->len) {
+	if (terminal && (all->len || all->git.len)) {
 		review_put_counts(all, &notes);
 		buf_printf(&notes, "; ward apply %s, or ward discard %s\n", r->id, r->id);
 	}

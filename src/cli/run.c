@@ -193,7 +193,7 @@ static void look_at_changes(const struct options *o, struct result *result, stru
 	if (c->left)
 		review_put_left(&report, &left);
 	say_err(&left);
-	if (status == 0 && !report.changes.len && !report.finished)
+	if (status == 0 && !report.changes.len && !report.changes.git.len && !report.finished)
 		status = review_remove(&r, &e);
 	if (status < 0)
 		say_error(&e, false, 0);

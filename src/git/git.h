@@ -8,6 +8,12 @@
 #include "lib/git_view.h"
 #include "rules/git_judge.h"
 
+enum take_how {
+	TAKE_ALL,	/* the sandbox is dead */
+	TAKE_LIVE,	/* it runs: the host's news go into the view, and refusals wait */
+	TAKE_SHOW	/* nothing is changed */
+};
+
 /* The bytes of one file, by its path in the git directory. */
 struct file {
 	char *path;	/* owned */
@@ -37,6 +43,7 @@ struct take {
 	struct strv blocked;		/* refs that must not move: their index is not taken over */
 	struct buf *out;		/* what the supervisor is told */
 	bool live;			/* the sandbox runs: the host's news go into the view, and refusals wait */
+	bool shows;			/* nothing is changed, and nothing said but notes */
 	bool failed;			/* something could not be written: the view must be kept */
 	struct ward_err *e;
 };
@@ -86,6 +93,8 @@ must_check int take_objects(struct take *t);
 /* ---- refs.c ---- */
 
 must_check int take_refs(struct take *t, const char *prefix);
+/* Says which refs the sandbox changed. */
+must_check int show_refs(struct take *t, const char *prefix);
 /* Whether everything that the ids (one on a line) lead to is in the repository. */
 bool ids_complete(const char *git_dir, const char *lines);
 
@@ -107,6 +116,7 @@ must_check int check_places(struct take *t);
 /* ---- take.c ---- */
 
 /* Takes over one view; dir_fd is its directory, borrowed. */
-must_check int take_view(size_t number, const char *dir, int dir_fd, bool live, struct buf *out, struct ward_err *e);
+/* show: only says what would be taken over. */
+must_check int take_view(size_t number, const char *dir, int dir_fd, enum take_how how, struct buf *out, struct ward_err *e);
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * ward-git: takes over what a sandbox did with git. In: directories of views (lib/git_view.h) as words, a socket at descriptor 3.
  * Out: the host's repositories; lines for the supervisor (say.c). `import` waits for one byte and takes over everything; `follow`
- * does so too, and until then takes over commits as they are made and brings the host's into the view.
+ * does so too, and until then takes over commits as they are made and brings the host's into the view; `show` only says what
+ * `import` would take over.
  *
  * Runs outside of the sandbox, as the owner of the repositories: as root it becomes that user before it reads anything. It parses
  * hostile files with the pure functions of src/rules and runs git only on the host's side. Where its socket ends without a byte
@@ -103,18 +104,18 @@ static int become_owner(int dir_fd, const char *dir, struct ward_err *e)
 }
 
 /* In a process of its own, so that a view's trouble is not another one's: as root it becomes the repository's owner. */
-static int take_as_owner(size_t number, const char *dir, bool live, struct buf *out, struct ward_err *e)
+static int take_as_owner(size_t number, const char *dir, enum take_how how, struct buf *out, struct ward_err *e)
 {
 	auto_fd dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	int status = dir_fd < 0 ? ward_fail_errno(e, "cannot open %s", dir) : 0;
 
 	if (status == 0 && geteuid() == 0)
 		status = become_owner(dir_fd, dir, e);
-	return status < 0 ? status : take_view(number, dir, dir_fd, live, out, e);
+	return status < 0 ? status : take_view(number, dir, dir_fd, how, out, e);
 }
 
 /* Takes over one view in a child; its lines are appended to *out. */
-static int take_in_child(size_t number, const char *dir, bool live, struct buf *out)
+static int take_in_child(size_t number, const char *dir, enum take_how how, struct buf *out)
 {
 	int pipe_fds[2], code = 0, status;
 	pid_t pid;
@@ -125,7 +126,7 @@ static int take_in_child(size_t number, const char *dir, bool live, struct buf *
 	if (pid == 0) {
 		struct ward_err e = { 0 };
 		auto_buf said = { 0 };
-		int r = take_as_owner(number, dir, live, &said, &e);
+		int r = take_as_owner(number, dir, how, &said, &e);
 
 		if (r < 0)
 			buf_printf(&said, "%zu\tnote\t\tgit: %s\n", number, e.why);
@@ -153,12 +154,12 @@ static bool is_followed(const char *dir)
 	return followed;
 }
 
-static int take_each(char **dirs, bool live, struct buf *out)
+static int take_each(char **dirs, enum take_how how, struct buf *out)
 {
 	int status = 0;
 
 	for (size_t i = 0; dirs[i]; i++) {
-		int one = live && !is_followed(dirs[i]) ? 0 : take_in_child(i, dirs[i], live, out);
+		int one = how == TAKE_LIVE && !is_followed(dirs[i]) ? 0 : take_in_child(i, dirs[i], how, out);
 
 		status = status < 0 ? status : one;
 	}
@@ -182,7 +183,7 @@ static int wait_for_end(char **dirs, int follow_fd)
 		if (due) {
 			auto_buf unsaid = { 0 };
 
-			(void)!take_each(dirs, true, &unsaid);
+			(void)!take_each(dirs, TAKE_LIVE, &unsaid);
 			read_events(follow_fd);	/* what we wrote ourselves is no news */
 			due = false;
 			if (poll(p, 1, PAUSE_MS) != 0)
@@ -196,11 +197,11 @@ static int wait_for_end(char **dirs, int follow_fd)
 
 int main(int argc, char **argv)
 {
-	bool follow = argc > 1 && strcmp(argv[1], "follow") == 0;
+	bool follow = argc > 1 && strcmp(argv[1], "follow") == 0, show = argc > 1 && strcmp(argv[1], "show") == 0;
 	auto_buf out = { 0 };
 	int follow_fd = -1, status;
 
-	if (argc < 3 || (!follow && strcmp(argv[1], "import") != 0))
+	if (argc < 3 || (!follow && !show && strcmp(argv[1], "import") != 0))
 		return 2;
 	signal(SIGPIPE, SIG_IGN);
 	umask(022);
@@ -210,7 +211,7 @@ int main(int argc, char **argv)
 		follow_fd = watch_all(argv + 2);
 	if (wait_for_end(argv + 2, follow_fd) < 0)
 		return 0;
-	status = take_each(argv + 2, false, &out);
+	status = take_each(argv + 2, show ? TAKE_SHOW : TAKE_ALL, &out);
 	if (io_write_all(SOCKET_FD, buf_text(&out), out.len) < 0)
 		status = -EIO;
 	return status < 0 ? 1 : 0;

@@ -274,6 +274,33 @@ static int collect_names(const struct refs *all[3], struct strv *names)
 	return names->failed ? -ENOMEM : 0;
 }
 
+int show_refs(struct take *t, const char *prefix)
+{
+	struct refs base = { 0 }, mine = { 0 };
+	const struct refs *all[3] = { &base, &mine, &mine };
+	auto_free char *agreed = NULL;
+	auto_strv names = { 0 };
+	int status;
+
+	if (asprintf(&agreed, "%s.ward-refs", prefix) < 0)
+		return out_of_memory(t);
+	status = read_base(t, prefix, t->hash, agreed, &base);
+	if (status == 0)
+		status = read_refs(&t->view, prefix, t->hash, &mine);
+	if (status == 0)
+		status = collect_names(all, &names);
+	for (size_t i = 0; i < names.len && status == 0; i++) {
+		const struct file *b = files_find(&base.files, names.items[i]), *m = files_find(&mine.files, names.items[i]);
+
+		if ((i == 0 || strcmp(names.items[i], names.items[i - 1]) != 0) && !files_equal(b, m))
+			say_note(t, "git: %s%s %s %.12s%s%.12s", prefix, names.items[i], !m ? "deleted" : !b ? "new" : "moved",
+				 b ? b->bytes : "", b && m ? ".." : "", m ? m->bytes : "");
+	}
+	files_clear(&base.files);
+	files_clear(&mine.files);
+	return status < 0 ? ward_fail(t->e, -status, "cannot read the refs of the private git directory") : 0;
+}
+
 /* Whether everything that the sandbox's new values lead to is there: asked once for all of them. */
 static bool all_complete(const char *git_dir, const struct refs *base, const struct refs *mine)
 {

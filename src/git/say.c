@@ -2,11 +2,14 @@
 #include "git/git.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 #include "lib/guard_internal.h"
 
 void say(struct take *t, const char *kind, const char *path, const char *text)
 {
+	if (t->shows && strcmp(kind, "note") != 0)
+		return;
 	buf_printf(t->out, "%zu\t%s\t", t->number, kind);
 	guard_escape(t->out, path);
 	buf_puts(t->out, "\t");

@@ -65,6 +65,27 @@ static int write_base(struct take *t)
 	return status < 0 ? ward_fail(t->e, -status, "cannot write what was taken over: %s", strerror(-status)) : 0;
 }
 
+/* Refs by name, everything else in one line. */
+static int show_all(struct take *t)
+{
+	int status = open_take(t);
+	bool rest = false;
+
+	if (status >= 0)
+		status = scan_view(t);
+	for (size_t i = 0; i < t->repositories.len && status >= 0; i++)
+		status = show_refs(t, t->repositories.items[i]);
+	for (size_t i = 0; i < t->view.len && !rest; i++) {
+		struct git_place place = git_path_find(t->view.items[i].path, GIT_DIR_MAIN, t->hash, false);
+
+		rest = place.form != GIT_FORM_REF && place.form != GIT_FORM_PACKED_REFS && place.form != GIT_FORM_REFLOG &&
+		       !files_equal(&t->view.items[i], files_find(&t->base, t->view.items[i].path));
+	}
+	if (rest && status >= 0)
+		say_note(t, "git: index, HEAD or state changed");
+	return status < 0 ? status : 0;
+}
+
 static int take_all(struct take *t)
 {
 	static int (*const before[])(struct take *) = { open_take, scan_view, check_places, take_objects, take_indexes };
@@ -83,10 +104,11 @@ static int take_all(struct take *t)
 	return status < 0 ? status : 0;
 }
 
-int take_view(size_t number, const char *dir, int dir_fd, bool live, struct buf *out, struct ward_err *e)
+int take_view(size_t number, const char *dir, int dir_fd, enum take_how how, struct buf *out, struct ward_err *e)
 {
-	struct take t = { .number = number, .dir = dir, .dir_fd = dir_fd, .view_fd = -1, .host_fd = -1, .out = out, .live = live, .e = e };
-	int status = take_all(&t);
+	struct take t = { .number = number, .dir = dir, .dir_fd = dir_fd, .view_fd = -1, .host_fd = -1, .out = out,
+			  .live = how == TAKE_LIVE, .shows = how == TAKE_SHOW, .e = e };
+	int status = how == TAKE_SHOW ? show_all(&t) : take_all(&t);
 
 	if (status == 0 && t.failed)
 		status = ward_fail(e, EIO, "something could not be written into %s", t.record.git_dir);

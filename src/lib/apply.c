@@ -244,6 +244,29 @@ static int read_and_decide(struct applying *a)
 	return 0;
 }
 
+/* What the run did with git goes as a whole: with everything, or where a git directory is named. */
+static int apply_git(struct applying *a)
+{
+	const struct strv *lines = &a->report->changes.git;
+	bool named = a->request->paths->len == 0;
+	auto_strv moved = { 0 };
+	int status;
+
+	a->report->git_done = lines->len == 0;
+	for (size_t i = 0; i < a->request->paths->len; i++) {
+		const char *path = a->request->paths->items[i], *slash = strrchr(path, '/');
+
+		named |= !*path || strcmp(slash ? slash + 1 : path, ".git") == 0;
+	}
+	if (!lines->len || !named)
+		return 0;
+	status = git_run_finish(a->review->id, a->review->record.workspace, &moved, &a->report->git, a->e);
+	for (size_t i = 0; i < moved.len; i++)
+		strv_addf(&a->report->git, "not taken over, but kept in the quarantine: %s", moved.items[i]);
+	a->report->git_done = status == 0;
+	return status;
+}
+
 int apply_run(struct review *r, const struct apply_request *q, struct apply_report *ret_report, struct ward_err *e)
 {
 	struct applying a = { .review = r, .request = q, .report = ret_report, .e = e, .log_fd = -1, .applied_fd = -1 };
@@ -255,7 +278,9 @@ int apply_run(struct review *r, const struct apply_request *q, struct apply_repo
 		return status;
 	if (!q->dry_run) {
 		status = do_all(&a);
-		if (status == 0 && is_spent(ret_report)) {
+		if (status == 0)
+			status = apply_git(&a);
+		if (status == 0 && is_spent(ret_report) && ret_report->git_done) {
 			status = review_remove(r, e);
 			ret_report->finished = status == 0;
 		}
@@ -269,6 +294,7 @@ int apply_run(struct review *r, const struct apply_request *q, struct apply_repo
 void apply_report_clear(struct apply_report *r)
 {
 	changes_clear(&r->changes);
+	strv_free(&r->git);
 	free(r->outcomes);
 	*r = (struct apply_report){ 0 };
 }

@@ -30,6 +30,8 @@ struct apply_report {
 	struct changes changes;
 	enum apply_outcome *outcomes;	/* of each change */
 	size_t counts[APPLY_OUTCOMES];	/* without the implied */
+	struct strv git;	/* what was said about taking over what the run did with git */
+	bool git_done;		/* that was taken over, or there was nothing */
 	bool finished;		/* nothing is left, and the review is gone */
 };
 

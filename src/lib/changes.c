@@ -24,6 +24,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "lib/changes_internal.h"
+#include "lib/git_run.h"
 #include "lib/guard_internal.h"
 #include "lib/review_internal.h"
 
@@ -465,6 +466,10 @@ int changes_read(const struct review *r, struct changes *ret_changes, struct pro
 	if (found.len)
 		qsort(found.items, found.len, sizeof(*found.items), by_path);
 	mark_implied(&found);
+	if (git_views_show(r->id, &found.git, e) < 0) {
+		changes_clear(&found);
+		return ward_wrap(e, "reading the changes of %s", r->id);
+	}
 	*ret_changes = found;
 	return 0;
 }
@@ -474,6 +479,7 @@ void changes_clear(struct changes *c)
 	for (size_t i = 0; i < c->len; i++)
 		free(c->items[i].path);
 	free(c->items);
+	strv_free(&c->git);
 	*c = (struct changes){ 0 };
 }
 
@@ -483,5 +489,5 @@ size_t changes_count(const struct changes *c)
 
 	for (size_t i = 0; i < CHANGE_KINDS; i++)
 		n += c->counts[i];
-	return n - c->renames;
+	return n - c->renames + c->git.len;
 }

@@ -39,6 +39,7 @@ struct changes {
 	size_t hidden;		/* changes of hidden names, which are nobody's business */
 	size_t counts[CHANGE_KINDS];	/* without the implied */
 	size_t renames;
+	struct strv git;	/* what the run did with git, a line each: it is applied as a whole (git_run.h) */
 };
 
 /* Compares the changes of the review with its workspace. progress may be NULL. The caller frees with changes_clear(). */

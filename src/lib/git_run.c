@@ -44,9 +44,9 @@ struct taking {
 	struct ward_err *e;
 };
 
-static int start(const struct strv *dirs, bool live, struct git_run *ret, struct ward_err *e)
+static int start(const struct strv *dirs, const char *how, struct git_run *ret, struct ward_err *e)
 {
-	char *words[WORDS_MAX] = { (char[]){ "ward-git" }, live ? (char[]){ "follow" } : (char[]){ "import" } };
+	char mode[16], *words[WORDS_MAX] = { (char[]){ "ward-git" }, mode };
 	char home[4096 + 8], xdg[4096 + 24], *env[] = { (char[]){ "PATH=/usr/sbin:/usr/bin:/usr/local/bin:/sbin:/bin" },
 							  (char[]){ "LC_ALL=C" }, home, xdg, NULL };
 	const char *own_home = getenv("HOME"), *own_xdg = getenv("XDG_CONFIG_HOME");
@@ -56,6 +56,7 @@ static int start(const struct strv *dirs, bool live, struct git_run *ret, struct
 
 	if (own < 0)
 		return own;
+	snprintf(mode, sizeof(mode), "%s", how);
 	snprintf(home, sizeof(home), "HOME=%s", own_home ? own_home : "/");
 	snprintf(xdg, sizeof(xdg), "XDG_CONFIG_HOME=%s", own_xdg ? own_xdg : "");
 	if (!own_xdg)
@@ -84,7 +85,7 @@ int git_run_start(const struct plan *p, struct git_run **ret_run, struct ward_er
 	run = calloc(1, sizeof(*run));
 	if (!run)
 		return ward_fail(e, ENOMEM, "out of memory");
-	status = start(&p->views->dirs, true, run, e);
+	status = start(&p->views->dirs, "follow", run, e);
 	if (status < 0) {
 		free(run);
 		return status;
@@ -189,7 +190,7 @@ void git_run_end(const struct plan *p, struct git_run *run, struct result *r)
 	if (!v || v->kept || v->dirs.len == 0)
 		return;
 	if (!run && any_changed(&v->dirs)) {
-		status = start(&v->dirs, false, &now, &e);
+		status = start(&v->dirs, "import", &now, &e);
 		run = status < 0 ? NULL : &now;
 	}
 	if (run)
@@ -269,11 +270,24 @@ int git_run_finish(const char *run_id, const char *workspace, struct strv *moved
 	int status = list_views(run_id, &dirs, &lock, e);
 
 	if (status == 0 && any_changed(&dirs)) {
-		status = start(&dirs, false, &now, e);
+		status = start(&dirs, "import", &now, e);
 		if (status == 0)
 			status = take_answer(&t, &now);
 	}
 	return status < 0 || lock < 0 ? status : git_views_remove(run_id, e);
+}
+
+int git_views_show(const char *run_id, struct strv *lines, struct ward_err *e)
+{
+	auto_strv dirs = { 0 }, moved = { 0 };
+	struct taking t = { .dirs = &dirs, .moved = &moved, .notes = lines, .e = e };
+	struct git_run now = { 0 };
+	int status = list_views(run_id, &dirs, NULL, e);
+
+	if (status < 0 || !any_changed(&dirs))
+		return status;
+	status = start(&dirs, "show", &now, e);
+	return status < 0 ? status : take_answer(&t, &now);
 }
 
 /* Whether a run that goes on, was killed or is under review may still need its views. */

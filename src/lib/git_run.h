@@ -32,6 +32,8 @@ void git_run_end(const struct plan *p, struct git_run *run, struct result *r);
 
 /* For a run that was killed, or a review that is applied: the views of that id, if there are any. */
 must_check int git_run_finish(const char *run_id, const char *workspace, struct strv *moved, struct strv *notes, struct ward_err *e);
+/* Appends a line for everything that git_run_finish() would take over of that run. */
+must_check int git_views_show(const char *run_id, struct strv *lines, struct ward_err *e);
 /* Removes the views of a run; there may be none. */
 must_check int git_views_remove(const char *run_id, struct ward_err *e);
 /* Whether a run has views in which something changed. */
