@@ -47,7 +47,7 @@ int guard_add_rules(struct guard_root *g, const char *text, size_t n, struct war
 }
 
 /* "**" "/.config/fish/" in a tree that is itself a .config is "/fish/": the names above the tree count, too. */
-static int add_rooted(struct guard_root *g, const char *pattern, struct ward_err *e)
+int guard_add_rooted(struct guard_root *g, const char *pattern, struct ward_err *e)
 {
 	size_t root_len = strlen(g->path);
 	int status = 0;
@@ -71,9 +71,10 @@ int guard_restore_rules(struct guard_root *g, struct ward_err *e)
 	g->protect = guard_builtin_protect();
 	g->protect_links = guard_builtin_links();
 	for (size_t i = 0; status >= 0 && i < ARRAY_LEN(reasons); i++)
-		status = add_rooted(g, reasons[i].pattern, e);
+		status = guard_add_rooted(g, reasons[i].pattern, e);
 	for (size_t i = 0; status >= 0 && i < g->rules.len; i++)
-		status = guard_add_rules(g, g->rules.items[i], strlen(g->rules.items[i]), e);
+		status = guard_add_rules(g, g->rules.items[i], strlen(g->rules.items[i]), e) < 0 ? -e->code
+											  : guard_add_rooted(g, g->rules.items[i], e);
 	return status;
 }
 

@@ -79,6 +79,8 @@ const char *guard_reason(const struct guard_root *g, const struct walk_entry *en
 
 /* Adds patterns to the protected ones, with the links that could stand for their parents. */
 must_check int guard_add_rules(struct guard_root *g, const char *text, size_t n, struct ward_err *e);
+/* Adds what a pattern for any depth means for a tree whose own path has the pattern's first names. */
+must_check int guard_add_rooted(struct guard_root *g, const char *pattern, struct ward_err *e);
 /* The built-in rules, and those that a record kept. */
 must_check int guard_restore_rules(struct guard_root *g, struct ward_err *e);
 /* The built-in names; ignore_free() leaves them. */

@@ -348,7 +348,7 @@ static int add_rule(struct guard_root *g, const char *path, struct ward_err *e)
 		strv_add(&g->rules, rule.data);
 	if (rule.failed || g->rules.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
-	return guard_add_rules(g, rule.data, rule.len, e);
+	return guard_add_rules(g, rule.data, rule.len, e) < 0 ? -e->code : guard_add_rooted(g, rule.data, e);
 }
 
 struct rules {
@@ -412,7 +412,7 @@ static int add_rules(struct leads_user *u, struct guard_root *g, struct ward_err
 		if (kind == LEAD_DIRECTORY && *value != '~')
 			status = add_rule(g, value, e);
 		else if (kind == LEAD_COMMAND)
-			status = command_words(value, strlen(value), rule_of_word, &r, &opaque);
+			status = command_words(value + (*value == '!'), strlen(value) - (*value == '!'), rule_of_word, &r, &opaque);
 	}
 	return fail_memory(e, status);
 }
@@ -444,7 +444,7 @@ int leads_read_user(struct leads_user *u, struct guard_root *g, struct ward_err 
 
 static int follow_line(struct follow *f, const char *text)
 {
-	auto_free char *line = strdup(text), *path = NULL;
+	auto_free char *line = strdup(text), *path = NULL, *dir = NULL;
 	char *name, *file, *value;
 	struct config c = { .f = f, .worktree = f->g->path };
 	struct gitconfig_entry entry = { .subsection = "" };
@@ -461,9 +461,12 @@ static int follow_line(struct follow *f, const char *text)
 	case LEAD_COMMAND:
 		return see_command(&c, &entry);
 	case LEAD_DIRECTORY:
+		path = as_path(value);	/* a relative one is a rule for every worktree already */
+		return path && *path == '/' ? follow_path(f, "/", path, FOLLOW_PROTECT, file) : 0;
 	case LEAD_CONFIG:
 		path = as_path(value);
-		return path && *path == '/' ? follow_path(f, "/", path, FOLLOW_PROTECT, file) : 0;
+		dir = directory_of(file);
+		return path && dir ? follow_path(f, dir, path, FOLLOW_PROTECT, file) : 0;
 	case LEAD_NONE:
 		return 0;
 	}

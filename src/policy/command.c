@@ -123,7 +123,7 @@ static int next_char(struct words *w, const char *text, size_t n, size_t *at)
 		++*at;
 		buf_add(&w->word, &text[*at], 1);
 	} else if (c == '"' || c == '\'') {
-		bool behind = w->expanded && !w->word.len;	/* "$(pwd)"/x */
+		bool behind = w->expanded;	/* "$PWD"/x */
 
 		status = end_word(w);
 		w->expanded = behind;
