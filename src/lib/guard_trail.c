@@ -85,7 +85,7 @@ static int expand(struct trail *t, size_t before)
 	status = tell(t, TRAIL_LINK, target);
 	if (status)
 		return status;
-	buf_printf(&longer, "%s/%s", target, buf_text(&t->rest));
+	buf_printf(&longer, "%s%s%s", target, t->rest.len ? "/" : "", buf_text(&t->rest));
 	if (longer.failed)
 		return -ENOMEM;
 	buf_free(&t->rest);

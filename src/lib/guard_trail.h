@@ -31,7 +31,7 @@ struct trail_root {
 typedef int trail_fn(void *ctx, const struct trail_place *place);
 
 /* Follows path from the directory `from` (absolute, without links); root may be NULL. Links without end, and directories that cannot be
- * looked into, end the trail without a TRAIL_END. Returns 0, what fn stopped with, or -ENOMEM. */
+ * looked into, end the trail without a TRAIL_END. Returns 0, a negative number that fn stopped with, or -ENOMEM. */
 must_check int trail_follow(const char *from, const char *path, const struct trail_root *root, trail_fn *fn, void *ctx);
 
 /* The root of a tree whose path is known. */
