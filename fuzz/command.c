@@ -1,4 +1,5 @@
-/* Fuzzer of command lines: no word is empty, none is longer than the text, and a text without expansions is clear. */
+/* Fuzzer of command lines: no word is empty, none is longer than the text, and a text without
+ * expansions is clear. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,12 @@
 /*
- * What hooks call. In: the words of a command line, or a hook's text. Out: the files of the tree among them, guarded. Runs in the
- * supervisor before the sandbox starts; changes nothing.
+ * What hooks call. In: the words of a command line, or a hook's text. Out: the files of the tree
+ * among them, guarded. Runs in the supervisor before the sandbox starts; changes nothing.
  *
- * A hook that is there before the run is the operator's; a script of the project that it starts is what an agent would rewrite. So the
- * text of hooks and of what configures hook managers is read for words that name a program of the tree: an executable file, the first
- * word of a command, or what stands behind an interpreter. Other files (what a linter looks at) stay writable. A shell script that is
- * found in this way is read like a hook, up to a bound.
+ * A hook that is there before the run is the operator's; a script of the project that it starts is
+ * what an agent would rewrite. So the text of hooks and of what configures hook managers is read
+ * for words that name a program of the tree: an executable file, the first word of a command, or
+ * what stands behind an interpreter. Other files (what a linter looks at) stay writable. A shell
+ * script that is found in this way is read like a hook, up to a bound.
  */
 #include "lib/guard_leads.h"
 
@@ -37,7 +38,8 @@ static int see_place(void *ctx, const struct trail_place *place)
 	struct probe *p = ctx;
 
 	if (place->kind == TRAIL_LINK || place->kind == TRAIL_BACK) {
-		p->is_inside |= place->kind == TRAIL_LINK && path_is_beneath(place->path, p->g->path);
+		p->is_inside |=
+			place->kind == TRAIL_LINK && path_is_beneath(place->path, p->g->path);
 		return 0;
 	}
 	p->is_inside |= path_is_beneath(place->path, p->g->path);
@@ -50,21 +52,24 @@ static int see_place(void *ctx, const struct trail_place *place)
 	return 0;
 }
 
-static bool is_wanted(const struct naming *n, const struct probe *p, const struct command_word *word, const char *text)
+static bool is_wanted(const struct naming *n, const struct probe *p,
+		      const struct command_word *word, const char *text)
 {
 	bool script = word->is_script || command_is_script(text);
 
 	if (!p->is_inside)
 		return false;
 	if (n->c->programs_only)
-		return p->is_file && (p->is_executable || word->is_script || word->is_first || (n->c->by_name && script));
+		return p->is_file && (p->is_executable || word->is_script || word->is_first ||
+				      (n->c->by_name && script));
 	if (p->is_dir)
 		return word->is_script && !word->is_directory;
 	return p->is_file || (p->is_missing && (strchr(text, '/') || script));
 }
 
 /* One reading of a word in one directory. */
-static int try_word(struct naming *n, const struct command_word *word, const char *base, const char *text)
+static int try_word(struct naming *n, const struct command_word *word, const char *base,
+		    const char *text)
 {
 	struct probe p = { .g = n->f->g };
 	int status;
@@ -75,12 +80,15 @@ static int try_word(struct naming *n, const struct command_word *word, const cha
 	if (status < 0)
 		return ward_fail(n->f->e, -status, "out of memory");
 	if (word->is_directory && p.is_dir && p.is_inside && n->bases.len < BASES_MAX) {
-		auto_free char *there = path_join(base, text), *real = there ? realpath(there, NULL) : NULL;
+		auto_free char *there = path_join(base, text),
+			       *real = there ? realpath(there, NULL) : NULL;
 
 		if (real && !strv_has(&n->bases, real))
 			strv_add(&n->bases, real);
 	}
-	return is_wanted(n, &p, word, text) ? follow_path(n->f, base, text, FOLLOW_NAMED, n->c->origin) : 0;
+	return is_wanted(n, &p, word, text)
+		       ? follow_path(n->f, base, text, FOLLOW_NAMED, n->c->origin)
+		       : 0;
 }
 
 /* "~/x" and "~user/x"; NULL: it is something else. */
@@ -100,7 +108,8 @@ char *leads_expand_home(const char *text)
 	while ((line = strsep(&all, "\n"))) {
 		char *name = strsep(&line, ":");
 
-		if (strlen(name) != (size_t)(rest - text - 1) || strncmp(name, text + 1, strlen(name)) != 0)
+		if (strlen(name) != (size_t)(rest - text - 1) ||
+		    strncmp(name, text + 1, strlen(name)) != 0)
 			continue;
 		for (int field = 0; field < 4 && line; field++)
 			strsep(&line, ":");
@@ -110,7 +119,6 @@ char *leads_expand_home(const char *text)
 	return NULL;
 }
 
-
 static int on_word(void *ctx, const struct command_word *word)
 {
 	struct naming *n = ctx;
@@ -118,7 +126,8 @@ static int on_word(void *ctx, const struct command_word *word)
 	const char *text = home ? home : word->text, *slash = strchr(text, '/');
 	int status = 0;
 
-	if (word->is_expanded && slash)	/* whatever the expansion gives: from the worktree, and from the home directory */
+	if (word->is_expanded && slash) /* whatever the expansion gives: from the worktree, and from
+					   the home directory */
 		text = slash + strspn(slash, "/");
 	else if (word->is_expanded)
 		return 0;
@@ -139,7 +148,8 @@ int leads_command(struct follow *f, const struct leads_command *c, bool *ret_opa
 
 	for (size_t i = 0; i < c->base_count; i++)
 		strv_add(&n.bases, c->bases[i]);
-	for (int round = 0; status >= 0 && round < 2; round++) {	/* "./x; cd y": a directory that is named last counts for all */
+	for (int round = 0; status >= 0 && round < 2;
+	     round++) { /* "./x; cd y": a directory that is named last counts for all */
 		size_t before = n.bases.len;
 
 		status = command_words(c->text, c->len, on_word, &n, ret_opaque);
@@ -156,11 +166,29 @@ int leads_command(struct follow *f, const struct leads_command *c, bool *ret_opa
 static const struct {
 	const char *dir, *name;
 } callers[] = {
-	{ "hooks", "*" }, { ".husky", "*" }, { ".githooks", "*" }, { NULL, ".pre-commit-config.y*ml" }, { NULL, "lefthook*" },
-	{ NULL, ".lefthook*" }, { NULL, ".overcommit.yml" }, { NULL, ".simple-git-hooks*" }, { NULL, ".envrc" }, { NULL, ".autoenv*" },
-	{ NULL, "mise*.toml" }, { NULL, ".mise*.toml" }, { NULL, ".mcp.json" }, { ".claude", "settings*.json" }, { ".vscode", "tasks.json" },
-	{ ".vscode", "mcp.json" }, { ".cursor", "mcp.json" }, { ".cursor", "hooks.json" }, { ".gemini", "settings.json" },
-	{ ".codex", "config.toml" }, { NULL, "opencode.json*" }, { NULL, ".crush.json" }, { NULL, "crush.json" },
+	{ "hooks", "*" },
+	{ ".husky", "*" },
+	{ ".githooks", "*" },
+	{ NULL, ".pre-commit-config.y*ml" },
+	{ NULL, "lefthook*" },
+	{ NULL, ".lefthook*" },
+	{ NULL, ".overcommit.yml" },
+	{ NULL, ".simple-git-hooks*" },
+	{ NULL, ".envrc" },
+	{ NULL, ".autoenv*" },
+	{ NULL, "mise*.toml" },
+	{ NULL, ".mise*.toml" },
+	{ NULL, ".mcp.json" },
+	{ ".claude", "settings*.json" },
+	{ ".vscode", "tasks.json" },
+	{ ".vscode", "mcp.json" },
+	{ ".cursor", "mcp.json" },
+	{ ".cursor", "hooks.json" },
+	{ ".gemini", "settings.json" },
+	{ ".codex", "config.toml" },
+	{ NULL, "opencode.json*" },
+	{ NULL, ".crush.json" },
+	{ NULL, "crush.json" },
 };
 
 bool calls_others(const char *path)
@@ -175,7 +203,8 @@ bool calls_others(const char *path)
 	for (size_t i = 0; i < ARRAY_LEN(callers); i++) {
 		size_t len = callers[i].dir ? strlen(callers[i].dir) : 0;
 
-		if (len && (!dir || (size_t)(slash - dir) != len || memcmp(dir, callers[i].dir, len) != 0))
+		if (len &&
+		    (!dir || (size_t)(slash - dir) != len || memcmp(dir, callers[i].dir, len) != 0))
 			continue;
 		if (fnmatch(callers[i].name, name, 0) == 0)
 			return true;
@@ -183,7 +212,8 @@ bool calls_others(const char *path)
 	return false;
 }
 
-/* Of an agent's settings only what names commands counts: its permissions name many a program that it may ask for. */
+/* Of an agent's settings only what names commands counts: its permissions name many a program that
+ * it may ask for. */
 static void keep_commands(struct buf *text)
 {
 	size_t kept = 0;
@@ -218,7 +248,8 @@ static bool is_shell(const char *path, const struct buf *text)
 	return line > 2 && strncmp(text->data, "#!", 2) == 0 && memmem(text->data, line, "sh", 2);
 }
 
-/* Hooks and managers start their commands at the top of a worktree, which is one of the directories above them. */
+/* Hooks and managers start their commands at the top of a worktree, which is one of the directories
+ * above them. */
 static size_t list_bases(const char *root, const char *path, char *bases[BASES_MAX])
 {
 	size_t count = 0, n = strlen(path);
@@ -226,7 +257,8 @@ static size_t list_bases(const char *root, const char *path, char *bases[BASES_M
 	while (count < BASES_MAX - 1) {
 		while (n && path[n - 1] != '/')
 			n--;
-		if (asprintf(&bases[count], "%s%s%.*s", root[1] ? root : "", n || !root[1] ? "/" : "", (int)(n ? n - 1 : 0), path) < 0)
+		if (asprintf(&bases[count], "%s%s%.*s", root[1] ? root : "",
+			     n || !root[1] ? "/" : "", (int)(n ? n - 1 : 0), path) < 0)
 			break;
 		count++;
 		if (!n)
@@ -241,14 +273,16 @@ int calls_follow(struct follow *f, const char *path)
 	char *bases[BASES_MAX];
 	size_t count;
 	struct ward_err gone;
-	auto_fd fd = path_open_nolink(f->root_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, &gone);
+	auto_fd fd = path_open_nolink(f->root_fd, path,
+				      O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, &gone);
 	auto_buf text = { 0 };
 	struct leads_command c = { .programs_only = true, .origin = path };
 	struct stat st;
 	bool opaque;
 	int status;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || io_read_all(fd, CALLS_BYTES_MAX, &text) < 0 || !text.len)
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    io_read_all(fd, CALLS_BYTES_MAX, &text) < 0 || !text.len)
 		return 0;
 	if (!calls_others(path) && !is_shell(path, &text))
 		return 0;
@@ -264,4 +298,22 @@ int calls_follow(struct follow *f, const char *path)
 	while (count)
 		free(bases[--count]);
 	return status;
+}
+
+int calls_follow_outside(struct follow *f, const char *file, const char *base)
+{
+	auto_fd fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	auto_buf text = { 0 };
+	struct leads_command c = {
+		.programs_only = true, .origin = file, .bases = &base, .base_count = 1
+	};
+	struct stat st;
+	bool opaque;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || has_end(file, ".sample") ||
+	    io_read_all(fd, CALLS_BYTES_MAX, &text) < 0 || !text.len)
+		return 0;
+	c.text = text.data;
+	c.len = text.len;
+	return leads_command(f, &c, &opaque);
 }

@@ -1,13 +1,17 @@
 /*
- * Guarding what a protected name leads to. In: links that the scan found at protected names or inside protected directories, and paths
- * that configuration names. Out: steps and rules of the tree. Runs in the supervisor before the sandbox starts; changes nothing.
+ * Guarding what a protected name leads to. In: links that the scan found at protected names or
+ * inside protected directories, and paths that configuration names. Out: steps and rules of the
+ * tree. Runs in the supervisor before the sandbox starts; changes nothing.
  *
- * A protected link is worth as much as what it leads to. So whatever it ends at becomes read-only; each link on the way is remembered
- * for the sweep, which puts it back if it was taken away and takes away what stands in its place; each directory on the way is pinned.
- * A directory that becomes read-only in this way can hold links itself, and files with a second name: they are followed, too.
- * A name on the way that is missing must not be made by the run: it gets a rule, and the sweep takes away what was put there.
+ * A protected link is worth as much as what it leads to. So whatever it ends at becomes read-only;
+ * each link on the way is remembered for the sweep, which puts it back if it was taken away and
+ * takes away what stands in its place; each directory on the way is pinned. A directory that
+ * becomes read-only in this way can hold links itself, and files with a second name: they are
+ * followed, too. A name on the way that is missing must not be made by the run: it gets a rule, and
+ * the sweep takes away what was put there.
  *
- * What lies in another tree that the sandbox writes to is handed on (guard_root.beyond), and guarded once all trees are known.
+ * What lies in another tree that the sandbox writes to is handed on (guard_root.beyond), and
+ * guarded once all trees are known.
  */
 #include "lib/guard_follow.h"
 
@@ -25,9 +29,14 @@ static int out_of_memory(struct follow *f)
 	return ward_fail(f->e, ENOMEM, "out of memory");
 }
 
-struct follow follow_begin(struct guard_root *g, int root_fd, struct guard_twins *twins, struct ward_err *e)
+struct follow follow_begin(struct guard_root *g, int root_fd, struct guard_twins *twins,
+			   struct ward_err *e)
 {
-	return (struct follow){ .g = g, .root_fd = root_fd, .root = trail_root_at(g->path, root_fd), .twins = twins, .e = e };
+	return (struct follow){ .g = g,
+				.root_fd = root_fd,
+				.root = trail_root_at(g->path, root_fd),
+				.twins = twins,
+				.e = e };
 }
 
 void follow_end(struct follow *f)
@@ -36,6 +45,7 @@ void follow_end(struct follow *f)
 	strv_free(&f->dirs);
 	strv_free(&f->callers);
 	strv_free(&f->seen);
+	free(f->above);
 }
 
 int follow_caller(struct follow *f, const char *path)
@@ -67,8 +77,10 @@ static int is_new(struct follow *f, const char *path)
 	if (strv_has(&f->seen, path))
 		return 0;
 	if (f->seen.len >= PLACES_MAX) {
-		ward_fail(f->e, E2BIG, "links and configuration in %s lead to more than %d places", f->g->path, PLACES_MAX);
-		return ward_remedy(f->e, "take the names that lead to so many out with filesystem.protect: [\"!NAME\"]");
+		ward_fail(f->e, E2BIG, "links and configuration in %s lead to more than %d places",
+			  f->g->path, PLACES_MAX);
+		return ward_remedy(f->e, "take the names that lead to so many out with "
+					 "filesystem.protect: [\"!NAME\"]");
 	}
 	strv_add(&f->seen, path);
 	return f->seen.failed ? out_of_memory(f) : 1;
@@ -80,7 +92,8 @@ static bool is_covered(const struct guard_root *g, const char *path)
 	for (size_t i = 0; i < g->step_count; i++) {
 		size_t n = strlen(g->steps[i].path);
 
-		if (g->steps[i].action == GUARD_READONLY && strncmp(g->steps[i].path, path, n) == 0 && path[n] == '/')
+		if (g->steps[i].action == GUARD_READONLY &&
+		    strncmp(g->steps[i].path, path, n) == 0 && path[n] == '/')
 			return true;
 	}
 	return false;
@@ -100,7 +113,9 @@ static int pin_parent(struct follow *f, const char *path)
 static int keep_link(struct follow *f, const char *path, const char *target)
 {
 	auto_buf text = { 0 };
-	int status = guard_is_released(f->g, path, false) || is_covered(f->g, path) ? 0 : is_new(f, path);
+	int status = guard_is_released(f->g, path, false) || is_covered(f->g, path)
+			     ? 0
+			     : is_new(f, path);
 
 	if (status <= 0)
 		return status;
@@ -120,22 +135,27 @@ static int keep_link(struct follow *f, const char *path, const char *target)
 static int keep_directory(struct follow *f, const char *path)
 {
 	auto_buf below = { 0 };
-	int status = *path && !is_covered(f->g, path) ? guard_add_step(f->g, GUARD_PIN, path, true, f->e) : 0;
+	int status = *path && !is_covered(f->g, path)
+			     ? guard_add_step(f->g, GUARD_PIN, path, true, f->e)
+			     : 0;
 
 	if (status < 0 || !*path)
 		return status;
-	buf_printf(&below, "%s/..", path);	/* no such entry: the rule is about the directories above it, as links */
+	buf_printf(&below, "%s/..",
+		   path); /* no such entry: the rule is about the directories above it, as links */
 	return below.failed ? out_of_memory(f) : guard_add_path_rule(f->g, below.data, false, f->e);
 }
 
 static int keep_missing(struct follow *f, const char *path, const char *rest)
 {
 	auto_buf all = { 0 };
-	bool climbs = strcmp(rest, "..") == 0 || strncmp(rest, "../", 3) == 0 || strstr(rest, "/..");
+	bool climbs =
+		strcmp(rest, "..") == 0 || strncmp(rest, "../", 3) == 0 || strstr(rest, "/..");
 	int status;
 
 	buf_puts(&all, path);
-	while (!climbs && *rest) {	/* behind ".." nobody knows where it leads: then the name itself must not be made */
+	while (!climbs && *rest) { /* behind ".." nobody knows where it leads: then the name itself
+				      must not be made */
 		size_t n = strcspn(rest, "/");
 
 		if (n && !(n == 1 && *rest == '.'))
@@ -144,7 +164,9 @@ static int keep_missing(struct follow *f, const char *path, const char *rest)
 	}
 	if (all.failed)
 		return out_of_memory(f);
-	status = guard_is_released(f->g, all.data, false) || is_covered(f->g, all.data) ? 0 : is_new(f, all.data);
+	status = guard_is_released(f->g, all.data, false) || is_covered(f->g, all.data)
+			 ? 0
+			 : is_new(f, all.data);
 	return status <= 0 ? status : guard_add_path_rule(f->g, all.data, false, f->e);
 }
 
@@ -169,11 +191,14 @@ static int keep_end(struct follow *f, const char *path, const struct stat *st)
 
 	if (is_dir && (!n || (strncmp(f->origin, path, n) == 0 && f->origin[n] == '/'))) {
 		if (f->how != FOLLOW_PIN)
-			strv_addf(&f->g->notes, "%s leads to %s, a directory around it: what lies there can be written by the command",
+			strv_addf(&f->g->notes,
+				  "%s leads to %s, a directory around it: what lies there can be "
+				  "written by the command",
 				  f->origin, n ? path : f->g->path);
 		return f->g->notes.failed ? out_of_memory(f) : 0;
 	}
-	status = guard_is_released(f->g, path, is_dir) || is_covered(f->g, path) ? 0 : is_new(f, path);
+	status = guard_is_released(f->g, path, is_dir) || is_covered(f->g, path) ? 0
+										 : is_new(f, path);
 	if (status <= 0)
 		return status;
 	if (f->how == FOLLOW_PIN && is_dir)
@@ -224,7 +249,8 @@ static int on_place(void *ctx, const struct trail_place *place)
 	return 0;
 }
 
-int follow_path(struct follow *f, const char *from, const char *path, enum follow_how how, const char *origin)
+int follow_path(struct follow *f, const char *from, const char *path, enum follow_how how,
+		const char *origin)
 {
 	int status;
 
@@ -239,12 +265,14 @@ static int follow_queued(struct follow *f, const char *path)
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	auto_free char *dir = NULL;
 
-	if (asprintf(&dir, "%s%s%.*s", f->g->path[1] ? f->g->path : "", slash || !f->g->path[1] ? "/" : "",
-		     slash ? (int)(slash - path) : 0, path) < 0) {
+	if (asprintf(&dir, "%s%s%.*s", f->g->path[1] ? f->g->path : "",
+		     slash || !f->g->path[1] ? "/" : "", slash ? (int)(slash - path) : 0,
+		     path) < 0) {
 		dir = NULL;
 		return out_of_memory(f);
 	}
-	return follow_path(f, dir, name, strcmp(name, ".git") == 0 ? FOLLOW_PIN : FOLLOW_PROTECT, path);
+	return follow_path(f, dir, name, strcmp(name, ".git") == 0 ? FOLLOW_PIN : FOLLOW_PROTECT,
+			   path);
 }
 
 static int see_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
@@ -276,8 +304,9 @@ int follow_all(struct follow *f)
 
 	while (status >= 0 && (f->queue_done < f->queue.len || f->dirs_done < f->dirs.len)) {
 		bool is_link = f->queue_done < f->queue.len;
-		const char *next = is_link ? f->queue.items[f->queue_done++] : f->dirs.items[f->dirs_done++];
-		auto_free char *path = strdup(next);	/* the lists may move */
+		const char *next =
+			is_link ? f->queue.items[f->queue_done++] : f->dirs.items[f->dirs_done++];
+		auto_free char *path = strdup(next); /* the lists may move */
 
 		if (!path)
 			return out_of_memory(f);
@@ -290,7 +319,8 @@ int follow_all(struct follow *f)
 static int add_place(struct follow *f, const char *line)
 {
 	const char *end = strchr(line, '\n');
-	auto_free char *path = end ? strndup(line + 1, (size_t)(end - line - 1)) : NULL, *text = end ? strdup(end + 1) : NULL;
+	auto_free char *path = end ? strndup(line + 1, (size_t)(end - line - 1)) : NULL,
+		       *text = end ? strdup(end + 1) : NULL;
 	const char *inside = NULL;
 	struct stat st;
 

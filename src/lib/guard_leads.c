@@ -1,15 +1,19 @@
 /*
- * Where git configuration leads. In: the configuration of repositories in the tree, of those that the tree is a part of, of the user and
- * of the system. Out: whatever of it lies in the tree is guarded. Runs in the supervisor before the sandbox starts, with the user's
- * rights, on files that a hostile project may have brought; changes nothing.
+ * Where git configuration leads. In: the configuration of repositories in the tree, of those that
+ * the tree is a part of, of the user and of the system. Out: whatever of it lies in the tree is
+ * guarded. Runs in the supervisor before the sandbox starts, with the user's rights, on files that
+ * a hostile project may have brought; changes nothing.
  *
- * A setting whose value is known to be harmless (tables/gitconfig.def) leads nowhere. hooksPath and the like name a directory, includes
- * name more configuration, and every other value is read as a command line: each word that names a file in the tree, or could name one
- * there, is guarded. Paths are resolved as git does: "~", then from where git runs the command, through links. What a command line does
- * beyond its words (expansions, "cd") is said in the run's notes where it concerns the tree.
+ * A setting whose value is known to be harmless (tables/gitconfig.def) leads nowhere. hooksPath and
+ * the like name a directory, includes name more configuration, and every other value is read as a
+ * command line: each word that names a file in the tree, or could name one there, is guarded. Paths
+ * are resolved as git does: "~", then from where git runs the command, through links. What a
+ * command line does beyond its words (expansions, "cd") is said in the run's notes where it
+ * concerns the tree.
  *
- * The user's own configuration counts in every worktree, also in one that the run makes. So what it names by a relative path is a
- * rule for any depth ("core.hooksPath = .githooks" protects every .githooks).
+ * The user's own configuration counts in every worktree, also in one that the run makes. So what it
+ * names by a relative path is a rule for any depth ("core.hooksPath = .githooks" protects every
+ * .githooks).
  */
 #include "lib/guard_leads.h"
 
@@ -45,7 +49,8 @@ static bool read_regular(const char *path, size_t max, struct buf *text)
 	auto_fd fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;
 
-	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && io_read_all(fd, max, text) == 0;
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	       io_read_all(fd, max, text) == 0;
 }
 
 static enum lead_kind kind_of(const struct gitconfig_entry *entry)
@@ -55,7 +60,8 @@ static enum lead_kind kind_of(const struct gitconfig_entry *entry)
 	if (!entry->value || !*entry->value)
 		return LEAD_NONE;
 	for (size_t i = 0; i < ARRAY_LEN(named); i++)
-		if (strcmp(named[i].section, entry->section) == 0 && strcmp(named[i].key, entry->key) == 0)
+		if (strcmp(named[i].section, entry->section) == 0 &&
+		    strcmp(named[i].key, entry->key) == 0)
 			return named[i].kind;
 	if (strcmp(entry->section, "alias") == 0 && entry->value[0] != '!')
 		return LEAD_NONE;
@@ -65,12 +71,12 @@ static enum lead_kind kind_of(const struct gitconfig_entry *entry)
 /* One configuration with all that it includes. */
 struct config {
 	struct follow *f;
-	const char *worktree;	/* where its commands run */
-	const char *file;	/* absolute */
+	const char *worktree; /* where its commands run */
+	const char *file; /* absolute */
 	unsigned *includes;
-	bool is_inside;		/* the file lies in the tree, or is that of a repository around it */
-	struct leads_user *user;	/* what is found is kept here instead; f is NULL then */
-	struct strv *more;	/* files that it includes, absolute */
+	bool is_inside; /* the file lies in the tree, or is that of a repository around it */
+	struct leads_user *user; /* what is found is kept here instead; f is NULL then */
+	struct strv *more; /* files that it includes, absolute */
 };
 
 /* What value stands for when git reads it as a path: "~" is replaced. The caller frees. */
@@ -89,10 +95,11 @@ static char *directory_of(const char *file)
 
 static int see_include(struct config *c, const char *value)
 {
-	auto_free char *path = as_path(value), *dir = directory_of(c->file), *full = path && dir ? path_join(dir, path) : NULL;
+	auto_free char *path = as_path(value), *dir = directory_of(c->file),
+		       *full = path && dir ? path_join(dir, path) : NULL;
 
 	if (!full)
-		return 0;	/* no such directory: git finds nothing there either */
+		return 0; /* no such directory: git finds nothing there either */
 	if (++*c->includes <= INCLUDES_MAX) {
 		auto_free char *real = realpath(full, NULL);
 
@@ -106,15 +113,27 @@ static int see_include(struct config *c, const char *value)
 
 static void note_opaque(struct config *c, const struct gitconfig_entry *entry)
 {
-	strv_addf(&c->f->g->notes, "%s: %s.%s%s%s = %.*s: what this command runs cannot be told for certain; files of the workspace that it "
-		  "names are protected, others that it runs are not", c->file, entry->section, entry->subsection,
-		  *entry->subsection ? "." : "", entry->key, NOTE_MAX, entry->value);
+	struct strv *notes = &c->f->g->notes;
+	auto_buf note = { 0 };
+
+	buf_printf(&note,
+		   "%s: %s.%s%s%s = %.*s: what this command runs cannot be told for certain; files "
+		   "of the workspace that it names are protected, others that it runs are not",
+		   c->file, entry->section, entry->subsection, *entry->subsection ? "." : "",
+		   entry->key, NOTE_MAX, entry->value);
+	if (!strv_has(notes, buf_text(&note)))
+		strv_add(notes, buf_text(&note));
+	notes->failed |= note.failed;
 }
 
 static int see_command(struct config *c, const struct gitconfig_entry *entry)
 {
 	const char *value = entry->value + (entry->value[0] == '!');
-	struct leads_command command = { .text = value, .len = strlen(value), .bases = &c->worktree, .base_count = 1, .origin = c->file };
+	struct leads_command command = { .text = value,
+					 .len = strlen(value),
+					 .bases = &c->worktree,
+					 .base_count = 1,
+					 .origin = c->file };
 	bool opaque = false;
 	int status;
 
@@ -138,11 +157,42 @@ static int keep_line(struct config *c, const struct gitconfig_entry *entry)
 	return line.failed || c->user->lines.failed ? -ENOMEM : 0;
 }
 
+/* A directory of hooks outside the tree: its links, and what its scripts call in base. */
+static int follow_hooks(struct follow *f, const char *path, const char *base)
+{
+	auto_dir list = opendir(path);
+	int status = 0;
+
+	for (struct dirent *entry = list ? readdir(list) : NULL; entry && status >= 0;
+	     entry = readdir(list)) {
+		auto_free char *file = path_join(path, entry->d_name);
+
+		if (!file)
+			return -ENOMEM;
+		if (entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN)
+			status = follow_path(f, path, entry->d_name, FOLLOW_PROTECT, path);
+		if (status >= 0 && entry->d_type != DT_DIR)
+			status = calls_follow_outside(f, file, base);
+	}
+	return status;
+}
+
+/* A directory of hooks that a setting names. */
+static int see_directory(struct config *c, const char *from, const char *value)
+{
+	auto_free char *path = as_path(value), *full = path ? path_join(from, path) : NULL;
+	auto_free char *real = full ? realpath(full, NULL) : NULL;
+	int status = path ? follow_path(c->f, from, path, FOLLOW_PROTECT, c->file) : 0;
+
+	if (status < 0 || !real || path_is_beneath(real, c->f->g->path))
+		return status;
+	return follow_hooks(c->f, real, c->worktree);
+}
+
 static int see_setting(void *ctx, const struct gitconfig_entry *entry)
 {
 	struct config *c = ctx;
 	enum lead_kind kind = kind_of(entry);
-	auto_free char *path = kind == LEAD_DIRECTORY ? as_path(entry->value) : NULL;
 
 	if (kind == LEAD_NONE)
 		return 0;
@@ -155,7 +205,7 @@ static int see_setting(void *ctx, const struct gitconfig_entry *entry)
 		return see_include(c, entry->value);
 	if (kind == LEAD_COMMAND)
 		return see_command(c, entry);
-	return path ? follow_path(c->f, c->worktree, path, FOLLOW_PROTECT, c->file) : 0;
+	return see_directory(c, c->worktree, entry->value);
 }
 
 static int read_one(struct config *c, const char *file)
@@ -168,7 +218,9 @@ static int read_one(struct config *c, const char *file)
 	c->file = file;
 	status = gitconfig_read(buf_text(&text), text.len, see_setting, c);
 	if (status == -EINVAL && c->f && c->is_inside) {
-		strv_addf(&c->f->g->notes, "%s cannot be read as git configuration: where it leads is not protected", file);
+		strv_addf(&c->f->g->notes,
+			  "%s cannot be read as git configuration: where it leads is not protected",
+			  file);
 		status = 0;
 	}
 	return status == -EINVAL ? 0 : status;
@@ -185,7 +237,7 @@ static int read_config(struct config c, const char *file)
 	c.includes = &includes;
 	strv_add(&more, file);
 	for (size_t i = 0; i < more.len && status >= 0; i++) {
-		auto_free char *one = strdup(more.items[i]);	/* the list may move */
+		auto_free char *one = strdup(more.items[i]); /* the list may move */
 
 		status = one ? read_one(&c, one) : -ENOMEM;
 	}
@@ -202,7 +254,8 @@ static int see_worktree(void *ctx, const struct gitconfig_entry *entry)
 {
 	char **value = ctx;
 
-	if (strcmp(entry->section, "core") != 0 || strcmp(entry->key, "worktree") != 0 || *entry->subsection || !entry->value)
+	if (strcmp(entry->section, "core") != 0 || strcmp(entry->key, "worktree") != 0 ||
+	    *entry->subsection || !entry->value)
 		return 0;
 	free(*value);
 	*value = strdup(entry->value);
@@ -227,25 +280,15 @@ int leads_repository(struct follow *f, const char *git_dir, const char *worktree
 	int status = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(names) && status >= 0; i++) {
-		auto_free char *file = path_join(git_dir, names[i]), *other = file && i == 0 ? worktree_of(git_dir, file) : NULL;
-		struct config c = { .f = f, .worktree = other ? other : worktree, .is_inside = true };
+		auto_free char *file = path_join(git_dir, names[i]),
+			       *other = file && i == 0 ? worktree_of(git_dir, file) : NULL;
+		struct config c = { .f = f,
+				    .worktree = other ? other : worktree,
+				    .is_inside = true };
 
 		status = file ? read_config(c, file) : -ENOMEM;
 	}
 	return fail_memory(f->e, status);
-}
-
-/* Hooks that are links lead into the tree from outside. */
-static int follow_hooks(struct follow *f, const char *git_dir)
-{
-	auto_free char *path = path_join(git_dir, "hooks");
-	auto_dir list = path ? opendir(path) : NULL;
-	int status = 0;
-
-	for (struct dirent *entry = list ? readdir(list) : NULL; entry && status >= 0; entry = readdir(list))
-		if (entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN)
-			status = follow_path(f, path, entry->d_name, FOLLOW_PROTECT, path);
-	return status;
 }
 
 /* The text of a small file of git's, its line end cut off; NULL: none. */
@@ -254,7 +297,8 @@ static char *read_word(const char *dir, const char *name)
 	auto_free char *path = path_join(dir, name);
 	auto_buf text = { 0 };
 
-	if (!path || !read_regular(path, 8192, &text) || !text.len || memchr(text.data, '\0', text.len))
+	if (!path || !read_regular(path, 8192, &text) || !text.len ||
+	    memchr(text.data, '\0', text.len))
 		return NULL;
 	while (text.len && (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == '\r'))
 		text.data[--text.len] = '\0';
@@ -264,20 +308,26 @@ static char *read_word(const char *dir, const char *name)
 /* A worktree whose git directory is known: the configuration is that of the common one. */
 static int follow_worktree(struct follow *f, const char *git_dir, const char *worktree)
 {
-	auto_free char *word = read_word(git_dir, "commondir"), *joined = word ? path_join(git_dir, word) : NULL;
+	auto_free char *word = read_word(git_dir, "commondir"),
+		       *joined = word ? path_join(git_dir, word) : NULL;
 	auto_free char *common = joined ? realpath(joined, NULL) : NULL;
+	auto_free char *hooks = NULL;
 	const char *dir = common ? common : git_dir;
 	int status = leads_repository(f, dir, worktree);
 
 	if (status >= 0 && common)
 		status = leads_repository(f, git_dir, worktree);
-	return status < 0 || path_is_beneath(dir, f->g->path) ? status : follow_hooks(f, dir);
+	if (status < 0 || path_is_beneath(dir, f->g->path))
+		return status;
+	hooks = path_join(dir, "hooks");
+	return hooks ? follow_hooks(f, hooks, worktree) : -ENOMEM;
 }
 
 /* The worktree at the absolute path `worktree` has a .git; *ret_found. */
 static int follow_dot_git(struct follow *f, const char *worktree, bool *ret_found)
 {
-	auto_free char *path = path_join(worktree, ".git"), *text = NULL, *value = NULL, *real = NULL;
+	auto_free char *path = path_join(worktree, ".git"), *text = NULL, *value = NULL,
+		       *real = NULL;
 	struct stat st;
 
 	*ret_found = path && lstat(path, &st) == 0;
@@ -302,10 +352,28 @@ static int follow_dot_git(struct follow *f, const char *worktree, bool *ret_foun
 int leads_git_file(struct follow *f, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	auto_free char *dir = strndup(path, slash ? (size_t)(slash - path) : 0), *full = dir ? path_join(f->g->path, dir) : NULL;
+	auto_free char *dir = strndup(path, slash ? (size_t)(slash - path) : 0),
+		       *full = dir ? path_join(f->g->path, dir) : NULL;
 	bool found;
 
-	return full ? fail_memory(f->e, follow_dot_git(f, full, &found)) : ward_fail(f->e, ENOMEM, "out of memory");
+	return full ? fail_memory(f->e, follow_dot_git(f, full, &found))
+		    : ward_fail(f->e, ENOMEM, "out of memory");
+}
+
+/* What hook managers and direnv read in a directory above the tree. */
+static int follow_callers(struct follow *f, const char *dir)
+{
+	static const char *const names[] = { ".envrc",       ".pre-commit-config.yaml",
+					     "lefthook.yml", ".lefthook.yml",
+					     ".mcp.json",    "mise.toml" };
+	int status = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(names) && status >= 0; i++) {
+		auto_free char *file = path_join(dir, names[i]);
+
+		status = file ? calls_follow_outside(f, file, dir) : -ENOMEM;
+	}
+	return status;
 }
 
 int leads_above(struct follow *f)
@@ -318,13 +386,17 @@ int leads_above(struct follow *f)
 	if (!dir)
 		return ward_fail(f->e, ENOMEM, "out of memory");
 	if (fstatat(f->root_fd, ".git", &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return 0;	/* git looks no further */
+		return 0; /* git looks no further */
 	while (status >= 0 && !found && dir[1]) {
 		char *slash = strrchr(dir, '/');
 
 		slash[slash == dir] = '\0';
 		status = follow_dot_git(f, dir, &found);
+		if (status >= 0)
+			status = follow_callers(f, dir);
 	}
+	if (found)
+		f->above = take_ptr(dir);
 	return fail_memory(f->e, status);
 }
 
@@ -335,7 +407,8 @@ static int add_rule(struct guard_root *g, const char *path, struct ward_err *e)
 
 	while (strncmp(path, "./", 2) == 0)
 		path += 2 + strspn(path + 2, "/");
-	if (!*path || *path == '/' || strcmp(path, ".") == 0 || strcmp(path, "..") == 0 || strncmp(path, "../", 3) == 0 || strstr(path, "/.."))
+	if (!*path || *path == '/' || strcmp(path, ".") == 0 || strcmp(path, "..") == 0 ||
+	    strncmp(path, "../", 3) == 0 || strstr(path, "/.."))
 		return 0;
 	buf_puts(&rule, strchr(path, '/') ? "**/" : "");
 	for (; *path; path++) {
@@ -348,7 +421,8 @@ static int add_rule(struct guard_root *g, const char *path, struct ward_err *e)
 		strv_add(&g->rules, rule.data);
 	if (rule.failed || g->rules.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
-	return guard_add_rules(g, rule.data, rule.len, e) < 0 ? -e->code : guard_add_rooted(g, rule.data, e);
+	return guard_add_rules(g, rule.data, rule.len, e) < 0 ? -e->code
+							      : guard_add_rooted(g, rule.data, e);
 }
 
 struct rules {
@@ -388,7 +462,8 @@ static enum lead_kind line_kind(const char *line)
 		size_t n = strlen(named[i].section);
 
 		if (strncmp(line, named[i].section, n) == 0 && line[n] == '.' &&
-		    strncmp(line + n + 1, named[i].key, strlen(named[i].key)) == 0 && line[n + 1 + strlen(named[i].key)] == '\n')
+		    strncmp(line + n + 1, named[i].key, strlen(named[i].key)) == 0 &&
+		    line[n + 1 + strlen(named[i].key)] == '\n')
 			return named[i].kind;
 	}
 	return LEAD_COMMAND;
@@ -412,7 +487,9 @@ static int add_rules(struct leads_user *u, struct guard_root *g, struct ward_err
 		if (kind == LEAD_DIRECTORY && *value != '~')
 			status = add_rule(g, value, e);
 		else if (kind == LEAD_COMMAND)
-			status = command_words(value + (*value == '!'), strlen(value) - (*value == '!'), rule_of_word, &r, &opaque);
+			status = command_words(value + (*value == '!'),
+					       strlen(value) - (*value == '!'), rule_of_word, &r,
+					       &opaque);
 	}
 	return fail_memory(e, status);
 }
@@ -427,7 +504,8 @@ static int read_file(struct leads_user *u, const char *base, const char *rest)
 
 int leads_read_user(struct leads_user *u, struct guard_root *g, struct ward_err *e)
 {
-	const char *home = getenv("HOME"), *xdg = getenv("XDG_CONFIG_HOME"), *global = getenv("GIT_CONFIG_GLOBAL");
+	const char *home = getenv("HOME"), *xdg = getenv("XDG_CONFIG_HOME"),
+		   *global = getenv("GIT_CONFIG_GLOBAL");
 	const char *system = getenv("GIT_CONFIG_SYSTEM");
 	int status = read_file(u, system && *system ? system : "/etc/gitconfig", ".");
 
@@ -442,11 +520,11 @@ int leads_read_user(struct leads_user *u, struct guard_root *g, struct ward_err 
 	return status < 0 ? fail_memory(e, status) : add_rules(u, g, e);
 }
 
-static int follow_line(struct follow *f, const char *text)
+static int follow_line(struct follow *f, const char *text, const char *worktree)
 {
 	auto_free char *line = strdup(text), *path = NULL, *dir = NULL;
 	char *name, *file, *value;
-	struct config c = { .f = f, .worktree = f->g->path };
+	struct config c = { .f = f, .worktree = worktree };
 	struct gitconfig_entry entry = { .subsection = "" };
 
 	if (!line)
@@ -460,9 +538,8 @@ static int follow_line(struct follow *f, const char *text)
 	switch (line_kind(text)) {
 	case LEAD_COMMAND:
 		return see_command(&c, &entry);
-	case LEAD_DIRECTORY:
-		path = as_path(value);	/* a relative one is a rule for every worktree already */
-		return path && *path == '/' ? follow_path(f, "/", path, FOLLOW_PROTECT, file) : 0;
+	case LEAD_DIRECTORY: /* a relative one is a rule for every worktree already */
+		return *value == '/' || *value == '~' ? see_directory(&c, "/", value) : 0;
 	case LEAD_CONFIG:
 		path = as_path(value);
 		dir = directory_of(file);
@@ -478,7 +555,9 @@ int leads_follow_user(const struct leads_user *u, struct follow *f)
 	int status = 0;
 
 	for (size_t i = 0; i < u->lines.len && status >= 0; i++)
-		status = follow_line(f, u->lines.items[i]);
+		status = follow_line(f, u->lines.items[i], f->g->path);
+	for (size_t i = 0; i < u->lines.len && status >= 0 && f->above; i++)
+		status = follow_line(f, u->lines.items[i], f->above);
 	return fail_memory(f->e, status);
 }
 

@@ -1,12 +1,14 @@
 /*
- * Following a path. In: a directory and a path as a link, a configuration or a command line has it. Out: every link on the way, every
- * directory that ".." leaves, and where the path ends, or the name that is missing. Runs in the supervisor with the user's rights, on
- * trees that a hostile project may have brought; it looks at names and reads links, opens nothing and changes nothing.
+ * Following a path. In: a directory and a path as a link, a configuration or a command line has it.
+ * Out: every link on the way, every directory that ".." leaves, and where the path ends, or the
+ * name that is missing. Runs in the supervisor with the user's rights, on trees that a hostile
+ * project may have brought; it looks at names and reads links, opens nothing and changes nothing.
  *
- * One component is taken at a time, as the kernel takes it: ".." goes up from where the links have led, not from the letters of the path;
- * an absolute target starts again at "/"; 40 links are the end. What stands in front of the current component never holds a link, so its
- * last name can be cut off for "..". The tree may change while this looks at it: the answer is a list of names to guard, and whoever
- * guards them opens them again without following links.
+ * One component is taken at a time, as the kernel takes it: ".." goes up from where the links have
+ * led, not from the letters of the path; an absolute target starts again at "/"; 40 links are the
+ * end. What stands in front of the current component never holds a link, so its last name can be
+ * cut off for "..". The tree may change while this looks at it: the answer is a list of names to
+ * guard, and whoever guards them opens them again without following links.
  */
 #include "lib/guard_trail.h"
 
@@ -19,16 +21,16 @@
 #include "base/own.h"
 #include "base/path.h"
 
-#define LINKS_MAX 40	/* as the kernel's own */
+#define LINKS_MAX 40 /* as the kernel's own */
 
 struct trail {
-	struct buf at;		/* where the trail stands: absolute, without links; "" is "/" */
-	struct buf rest;	/* what is still to be followed */
+	struct buf at; /* where the trail stands: absolute, without links; "" is "/" */
+	struct buf rest; /* what is still to be followed */
 	const struct trail_root *root;
 	trail_fn *fn;
 	void *ctx;
 	unsigned links;
-	struct stat st;		/* of what stands at `at`, if known */
+	struct stat st; /* of what stands at `at`, if known */
 	bool known;
 };
 
@@ -46,7 +48,9 @@ struct trail_root trail_root_at(const char *path, int fd)
 
 static int tell(const struct trail *t, enum trail_kind kind, const char *text)
 {
-	struct trail_place place = { .kind = kind, .path = t->at.len ? t->at.data : "/", .text = text, .st = &t->st };
+	struct trail_place place = {
+		.kind = kind, .path = t->at.len ? t->at.data : "/", .text = text, .st = &t->st
+	};
 
 	if (t->at.failed || t->rest.failed)
 		return -ENOMEM;
@@ -71,7 +75,8 @@ static int go_up(struct trail *t)
 	return status;
 }
 
-/* Puts a link's target in front of the rest; `before` is the length of the directory that the link lies in. */
+/* Puts a link's target in front of the rest; `before` is the length of the directory that the link
+ * lies in. */
 static int expand(struct trail *t, size_t before)
 {
 	char target[PATH_MAX];
@@ -98,7 +103,8 @@ static int expand(struct trail *t, size_t before)
 /* The same directory may be mounted in several places. */
 static void rename_root(struct trail *t)
 {
-	if (!t->root || !t->root->inode || t->st.st_ino != t->root->inode || t->st.st_dev != t->root->device)
+	if (!t->root || !t->root->inode || t->st.st_ino != t->root->inode ||
+	    t->st.st_dev != t->root->device)
 		return;
 	cut(t, 0);
 	buf_puts(&t->at, t->root->path);
@@ -115,7 +121,9 @@ static int go_down(struct trail *t, const char *name)
 	if (t->at.failed)
 		return -ENOMEM;
 	if (lstat(t->at.data, &t->st) < 0) {
-		int status = errno == ENOENT || errno == ENOTDIR ? tell(t, TRAIL_MISSING, buf_text(&t->rest)) : 0;
+		int status = errno == ENOENT || errno == ENOTDIR
+				     ? tell(t, TRAIL_MISSING, buf_text(&t->rest))
+				     : 0;
 
 		return status ? status : 1;
 	}
@@ -126,7 +134,7 @@ static int go_down(struct trail *t, const char *name)
 		rename_root(t);
 		return 0;
 	}
-	if (t->rest.len) {	/* a file where a directory is wanted: that can be changed */
+	if (t->rest.len) { /* a file where a directory is wanted: that can be changed */
 		int status = tell(t, TRAIL_MISSING, t->rest.data);
 
 		return status ? status : 1;
@@ -152,7 +160,8 @@ static int next_name(struct trail *t, char name[NAME_MAX + 1])
 	return 0;
 }
 
-int trail_follow(const char *from, const char *path, const struct trail_root *root, trail_fn *fn, void *ctx)
+int trail_follow(const char *from, const char *path, const struct trail_root *root, trail_fn *fn,
+		 void *ctx)
 {
 	struct trail t = { .root = root, .fn = fn, .ctx = ctx };
 	char name[NAME_MAX + 1];

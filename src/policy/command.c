@@ -1,31 +1,39 @@
 /*
- * Words of a command line. In: the text of a setting that git hands to a shell, or of a hook. Out: every word that may name a file.
- * Pure: no file, clock or global is touched; runs in the supervisor, on text that a hostile project may have brought.
+ * Words of a command line. In: the text of a setting that git hands to a shell, or of a hook. Out:
+ * every word that may name a file. Pure: no file, clock or global is touched; runs in the
+ * supervisor, on text that a hostile project may have brought.
  *
- * This is no shell. A shell decides which words are programs, this one looks at all of them: the text is cut at blanks and at
- * everything that means something to a shell, a quoted text with blanks counts as a whole, too, and what stands behind an expansion is
- * handed over with a mark. The caller asks whether a word names a file. What no such reading can tell is reported as opaque.
+ * This is no shell. A shell decides which words are programs, this one looks at all of them: the
+ * text is cut at blanks and at everything that means something to a shell, a quoted text with
+ * blanks counts as a whole, too, and what stands behind an expansion is handed over with a mark.
+ * The caller asks whether a word names a file. What no such reading can tell is reported as opaque.
  */
 #include "policy/command.h"
 
 #include <errno.h>
 #include <string.h>
 
-static const char *const interpreters[] = { "python", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "tclsh",
-					    "pwsh", "Rscript", "julia", "sh", "bash", "dash", "zsh", "ksh", "fish", "busybox",
-					    "source", ".", "tsx", "ts-node", "npx", "awk", "gawk", "sed" };
-static const char *const runners[] = { "env", "exec", "command", "nice", "timeout", "nohup", "sudo", "xargs", "time", "stdbuf", "setsid",
-				       "uv", "poetry", "pipenv", "run", "eval", "then", "do", "else", "if", "while", "!" };
-static const char *const goers[] = { "cd", "pushd", "-C", "--directory", "--prefix", "--cwd", "--chdir" };
-static const char *const opaque_words[] = { "cd", "pushd", "eval", "source", ".", "xargs", "-exec", "alias", "make", "npm", "npx", "yarn",
-					    "pnpm", "just", "cargo", "-m" };
+static const char *const interpreters[] = {
+	"python",  "perl",   "ruby",    "node",  "nodejs",  "deno", "bun",  "php",  "lua", "luajit",
+	"tclsh",   "pwsh",   "Rscript", "julia", "sh",      "bash", "dash", "zsh",  "ksh", "fish",
+	"busybox", "source", ".",       "tsx",   "ts-node", "npx",  "awk",  "gawk", "sed"
+};
+static const char *const runners[] = { "env",    "exec",   "command", "nice",   "timeout", "nohup",
+				       "sudo",   "xargs",  "time",    "stdbuf", "setsid",  "uv",
+				       "poetry", "pipenv", "run",     "eval",   "then",    "do",
+				       "else",   "if",     "while",   "!" };
+static const char *const goers[] = { "cd",       "pushd", "-C",     "--directory",
+				     "--prefix", "--cwd", "--chdir" };
+static const char *const opaque_words[] = { "cd",    "pushd", "eval",  "source", ".",   "xargs",
+					    "-exec", "alias", "make",  "npm",    "npx", "yarn",
+					    "pnpm",  "just",  "cargo", "-m" };
 
 struct words {
 	command_fn *fn;
 	void *ctx;
 	struct buf word;
 	bool expanded;
-	bool first, interpreter, any_interpreter, go;	/* what the words in front of this one were */
+	bool first, interpreter, any_interpreter, go; /* what the words in front of this one were */
 	bool opaque;
 };
 
@@ -47,13 +55,16 @@ static bool is_interpreter(const char *word)
 
 	while (n > 1 && (name[n - 1] == '.' || (name[n - 1] >= '0' && name[n - 1] <= '9')))
 		n--;
-	return is_among(interpreters, ARRAY_LEN(interpreters), name, n) || IS_AMONG(interpreters, name);
+	return is_among(interpreters, ARRAY_LEN(interpreters), name, n) ||
+	       IS_AMONG(interpreters, name);
 }
 
 bool command_is_script(const char *name)
 {
-	static const char *const ends[] = { "sh", "bash", "zsh", "ksh", "fish", "py", "pl", "rb", "js", "cjs", "mjs", "ts", "mts", "cts", "php",
-					    "lua", "tcl", "ps1", "R", "jl", "exs", "awk", "sed", "jar", "envrc" };
+	static const char *const ends[] = { "sh",  "bash", "zsh", "ksh",  "fish", "py",  "pl",
+					    "rb",  "js",   "cjs", "mjs",  "ts",   "mts", "cts",
+					    "php", "lua",  "tcl", "ps1",  "R",    "jl",  "exs",
+					    "awk", "sed",  "jar", "envrc" };
 	const char *dot = strrchr(name, '.');
 
 	return dot && dot != name && !strchr(dot, '/') && IS_AMONG(ends, dot + 1);
@@ -75,8 +86,12 @@ static void note_word(struct words *w, const char *text)
 
 static int hand_over(struct words *w, const char *text)
 {
-	struct command_word word = { .text = text, .is_expanded = w->expanded, .is_script = w->interpreter, .is_argument = w->any_interpreter,
-				     .is_directory = w->go, .is_first = w->first };
+	struct command_word word = { .text = text,
+				     .is_expanded = w->expanded,
+				     .is_script = w->interpreter,
+				     .is_argument = w->any_interpreter,
+				     .is_directory = w->go,
+				     .is_first = w->first };
 
 	return *text ? w->fn(w->ctx, &word) : 0;
 }
@@ -108,7 +123,8 @@ static int whole_quote(struct words *w, const char *at, const char *end)
 	const char *close = memchr(at + 1, *at, (size_t)(end - at - 1));
 	auto_buf whole = { 0 };
 
-	if (!close || close - at > 4096 || !memchr(at, ' ', (size_t)(close - at)) || !memchr(at, '/', (size_t)(close - at)))
+	if (!close || close - at > 4096 || !memchr(at, ' ', (size_t)(close - at)) ||
+	    !memchr(at, '/', (size_t)(close - at)))
 		return 0;
 	buf_add(&whole, at + 1, (size_t)(close - at - 1));
 	return whole.failed ? -ENOMEM : hand_over(w, buf_text(&whole));
@@ -123,7 +139,7 @@ static int next_char(struct words *w, const char *text, size_t n, size_t *at)
 		++*at;
 		buf_add(&w->word, &text[*at], 1);
 	} else if (c == '"' || c == '\'') {
-		bool behind = w->expanded;	/* "$PWD"/x */
+		bool behind = w->expanded; /* "$PWD"/x */
 
 		status = end_word(w);
 		w->expanded = behind;

@@ -9,6 +9,7 @@ NEEDS = ["git"]
 PROGRAMS = {"tools/clean": "cd sub/tools && ./clean", "bin/top": "$(git rev-parse --show-toplevel)/sub/bin/top", "slow/clean": "timeout 5 sub/slow/clean %f",
             "sh/inner.sh": "sh -c 'cat >/dev/null; exec sub/sh/inner.sh'", "py/f.py": "env X=1 python3 sub/py/f.py", "sp ace/run": "'sub/sp ace/run' %f",
             "home/x": "~/proj/sub/home/x", "pwd/x": "\\\"$PWD\\\"/sub/pwd/x", "up/x": "sub/real/../up/x", "in/x": "sub/linked/../in/x"}
+CALLED = ("called/hook", "called/env.sh", "called/far")	# by a hook of the repository above, by its .envrc, by a hook of the user's
 
 
 def scene(s):
@@ -21,15 +22,18 @@ def scene(s):
     script = "#!/bin/sh\ncat\n"
     s.t.run("mkdir", "-p", s.ws, check=True)
     s.t.write(s.ws, {**{name: script for name in PROGRAMS}, "global-hooks/pre-commit": script, "real/README": "r\n", "alias/run": script, "inc/config": "", "README": "r\n"})
+    s.t.write(s.ws, {name: script for name in CALLED})
+    s.t.write(s.home, {"my-hooks/pre-commit": "#!/bin/sh\n./sub/called/far\n", "own.config": "[core]\n\thooksPath = ~/my-hooks\n"})
     s.t.write(s.home, {".gitconfig": "[core]\n\thooksPath = ~/proj/sub/global-hooks\n[alias]\n\tlint = \"!./sub/alias/run\"\n"
-                                     "[include]\n\tpath = proj/sub/inc/config\n[user]\n\tname = o\n\temail = o@example.com\n"})
+                                     "[include]\n\tpath = proj/sub/inc/config\n[includeIf \"gitdir:~/other/\"]\n\tpath = own.config\n[user]\n\tname = o\n\temail = o@example.com\n"})
     s.t.run("ln", "-s", "real", os.path.join(s.ws, "linked"), check=True)
     s.t.run("git", "init", "-q", "-b", "main", top, env=s.env, check=True)
     config = "".join(f"[filter \"f{i}\"]\n\tclean = \"{c}\"\n" for i, c in enumerate(PROGRAMS.values()))
+    s.t.write(top, {".git/hooks/pre-push": "#!/bin/sh\nsub/called/hook\n", ".envrc": "source sub/called/env.sh\n"})
     s.t.write(top, {".git/config": "[core]\n\trepositoryformatversion = 0\n\tbare = false\n" + config,
                     ".gitattributes": "".join(f"*.f{i} filter=f{i}\n" for i in range(len(PROGRAMS)))})
     s.t.run("sh", "-c", "find . -type f -exec chmod +x {} +", cwd=s.ws, check=True)
-    s.args = {"programs": list(PROGRAMS), "proof": s.proof}
+    s.args = {"programs": [*PROGRAMS, *CALLED], "proof": s.proof}
 
 
 def attack(a):
@@ -50,7 +54,7 @@ def escaped(s, r):
         s.t.run("git", "add", f"x.f{i}", cwd=top, env=s.env)
     s.t.run("git", "commit", "--allow-empty", "-qm", "x", cwd=s.ws, env=s.env)
     s.t.run("git", "lint", cwd=s.ws, env=s.env)
-    names = [*PROGRAMS, "global-hooks/pre-commit", "alias/run", "inc/config"]
+    names = [*PROGRAMS, *CALLED, "global-hooks/pre-commit", "alias/run", "inc/config"]
     planted = [n for n in names if "PLANTED" in (s.t.read(os.path.join(s.ws, n)) or "")]
     s.t.say(f"planted: {planted}")
     return os.path.exists(s.proof) or bool(planted)

@@ -8,14 +8,15 @@
 
 struct told {
 	struct buf text;
-	size_t skip;	/* of each path: the root */
+	size_t skip; /* of each path: the root */
 };
 
 static int tell(void *ctx, const struct trail_place *place)
 {
 	struct told *told = ctx;
 
-	buf_printf(&told->text, "%c%s", "LBEM"[place->kind], strlen(place->path) > told->skip ? place->path + told->skip : "/");
+	buf_printf(&told->text, "%c%s", "LBEM"[place->kind],
+		   strlen(place->path) > told -> skip ? place -> path + told -> skip : "/");
 	if (*place->text)
 		buf_printf(&told->text, ">%s", place->text);
 	buf_puts(&told->text, " ");
@@ -54,15 +55,23 @@ static void paths_are_followed_as_the_kernel_does(void **state unused_arg)
 	assert_trail(&t, "", "l/file", "L/l>real/deep E/real/deep/file ");
 	/* ".." goes up from where the link led */
 	assert_trail(&t, "", "l/../deep/file", "L/l>real/deep B/real/deep E/real/deep/file ");
-	assert_trail(&t, "", "chain/../../other", "L/chain>l L/l>real/deep B/real/deep B/real E/other ");
-	assert_trail(&t, "", "loop", "L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop "
-				     "L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop "
-				     "L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop "
-				     "L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop "
-				     "L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop ");
+	assert_trail(&t, "", "chain/../../other",
+		     "L/chain>l L/l>real/deep B/real/deep B/real E/other ");
+	assert_trail(&t, "", "loop",
+		     "L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop "
+		     "L/loop>loop L/loop>loop "
+		     "L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop "
+		     "L/loop>loop L/loop>loop "
+		     "L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop "
+		     "L/loop>loop L/loop>loop "
+		     "L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop "
+		     "L/loop>loop L/loop>loop "
+		     "L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop L/loop>loop "
+		     "L/loop>loop L/loop>loop ");
 	assert_trail(&t, "", "dangling", "L/dangling>real/none/x M/real/none>x ");
 	assert_trail(&t, "", "none/../other", "M/none>../other ");
-	assert_trail(&t, "", "other/x", "M/other>x ");	/* a file where a directory is wanted can be replaced */
+	assert_trail(&t, "", "other/x",
+		     "M/other>x "); /* a file where a directory is wanted can be replaced */
 	snprintf(wanted, sizeof(wanted), "L/absolute>%s E/real/deep/file ", absolute);
 	assert_trail(&t, "", "absolute", wanted);
 	tree_remove(&t);
@@ -78,7 +87,8 @@ static int note_end(void *ctx, const struct trail_place *place)
 
 static void random_links_end_where_the_kernel_ends(void **state unused_arg)
 {
-	static const char *const words[] = { "a", "b", "c", "d/e", "..", ".", "a/..", "d", "l0", "l1", "l2", "l3", "l4", "l5" };
+	static const char *const words[] = { "a", "b",  "c",  "d/e", "..", ".",  "a/..",
+					     "d", "l0", "l1", "l2",  "l3", "l4", "l5" };
 	unsigned seed = 7;
 
 	for (int round = 0; round < 60; round++) {
@@ -135,8 +145,10 @@ static void every_part_of_a_chain_is_guarded(void **state unused_arg)
 	tree_link(&t, ".vscode/late.json", "../gone/away/late.json");
 	tree_link(&t, ".mcp.json", "odd/../x");
 	tree_scan(&t, &g, list_of(NULL), list_of(NULL));
-	assert_string_equal(steps_text(&g, &b), "R .vscode/ P end/ R end/tasks.json P side/ P side/way/ ");
-	assert_string_equal(list_text(&g.links, &b), ".mcp.json\nodd/../x side/one\nway/../../two two\nend/tasks.json ");
+	assert_string_equal(steps_text(&g, &b),
+			    "R .vscode/ P end/ R end/tasks.json P side/ P side/way/ ");
+	assert_string_equal(list_text(&g.links, &b),
+			    ".mcp.json\nodd/../x side/one\nway/../../two two\nend/tasks.json ");
 	assert_true(ignore_match(g.protect, "gone/away/late.json", false));
 	assert_true(ignore_match(g.protect_links, "gone/away", true));
 	assert_true(ignore_match(g.protect, "odd", true));
@@ -150,26 +162,31 @@ static void exceptions_are_for_one_name(void **state unused_arg)
 {
 	struct tree t;
 	struct guard_root g;
-	struct walk_entry entry = { .name = "worktrees", .path = ".claude/worktrees", .path_len = 17, .name_at = 8, .type = DT_DIR };
+	struct walk_entry entry = { .name = "worktrees",
+				    .path = ".claude/worktrees",
+				    .path_len = 17,
+				    .name_at = 8,
+				    .type = DT_DIR };
 
 	tree_make(&t);
 	tree_scan(&t, &g, list_of(NULL), list_of(NULL));
 	assert_false(guard_is_protected(&g, &entry));
-	assert_false(guard_is_released(&g, ".claude/worktrees", true));	/* git directories there are looked at */
+	assert_false(guard_is_released(&g, ".claude/worktrees",
+				       true)); /* git directories there are looked at */
 	entry.type = DT_LNK;
 	assert_true(guard_is_protected(&g, &entry));
 	guard_clear(&g);
 	tree_scan(&t, &g, list_of(NULL), list_of(".claude/worktrees/", NULL));
 	entry.type = DT_DIR;
-	assert_true(guard_is_protected(&g, &entry));	/* the policy has the last word */
+	assert_true(guard_is_protected(&g, &entry)); /* the policy has the last word */
 	guard_clear(&g);
 	tree_remove(&t);
 }
 
 static int add_word(void *ctx, const struct command_word *word)
 {
-	buf_printf(ctx, "%s%s%s%s%s ", word->is_expanded ? "$" : "", word->is_directory ? "@" : "", word->is_script ? "#" : "", word->text,
-		   word->is_first ? "!" : "");
+	buf_printf(ctx, "%s%s%s%s%s ", word->is_expanded ? "$" : "", word->is_directory ? "@" : "",
+		   word->is_script ? "#" : "", word->text, word->is_first ? "!" : "");
 	return 0;
 }
 
@@ -188,8 +205,10 @@ static void words_of_commands(void **state unused_arg)
 	assert_words("tools/clean %f", "tools/clean! %f ", false);
 	assert_words("cd tools && ./clean", "cd! @tools ./clean! ", true);
 	assert_words("timeout 5 tools/clean", "timeout! 5! tools/clean ", false);
-	assert_words("env X=1 python3.11 -E tools/f.py", "env! X! 1 python3.11 #-E #tools/f.py ", false);
-	assert_words("$(git rev-parse --show-toplevel)/x", "git! rev-parse --show-toplevel $/x ", true);
+	assert_words("env X=1 python3.11 -E tools/f.py", "env! X! 1 python3.11 #-E #tools/f.py ",
+		     false);
+	assert_words("$(git rev-parse --show-toplevel)/x", "git! rev-parse --show-toplevel $/x ",
+		     true);
 	assert_words("\"$PWD\"/x", "$PWD! $/x ", true);
 	assert_words("sh -c 'a/b c'", "sh! #-c #a/b c #a/b c ", false);
 	assert_words("a\\ b/c", "a b/c! ", false);
