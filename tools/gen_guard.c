@@ -1,6 +1,6 @@
 /*
- * Compiles the built-in names of tables/protect.def when ward is built: at each start that would take longer than everything else that the
- * guard of a small workspace does. Out, on standard output: a header with the two lists as guard_builtin.c wants them.
+ * Compiles the built-in names of tables/protect.def and tables/steers.def when ward is built: at each start that would take longer than everything else that the
+ * guard of a small workspace does. Out, on standard output: a header with the lists as guard_builtin.c wants them.
  */
 #include <stdio.h>
 
@@ -8,10 +8,18 @@
 
 static const char builtin[] =
 #define GIT_PART(id, name, why)
-#define PROTECT(pattern, why) pattern "\n"
+#define PROTECT(pattern, why, source, checked) pattern "\n"
+#define PROTECT_NOT(pattern, why) "!" pattern "\n"
 #include "protect.def"
 #undef GIT_PART
 #undef PROTECT
+#undef PROTECT_NOT
+	;
+
+static const char steering[] =
+#define STEER(pattern, why, source, checked) pattern "\n"
+#include "steers.def"
+#undef STEER
 	;
 
 static void print_list(const char *name, const struct ignore *ig)
@@ -33,13 +41,16 @@ static void print_list(const char *name, const struct ignore *ig)
 
 int main(void)
 {
-	struct ignore *protect = NULL, *links = NULL;
+	struct ignore *protect = NULL, *links = NULL, *steers = NULL;
 
-	if (ignore_add(&protect, builtin, sizeof(builtin) - 1) < 0 || ignore_add_parents(&links, builtin, sizeof(builtin) - 1) < 0)
+	if (ignore_add(&protect, builtin, sizeof(builtin) - 1) < 0 || ignore_add_parents(&links, builtin, sizeof(builtin) - 1) < 0 ||
+	    ignore_add(&steers, steering, sizeof(steering) - 1) < 0)
 		return 1;
 	print_list("protect", protect);
 	print_list("links", links);
+	print_list("steers", steers);
 	ignore_free(protect);
 	ignore_free(links);
+	ignore_free(steers);
 	return 0;
 }

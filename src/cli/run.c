@@ -46,7 +46,7 @@ static int refuse(const struct options *o, const struct report *report, struct d
 	return say_error(why, o->json, code);
 }
 
-/* The summary is for a person who watches; the line about a limit is for everybody. */
+/* The summary is for a person who watches; the lines about a limit and about the quarantine are for everybody. */
 static void print_result(const struct options *o, const struct plan *p, const struct result *r,
 			 const struct buf *json)
 {
@@ -56,6 +56,8 @@ static void print_result(const struct options *o, const struct plan *p, const st
 	result_stopped_text(r, p, &out);
 	if (o->verbose || (watched && !o->json))
 		result_text(r, p, o->verbose, watched && !getenv("NO_COLOR"), &out);
+	else if (!o->json)
+		result_quarantine_text(r, &out);
 	if (o->json) {
 		buf_puts(&out, "\n");	/* the command may have left a line open */
 		buf_add(&out, buf_text(json), json->len);

@@ -19,6 +19,7 @@
 
 #include "base/io.h"
 #include "lib/changes_internal.h"
+#include "lib/git_run.h"
 #include "lib/remove.h"
 #include "lib/review_internal.h"
 

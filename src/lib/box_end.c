@@ -112,12 +112,15 @@ static void sweep(struct box *b)
 	struct result *r = b->result;
 	struct ward_err e = { 0 };
 
+	for (size_t i = 0; i < b->plan->root_count; i++)
+		for (size_t k = 0; k < b->plan->roots[i].notes.len; k++)
+			strv_add(&r->loud, b->plan->roots[i].notes.items[k]);
 	if (b->run.trees_busy) {
 		strv_add(&r->notes, "the sandbox has handed an open file of its trees to another one, which can still write there: look again when that has ended");
 		ward_fail(&r->error, EBUSY, "the sandbox has handed an open file of its trees to another sandbox, which can still write there");
 		ward_remedy(&r->error, "end the other sandboxes that you have given a directory or a home of this one's, then look at the workspace before you use it");
 	}
-	if (!b->record || store_sweep(b->record, b->plan->roots, b->plan->root_count, &r->quarantine, &e) >= 0)
+	if (!b->record || store_sweep(b->record, b->plan->roots, b->plan->root_count, &r->quarantine, &r->news, &e) >= 0)
 		return;
 	strv_addf(&r->notes, "the sweep for planted files is incomplete: %s: %s", e.what, e.why);
 	if (r->error.code)

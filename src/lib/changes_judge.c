@@ -17,6 +17,7 @@
 #include "lib/apply_internal.h"
 #include "lib/guard_internal.h"
 #include "lib/guard_judge.h"
+#include "lib/guard_trail.h"
 
 struct judging {
 	const struct review *review;
@@ -156,6 +157,20 @@ static bool is_git_link(const struct judging *j, const struct change *c, size_t 
 	       (!S_ISDIR(mode) || (c->old_mode && !S_ISDIR(c->old_mode)));
 }
 
+/* A new .gitmodules is judged as the sweep does. */
+static bool is_bad_modules(struct judging *j, const struct change *c, size_t at)
+{
+	const char *name;
+	auto_fd dir = -1;
+	auto_buf why = { 0 };
+	auto_free char *above = strndup(c->path, at ? at - 1 : 0);
+
+	if (strcmp(c->path + at, ".gitmodules") != 0 || c->kind != CHANGE_ADDED || !S_ISREG(c->new_mode))
+		return false;
+	dir = changes_open_parent(j->review->upper_fd, c->path, &name);
+	return dir < 0 || !above || judge_modules(&j->root, dir, above, name, &why) != 0;
+}
+
 /* Whether a component has the name of a part of git's, wherever it stands. */
 static bool has_part_name(const char *name, size_t n)
 {
@@ -207,7 +222,7 @@ static bool is_protected(struct judging *j, const struct change *c)
 			if ((end < n || modes[i]) && guard_is_protected(&j->root, &entry))
 				return true;
 		}
-		if (is_git_part(j, c, at, end) || completes_git_dir(j, c, at, end) || (end == n && is_git_link(j, c, at)))
+		if (is_git_part(j, c, at, end) || completes_git_dir(j, c, at, end) || (end == n && (is_git_link(j, c, at) || is_bad_modules(j, c, at))))
 			return true;
 		still = still && end < n && !has_part_name(c->path + at, end - at);
 		clean = still ? end + 1 : clean;
@@ -245,6 +260,31 @@ bool changes_link_leaves(const char *workspace, const char *path, const char *ta
 	return false;
 }
 
+struct way {
+	bool enters_git;
+};
+
+static int see_way(void *ctx, const struct trail_place *place)
+{
+	struct way *w = ctx;
+
+	w->enters_git |= guard_is_in_git(place->path, strlen(place->path));
+	return 0;
+}
+
+/* Names behind a link into git's data would be found by programs, and nothing looks at names there. */
+static bool enters_git(const struct review *r, const struct change *c, const char *target)
+{
+	const char *slash = strrchr(c->path, '/');
+	auto_free char *dir = strndup(c->path, slash ? (size_t)(slash - c->path) : 0);
+	auto_free char *full = dir ? path_join(r->record.workspace, *dir ? dir : ".") : NULL;
+	struct way w = { false };
+
+	if (guard_is_in_git(c->path, strlen(c->path)))
+		return false;	/* git's own */
+	return guard_is_in_git(target, strlen(target)) || !full || trail_follow(full, target, NULL, see_way, &w) < 0 || w.enters_git;
+}
+
 static void judge_link(const struct review *r, struct change *c)
 {
 	const char *name;
@@ -263,6 +303,8 @@ static void judge_link(const struct review *r, struct change *c)
 	target[n] = '\0';
 	if (changes_link_leaves(r->record.workspace, c->path, target))
 		c->refused = "a link that leads out of the workspace";
+	else if (enters_git(r, c, target))
+		c->refused = "a link into a git directory, where names are not looked at";
 }
 
 static void judge_name(struct change *c)

@@ -29,10 +29,12 @@ static const struct {
 	const char *pattern, *why;
 } reasons[] = {
 #define GIT_PART(id, name, why)
-#define PROTECT(pattern, why) { pattern, why },
+#define PROTECT(pattern, why, source, checked) { pattern, why },
+#define PROTECT_NOT(pattern, why)
 #include "protect.def"
 #undef GIT_PART
 #undef PROTECT
+#undef PROTECT_NOT
 };
 
 int guard_add_rules(struct guard_root *g, const char *text, size_t n, struct ward_err *e)
@@ -45,7 +47,7 @@ int guard_add_rules(struct guard_root *g, const char *text, size_t n, struct war
 }
 
 /* "**" "/.config/fish/" in a tree that is itself a .config is "/fish/": the names above the tree count, too. */
-static int add_rooted(struct guard_root *g, const char *pattern, struct ward_err *e)
+int guard_add_rooted(struct guard_root *g, const char *pattern, struct ward_err *e)
 {
 	size_t root_len = strlen(g->path);
 	int status = 0;
@@ -69,9 +71,10 @@ int guard_restore_rules(struct guard_root *g, struct ward_err *e)
 	g->protect = guard_builtin_protect();
 	g->protect_links = guard_builtin_links();
 	for (size_t i = 0; status >= 0 && i < ARRAY_LEN(reasons); i++)
-		status = add_rooted(g, reasons[i].pattern, e);
+		status = guard_add_rooted(g, reasons[i].pattern, e);
 	for (size_t i = 0; status >= 0 && i < g->rules.len; i++)
-		status = guard_add_rules(g, g->rules.items[i], strlen(g->rules.items[i]), e);
+		status = guard_add_rules(g, g->rules.items[i], strlen(g->rules.items[i]), e) < 0 ? -e->code
+											  : guard_add_rooted(g, g->rules.items[i], e);
 	return status;
 }
 
@@ -160,9 +163,22 @@ void guard_clear(struct guard_root *g)
 	strv_free(&g->refused);
 	strv_free(&g->links);
 	strv_free(&g->tasks);
+	strv_free(&g->steers);
+	strv_free(&g->notes);
+	strv_free(&g->beyond);
 	strv_free(&g->lost);
 	guard_dirs_free(g->dirs);
 	*g = (struct guard_root){ 0 };
+}
+
+/* .jj/repo is a directory; a file or link in its place makes Jujutsu take its configuration from elsewhere, as a .git file does. */
+static bool is_jj_link(const struct walk_entry *entry)
+{
+	static const char end[] = ".jj/repo";
+	size_t n = sizeof(end) - 1;
+
+	return entry->type != DT_DIR && entry->path_len >= n && memcmp(entry->path + entry->path_len - n, end, n) == 0 &&
+	       (entry->path_len == n || entry->path[entry->path_len - n - 1] == '/');
 }
 
 bool guard_is_protected(const struct guard_root *g, const struct walk_entry *entry)
@@ -170,15 +186,21 @@ bool guard_is_protected(const struct guard_root *g, const struct walk_entry *ent
 	bool link = entry->type == DT_LNK, as_dir = link || entry->type == DT_DIR;
 	enum ignore_verdict v = ignore_decide_at(g->protect, entry->path, entry->path_len, entry->name_at, as_dir);
 
+	if (v == IGNORE_INCLUDED && link)	/* an exception is about a directory or a file, not about a way elsewhere */
+		return !guard_is_released(g, entry->path, true);
+	if (v == IGNORE_NONE && is_jj_link(entry))
+		return true;
 	if (v != IGNORE_NONE || !link)
 		return v == IGNORE_EXCLUDED;
 	return ignore_decide_at(g->protect_links, entry->path, entry->path_len, entry->name_at, true) ==
 	       IGNORE_EXCLUDED;
 }
 
+/* The built-in exceptions are about one name: git's files behind it are looked at all the same. */
 bool guard_is_released(const struct guard_root *g, const char *path, bool is_dir)
 {
-	return ignore_decide(g->protect, path, is_dir) == IGNORE_INCLUDED;
+	return ignore_decide(g->protect, path, is_dir) == IGNORE_INCLUDED &&
+	       ignore_decide(guard_builtin_protect(), path, is_dir) != IGNORE_INCLUDED;
 }
 
 const char *guard_reason(const struct guard_root *g, const struct walk_entry *entry)

@@ -44,6 +44,9 @@ struct guard_root {
 	struct strv links;		/* protected links as they were, "PATH\nTARGET" with "\" and newlines escaped, sorted */
 	struct strv tasks;		/* what git would have gone on with before, "PATH\nTASK", sorted; PATH is escaped */
 	uint64_t since_ns;		/* when the scan began, by the clock that stamps files */
+	struct strv steers;		/* files that steer tools as they were, "PATH\nSTATE", PATH escaped, sorted */
+	struct strv notes;		/* what the scan found and could not guard, for the run's notes */
+	struct strv beyond;		/* places outside the tree that its protected names lead to (guard_follow.c) */
 	struct strv lost;		/* protected names that somebody outside took away since: what stands there is new */
 	struct strv refused;		/* protected names whose NAME.lock came and went: git tried to write them, in vain */
 	size_t lost_on_record;		/* how many of them the run's record has */

@@ -26,10 +26,12 @@ static const struct {
 	const char *name, *why;
 } parts[GIT_PARTS] = {
 #define GIT_PART(id, name, why) [GIT_##id] = { name, why },
-#define PROTECT(pattern, why)
+#define PROTECT(pattern, why, source, checked)
+#define PROTECT_NOT(pattern, why)
 #include "protect.def"
 #undef GIT_PART
 #undef PROTECT
+#undef PROTECT_NOT
 	[GIT_HEAD] = { "HEAD", NULL },
 	[GIT_OBJECTS] = { "objects", NULL },
 	[GIT_REFS] = { "refs", NULL },
@@ -76,8 +78,7 @@ bool guard_in_view(const struct guard_root *g, const char *path, size_t n)
 	return false;
 }
 
-/* Whether a path of length n goes through a ".git". */
-static bool is_in_git(const char *path, size_t n)
+bool guard_is_in_git(const char *path, size_t n)
 {
 	for (size_t at = 0; at + 4 <= n; at++) {
 		if (memcmp(path + at, ".git", 4) == 0 && (at == 0 || path[at - 1] == '/') &&
@@ -89,7 +90,7 @@ static bool is_in_git(const char *path, size_t n)
 
 bool guard_is_git_data(const struct guard_root *g, const struct walk_dir *d, const char *name)
 {
-	if (!is_in_git(d->path, d->path_len) && !is_in_git(g->path, strlen(g->path)))
+	if (!guard_is_in_git(d->path, d->path_len) && !guard_is_in_git(g->path, strlen(g->path)))
 		return false;
 	return strcmp(name, parts[GIT_OBJECTS].name) == 0 || strcmp(name, parts[GIT_REFS].name) == 0 ||
 	       strcmp(name, parts[GIT_LOGS].name) == 0;

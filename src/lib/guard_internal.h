@@ -10,10 +10,12 @@
 /* Names that make a directory a git directory, and its parts that are protected. */
 enum git_part {
 #define GIT_PART(id, name, why) GIT_##id,
-#define PROTECT(pattern, why)
+#define PROTECT(pattern, why, source, checked)
+#define PROTECT_NOT(pattern, why)
 #include "protect.def"
 #undef GIT_PART
 #undef PROTECT
+#undef PROTECT_NOT
 	GIT_PROTECTED,	/* the number of the protected ones */
 	GIT_HEAD = GIT_PROTECTED,
 	GIT_OBJECTS,
@@ -40,6 +42,18 @@ bool guard_is_git_data(const struct guard_root *g, const struct walk_dir *d, con
 
 /* Whether path (of n bytes) is a git directory that the sandbox sees as a private copy, or lies in one. */
 bool guard_in_view(const struct guard_root *g, const char *path, size_t n);
+/* Whether a path of length n goes through a ".git". */
+bool guard_is_in_git(const char *path, size_t n);
+
+/* Notes an entry that steers tools (tables/steers.def), with what tells later whether it changed. */
+must_check int guard_steer_note(struct guard_root *g, const struct walk_dir *d, const struct walk_entry *entry, struct ward_err *e);
+/* Whether a file that steers tools was at path before. */
+bool guard_steer_known(const struct guard_root *g, const char *path);
+/* Appends "PATH: new, why" if the entry is such a file and was not there before. */
+must_check int guard_steer_new(const struct guard_root *g, const struct walk_dir *d, const struct walk_entry *entry, struct strv *list,
+			       struct ward_err *e);
+/* Appends "PATH: changed, why" for each that was there and is another now. */
+must_check int guard_steer_changed(const struct guard_root *g, int root_fd, struct strv *list, struct ward_err *e);
 
 /* Files that are known by their number, because they have more names than one. */
 struct guard_twin {
@@ -67,10 +81,13 @@ const char *guard_reason(const struct guard_root *g, const struct walk_entry *en
 
 /* Adds patterns to the protected ones, with the links that could stand for their parents. */
 must_check int guard_add_rules(struct guard_root *g, const char *text, size_t n, struct ward_err *e);
+/* Adds what a pattern for any depth means for a tree whose own path has the pattern's first names. */
+must_check int guard_add_rooted(struct guard_root *g, const char *pattern, struct ward_err *e);
 /* The built-in rules, and those that a record kept. */
 must_check int guard_restore_rules(struct guard_root *g, struct ward_err *e);
 /* The built-in names; ignore_free() leaves them. */
 struct ignore *guard_builtin_protect(void);
+struct ignore *guard_builtin_steers(void);	/* tables/steers.def */
 struct ignore *guard_builtin_links(void);	/* the directories that lead to them, asked for links */
 /* Adds a literal path as a rule of the root. */
 must_check int guard_add_path_rule(struct guard_root *g, const char *path, bool is_dir, struct ward_err *e);

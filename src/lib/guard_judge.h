@@ -13,11 +13,6 @@ must_check int judge_modules(const struct guard_root *g, int dir_fd, const char 
 must_check int judge_gitlink(const struct guard_root *g, int root_fd, int dir_fd, const char *dir_path,
 			     const char *name, struct buf *why);
 
-/* Appends to *paths where the git configuration at `path` leads inside the root: its hooksPath, what it includes, its monitor.
- * worktree is where its hooks run; both are relative to the root. What cannot be read leads nowhere. */
-must_check int judge_leads(const struct guard_root *g, int root_fd, const char *path, const char *worktree,
-			   struct strv *paths);
-
 /* Where value, written in a file of the directory dir_path, leads: a path relative to the root ("" is the root itself), or NULL when
  * that is outside or cannot be told without following links. The caller frees. */
 must_check char *judge_resolve(const struct guard_root *g, const char *dir_path, const char *value);

@@ -4,7 +4,7 @@
  *
  * One walk looks at every name once. What matches hide is hidden with all that lies beneath it, and so is a socket or a named pipe; what is protected becomes
  * read-only, and its directory is then looked at only for names to hide. A link cannot carry a mount: the sweep
- * compares it with what it was, and what it leads to inside the tree is hidden or protected in its place. A directory
+ * compares it with what it was, and what it leads to inside the tree is hidden or protected in its place (guard_follow.c). A directory
  * that the caller may not read becomes read-only, so that its owner cannot open it up from inside. Other names of a
  * hidden or protected file share its lot (guard_twin.c). Of git directories called ".git" only the data (objects, refs,
  * logs) is passed over: names there are git's, not files of the project.
@@ -22,11 +22,10 @@
 #include "base/path.h"
 #include "lib/guard_dirs.h"
 #include "lib/guard_judge.h"
+#include "lib/guard_leads.h"
 
 /* Marks of directories; above them the number of the nearest recorded directory. */
 enum { IN_READONLY = 1, GIT_DIR = 2, IN_VIEW = 4, NUMBER_SHIFT = 3 };
-
-#define LEADS_MAX 256
 
 struct nested {
 	struct ignore *list;
@@ -43,9 +42,9 @@ struct scan {
 	struct nested *nested;
 	size_t nested_count, nested_cap;
 	struct guard_twins twins;	/* protected files with a second name */
-	struct strv leads;	/* where git configuration leads inside the root */
-	struct strv lead_trees;	/* the worktree of each */
-	struct strv targets;	/* "h PATH" and "r PATH": what links lead to, to be hidden or made read-only */
+	struct follow follow;	/* what protected names lead to */
+	struct strv git_files;	/* .git files */
+	struct strv targets;	/* what links lead to that is to be hidden */
 };
 
 static int out_of_memory(struct scan *s)
@@ -91,8 +90,8 @@ static char *link_inside(struct scan *s, const char *path)
 	return inside;
 }
 
-/* A link to nothing, or by an absolute path: where it would lead inside the root. What is made there during the run would be found under the link's name. */
-static int see_way(struct scan *s, const struct walk_dir *d, const struct walk_entry *entry, char what)
+/* A hidden link to nothing, or by an absolute path: where it would lead inside the root. */
+static int see_way(struct scan *s, const struct walk_dir *d, const struct walk_entry *entry)
 {
 	char target[PATH_MAX];
 	ssize_t n = readlinkat(d->fd, entry->name, target, sizeof(target) - 1);
@@ -103,48 +102,31 @@ static int see_way(struct scan *s, const struct walk_dir *d, const struct walk_e
 		return out_of_memory(s);
 	target[n < 0 ? 0 : n] = '\0';
 	inside = judge_resolve(s->g, dir, target);
-	if (!inside || !*inside)
-		return 0;
-	if (what == 'h') {
-		strv_addf(&s->targets, "h %s", inside);
-	} else {
-		strv_add(&s->leads, inside);
-		strv_add(&s->lead_trees, "");
-	}
-	return s->targets.failed || s->leads.failed || s->lead_trees.failed ? out_of_memory(s) : 0;
+	if (inside && *inside)
+		strv_add(&s->targets, inside);
+	return s->targets.failed ? out_of_memory(s) : 0;
 }
 
-/* Remembers a link for the sweep, and what it leads to for the end of the scan. */
-static int see_link(struct scan *s, const struct walk_dir *d, const struct walk_entry *entry, char what)
+/* What a hidden link leads to is hidden at the end of the scan. */
+static int hide_link(struct scan *s, const struct walk_dir *d, const struct walk_entry *entry)
 {
-	bool git = strcmp(entry->name, ".git") == 0;	/* what it leads to is known by its parts */
-	auto_free char *inside = git ? NULL : link_inside(s, entry->path);
-	auto_buf text = { 0 };
-	int status;
+	auto_free char *inside = link_inside(s, entry->path);
+	int status = 0;
 
 	if (inside && *inside)
-		strv_addf(&s->targets, "%c %s", what, inside);
+		strv_add(&s->targets, inside);
+	else if (!inside)
+		status = see_way(s, d, entry);
 	if (s->targets.failed)
 		return out_of_memory(s);
-	if (!inside && !git) {
-		status = see_way(s, d, entry, what);
-		if (status < 0)
-			return status;
-	}
-	if (what == 'h' && !guard_is_protected(s->g, entry))
-		return 0;
-	status = guard_link_text(d->fd, entry, &text, s->e);
-	if (status < 0)
-		return status;
-	strv_add(&s->g->links, text.data);
-	return s->g->links.failed ? out_of_memory(s) : 0;
+	return status < 0 || !guard_is_protected(s->g, entry) ? status : follow_link(&s->follow, entry->path);
 }
 
 /* Hides an entry and notes that it was there. */
 static int hide(struct scan *s, const struct walk_dir *d, const struct walk_entry *entry)
 {
 	if (entry->type == DT_LNK)
-		return see_link(s, d, entry, 'h');
+		return hide_link(s, d, entry);
 	if (entry->type == DT_REG && guard_twin_note(&s->twins, d->fd, entry->name, true, s->e) < 0)
 		return -s->e->code;
 	strv_addf(&s->g->baseline, "%s%s", entry->path, entry->type == DT_DIR ? "/" : "");
@@ -170,13 +152,33 @@ static int protect_path(struct scan *s, const char *path, bool is_dir)
 	return guard_add_step(s->g, GUARD_READONLY, path, is_dir, s->e);
 }
 
+/* A protected file that names others to run. */
+static int note_caller(struct scan *s, const struct walk_entry *entry)
+{
+	return s->g->writable && calls_others(entry->path) ? follow_caller(&s->follow, entry->path) : 0;
+}
+
 static int protect_entry(struct scan *s, const struct walk_dir *d, const struct walk_entry *entry)
 {
 	if (entry->type == DT_LNK)
-		return see_link(s, d, entry, 'r');
-	if (entry->type == DT_REG && guard_twin_note(&s->twins, d->fd, entry->name, false, s->e) < 0)
+		return follow_link(&s->follow, entry->path);
+	if (entry->type == DT_REG && (guard_twin_note(&s->twins, d->fd, entry->name, false, s->e) < 0 || note_caller(s, entry) < 0))
 		return -s->e->code;
 	return protect_path(s, entry->path, entry->type == DT_DIR);
+}
+
+/* Something in a directory that is read-only as a whole: a link leads out of it, a file can have a second name elsewhere. */
+static int scan_readonly(struct scan *s, const struct walk_dir *d, const struct walk_entry *entry)
+{
+	int status = 0;
+
+	if (!s->g->writable)
+		return 1;
+	if (entry->type == DT_LNK)
+		status = follow_link(&s->follow, entry->path);
+	else if (entry->type == DT_REG)
+		status = guard_twin_note(&s->twins, d->fd, entry->name, false, s->e) < 0 ? -s->e->code : note_caller(s, entry);
+	return status < 0 ? status : 1;
 }
 
 /* A .git file or link leads git to another directory. */
@@ -202,48 +204,19 @@ static int scan_entry(void *ctx, struct walk_dir *d, const struct walk_entry *en
 				s->git_hidden[i] = true;
 		return hide(s, d, entry);
 	}
-	if (d->mark & IN_READONLY) {
-		if (entry->type == DT_REG && s->g->writable)
-			status = guard_twin_note(&s->twins, d->fd, entry->name, false, s->e);
-		return status < 0 ? status : 1;
-	}
+	if (d->mark & IN_READONLY)
+		return scan_readonly(s, d, entry);
 	status = guard_note_tasks(s->g, d, entry, s->e);
+	if (status >= 0 && entry->type == DT_REG && s->g->writable)
+		status = guard_steer_note(s->g, d, entry, s->e);
 	if (status < 0 || (!is_git_link(s->g, entry) && !guard_is_protected(s->g, entry)))
 		return status < 0 ? status : 1;
+	if (entry->type == DT_REG && strcmp(entry->name, ".git") == 0)
+		strv_add(&s->git_files, entry->path);
+	if (s->git_files.failed)
+		return out_of_memory(s);
 	status = protect_entry(s, d, entry);
 	return status < 0 ? status : 1;
-}
-
-static int find_leads(struct scan *s, const char *path, const char *worktree);
-
-/* Hooks run in the worktree; of a bare repository that is the git directory itself. */
-static int config_leads(struct scan *s, const struct walk_dir *d, const char *config)
-{
-	size_t n = d->path_len;
-	auto_free char *worktree = NULL;
-
-	if (n == 4 && memcmp(d->path, ".git", 4) == 0)
-		n = 0;
-	else if (n > 4 && memcmp(d->path + n - 5, "/.git", 5) == 0)
-		n -= 5;
-	worktree = strndup(d->path, n);
-	return worktree ? find_leads(s, config, worktree) : out_of_memory(s);
-}
-
-/* The host's hooks are out of the sandbox's sight, but not what other names they have in the tree. */
-static int note_hooks(struct scan *s, const struct walk_dir *d)
-{
-	int fd = openat(d->fd, guard_git_name(GIT_hooks), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), status = 0;
-	auto_dir list = fd < 0 ? NULL : fdopendir(fd);
-
-	if (fd >= 0 && !list) {
-		close(fd);
-		return out_of_memory(s);
-	}
-	for (struct dirent *entry = list ? readdir(list) : NULL; entry && status >= 0; entry = readdir(list))
-		if (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN)
-			status = guard_twin_note(&s->twins, fd, entry->d_name, false, s->e);
-	return status;
 }
 
 /* A git directory of which the sandbox gets a private copy (plan_views.c). */
@@ -262,17 +235,10 @@ static int scan_view(struct scan *s, struct walk_dir *d)
 		return 0;
 	if (d->path_len)
 		status = guard_add_step(s->g, GUARD_VIEW, d->path, true, s->e);
-	for (size_t i = 0; status >= 0 && i < ARRAY_LEN(configs); i++) {
-		auto_buf path = { 0 };
-
-		if (s->git.type[configs[i]] != DT_REG)
-			continue;
-		buf_printf(&path, "%s%s%s", d->path, d->path_len ? "/" : "", guard_git_name(configs[i]));
-		status = path.failed ? out_of_memory(s) : config_leads(s, d, path.data);
-		if (status >= 0)
+	for (size_t i = 0; status >= 0 && i < ARRAY_LEN(configs); i++)	/* out of the sandbox's sight, but not by other names in the tree */
+		if (s->git.type[configs[i]] == DT_REG)
 			status = guard_twin_note(&s->twins, d->fd, guard_git_name(configs[i]), false, s->e);
-	}
-	return status < 0 ? status : note_hooks(s, d);
+	return status;
 }
 
 /* Protects the parts of a git directory that are there. */
@@ -301,8 +267,6 @@ static int scan_git_dir(struct scan *s, struct walk_dir *d)
 		entry.name_at = path.len - strlen(entry.name);
 		if (!guard_is_released(s->g, entry.path, entry.type == DT_DIR))
 			status = protect_entry(s, d, &entry);
-		if (status >= 0 && entry.type == DT_REG && (i == GIT_config || i == GIT_config_worktree))
-			status = config_leads(s, d, entry.path);
 	}
 	return status;
 }
@@ -368,6 +332,10 @@ static int scan_enter(void *ctx, const struct walk_dir *d, const struct walk_ent
 	struct scan *s = ctx;
 
 	*mark = d->mark & ~(unsigned)GIT_DIR;
+	if (d->mark & IN_VIEW && d->mark & GIT_DIR && strcmp(entry->name, guard_git_name(GIT_hooks)) == 0) {
+		*mark |= IN_READONLY;	/* what hooks lead to is guarded */
+		return 1;
+	}
 	if (d->mark & IN_VIEW)
 		return s->hides;	/* what is hidden in it stays hidden */
 	if (d->mark & GIT_DIR) {
@@ -434,61 +402,52 @@ static int scan_unreadable(void *ctx, const struct walk_dir *d unused_arg, const
 	return s->g->writable ? protect_path(s, entry->path, true) : 0;
 }
 
-/* Notes where the configuration at path leads git. */
-static int find_leads(struct scan *s, const char *path, const char *worktree)
+/* Commands of a repository run in its worktree; of a bare one that is the git directory itself. */
+static int repository_leads(struct scan *s, const char *path)
 {
-	if (judge_leads(s->g, s->root_fd, path, worktree, &s->leads) < 0)
+	bool top = strcmp(path, ".") == 0;
+	auto_free char *dir = path_join(s->g->path, path), *worktree = dir ? strdup(dir) : NULL;
+	size_t n = top ? 0 : strlen(path);
+
+	if (!worktree)
 		return out_of_memory(s);
-	while (s->lead_trees.len < s->leads.len && !s->lead_trees.failed)
-		strv_add(&s->lead_trees, worktree);
-	return s->lead_trees.failed ? out_of_memory(s) : 0;
+	if (n == 4 && strcmp(path, ".git") == 0)
+		strcpy(worktree, s->g->path);
+	else if (n > 4 && strcmp(path + n - 5, "/.git") == 0)
+		worktree[strlen(worktree) - 5] = '\0';
+	return leads_repository(&s->follow, dir, worktree);
 }
 
-/* Protects one place that git configuration leads to, and follows it if that is another configuration. */
-static int scan_lead(struct scan *s, size_t i)
+/* Guards what protected names and git configuration lead to. */
+static int scan_leads(struct scan *s, const struct leads_user *user)
 {
-	const char *path = s->leads.items[i];
-	struct walk_entry entry = { .name = path, .path = path, .path_len = strlen(path) };
-	struct walk_dir root = { .fd = s->root_fd };
-	struct ward_err gone;
-	auto_fd fd = path_open_nolink(s->root_fd, path, O_PATH | O_NOFOLLOW, &gone);
-	auto_free char *worktree = NULL;
-	struct stat st;
-	bool found = fd >= 0 && fstat(fd, &st) == 0;
 	int status = 0;
 
-	for (size_t k = 0; k < i; k++)
-		if (strcmp(s->leads.items[k], path) == 0)
-			return 0;
-	if (guard_is_released(s->g, path, found && S_ISDIR(st.st_mode)))
-		return 0;
-	if (found && S_ISLNK(st.st_mode))
-		status = see_link(s, &root, &entry, 'r');
-	else if (found)
-		status = protect_path(s, path, S_ISDIR(st.st_mode));
+	for (size_t i = 0; i < s->g->repositories.len && status >= 0; i++)
+		status = repository_leads(s, s->g->repositories.items[i]);
+	for (size_t i = 0; i < s->git_files.len && status >= 0; i++)
+		status = leads_git_file(&s->follow, s->git_files.items[i]);
 	if (status >= 0)
-		status = guard_add_path_rule(s->g, path, false, s->e);
-	if (status < 0 || !found || !S_ISREG(st.st_mode))
-		return status;
-	worktree = strdup(s->lead_trees.items[i]);	/* the list may grow and move */
-	return worktree ? find_leads(s, path, worktree) : out_of_memory(s);
-}
+		status = leads_above(&s->follow);
+	if (status >= 0)
+		status = leads_follow_user(user, &s->follow);
+	if (status >= 0)
+		status = follow_all(&s->follow);
+	for (size_t i = 0; i < s->follow.callers.len && status >= 0; i++) {
+		auto_free char *path = strdup(s->follow.callers.items[i]);	/* the list may move */
 
-/* What git configuration leads to is protected whether it is there or not: what is planted there would run. */
-static int scan_leads(struct scan *s)
-{
-	int status = 0;
-
-	for (size_t i = 0; i < s->leads.len && i < LEADS_MAX && status >= 0; i++)
-		status = scan_lead(s, i);
+		status = path ? calls_follow(&s->follow, path) : out_of_memory(s);
+		if (status >= 0)
+			status = follow_all(&s->follow);
+	}
 	return status;
 }
 
-/* Hides or protects what links lead to inside the root. */
+/* Hides what hidden links lead to inside the root. */
 static int scan_targets(struct scan *s)
 {
 	for (size_t i = 0; i < s->targets.len; i++) {
-		const char *path = s->targets.items[i] + 2;
+		const char *path = s->targets.items[i];
 		struct ward_err gone;
 		auto_fd fd = path_open_nolink(s->root_fd, path, O_PATH | O_NOFOLLOW, &gone);
 		struct stat st;
@@ -496,11 +455,9 @@ static int scan_targets(struct scan *s)
 
 		if (fd < 0 || fstat(fd, &st) < 0)
 			continue;
-		status = guard_twin_note(&s->twins, fd, "", s->targets.items[i][0] == 'h', s->e);
-		if (status < 0)
-			return status;
-		status = guard_add_step(s->g, s->targets.items[i][0] == 'h' ? GUARD_HIDE : GUARD_READONLY, path,
-					S_ISDIR(st.st_mode), s->e);
+		status = guard_twin_note(&s->twins, fd, "", true, s->e);
+		if (status >= 0)
+			status = guard_add_step(s->g, GUARD_HIDE, path, S_ISDIR(st.st_mode), s->e);
 		if (status < 0)
 			return status;
 	}
@@ -521,16 +478,20 @@ static const struct walk_ops scan_ops = {
 int guard_scan(struct guard_root *g, int root_fd, struct ward_err *e)
 {
 	struct scan s = { .g = g, .root_fd = root_fd, .e = e };
+	struct leads_user user = { 0 };
 	struct timespec now;
 	int status;
 
+	s.follow = follow_begin(g, root_fd, &s.twins, e);
 	s.hides = !ignore_is_empty(g->hide) || !ignore_is_empty(g->aiignore);
 	clock_gettime(CLOCK_REALTIME_COARSE, &now);
 	g->since_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	g->dirs = g->writable ? guard_dirs_create(root_fd) : NULL;
-	status = walk_tree(root_fd, &scan_ops, &s, g->writable ? 0 : IN_READONLY, e);
+	status = g->writable ? leads_read_user(&user, g, e) : 0;
 	if (status >= 0)
-		status = scan_leads(&s);
+		status = walk_tree(root_fd, &scan_ops, &s, g->writable ? 0 : IN_READONLY, e);
+	if (status >= 0 && g->writable)
+		status = scan_leads(&s, &user);
 	if (status >= 0)
 		status = scan_targets(&s);
 	if (status >= 0)
@@ -540,8 +501,9 @@ int guard_scan(struct guard_root *g, int root_fd, struct ward_err *e)
 	free(s.nested);
 	free(s.twins.items);
 	strv_free(&s.targets);
-	strv_free(&s.leads);
-	strv_free(&s.lead_trees);
+	strv_free(&s.git_files);
+	follow_end(&s.follow);
+	leads_user_free(&user);
 	if (status < 0)
 		return ward_wrap(e, "looking for hidden and protected names in %s", g->path);
 	status = guard_finish_steps(g, e);
@@ -550,5 +512,6 @@ int guard_scan(struct guard_root *g, int root_fd, struct ward_err *e)
 	strv_sort(&g->views);
 	strv_sort(&g->links);
 	strv_sort(&g->tasks);
+	strv_sort(&g->steers);
 	return status;
 }

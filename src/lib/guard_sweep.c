@@ -31,6 +31,7 @@
 #include "lib/guard_judge.h"
 #include "lib/guard_move.h"
 #include "lib/guard_repository.h"
+#include "lib/guard_trail.h"
 
 enum { IN_DATA = 1, GIT_DIR = 2, CHANGED = 4 };
 
@@ -221,6 +222,50 @@ static int sweep_tasks(struct sweep *s, const struct walk_dir *d, const struct w
 			   : status;
 }
 
+struct link_way {
+	const struct guard_root *g;
+	bool leaves, enters_git;
+};
+
+static int see_way(void *ctx, const struct trail_place *place)
+{
+	struct link_way *w = ctx;
+
+	w->enters_git |= guard_is_in_git(place->path, strlen(place->path));
+	w->leaves |= !path_is_beneath(place->path, w->g->path);
+	return 0;
+}
+
+/* A link that the run has made. Names behind one that leads into git's data would be found by programs, and the sweep does not look at
+ * names there. */
+static int sweep_new_link(struct sweep *s, const struct walk_dir *d, const struct walk_entry *entry)
+{
+	struct link_way way = { .g = s->g };
+	struct trail_root root = trail_root_at(s->g->path, s->root_fd);
+	auto_free char *dir = dir_path(d), *full = dir ? path_join(s->g->path, *dir ? dir : ".") : NULL;
+	char target[PATH_MAX];
+	ssize_t n;
+	struct stat st;
+
+	if (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || guard_ctime_ns(&st) < s->since_ns)
+		return 0;
+	n = readlinkat(d->fd, entry->name, target, sizeof(target) - 1);
+	if (!full)
+		return out_of_memory(s);
+	if (n < 0)
+		return 0;
+	target[n] = '\0';
+	if (guard_is_in_git(full, strlen(full)))
+		return 0;	/* git's own */
+	if (trail_follow(full, target, &root, see_way, &way) < 0)
+		return out_of_memory(s);
+	if (way.enters_git || guard_is_in_git(target, (size_t)n))
+		return quarantine_entry(s, d, entry, "a link into a git directory, where names are not looked at");
+	if (way.leaves && s->sink->news)
+		strv_addf(&s->sink->news->leaving, "%s -> %s", entry->path, target);
+	return s->sink->news && s->sink->news->leaving.failed ? out_of_memory(s) : 0;
+}
+
 static int sweep_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
 {
 	struct sweep *s = ctx;
@@ -234,14 +279,18 @@ static int sweep_entry(void *ctx, struct walk_dir *d, const struct walk_entry *e
 		bool is_protected = git || guard_is_protected(s->g, entry);
 
 		if (is_protected && is_old(s, d, entry))
-			return 0;
-		if (git || (is_protected && entry->type == DT_REG && strcmp(entry->name, ".gitmodules") == 0))
+			return 0;	/* nothing new, and nothing beneath it */
+		if (git || (entry->type == DT_REG && strcmp(entry->name, ".gitmodules") == 0 && !guard_steer_known(s->g, entry->path)))
 			status = sweep_judged(s, d, entry, git);
 		else if (is_protected)
 			return quarantine_entry(s, d, entry, guard_reason(s->g, entry));
 	}
 	if (status >= 0)
 		status = sweep_tasks(s, d, entry);
+	if (status >= 0 && entry->type == DT_LNK && !(d->mark & IN_DATA))
+		status = sweep_new_link(s, d, entry);
+	if (status >= 0 && entry->type == DT_REG && !(d->mark & IN_DATA) && s->sink->news)
+		status = guard_steer_new(s->g, d, entry, &s->sink->news->steers, s->e);
 	if (status < 0)
 		return status;
 	if (entry->type == DT_REG)
@@ -474,6 +523,8 @@ int guard_sweep_into(const struct guard_root *g, int root_fd, const struct guard
 		return ward_wrap(e, "looking for planted files in %s", g->path);
 	for (size_t i = 0; i < g->links.len && !s.failure; i++)
 		s.failure = restore_link(&s, g->links.items[i]);
+	if (!s.failure && sink->news)
+		s.failure = guard_steer_changed(g, root_fd, &sink->news->steers, e);
 	return s.failure;
 }
 
@@ -484,6 +535,12 @@ int guard_quarantine_one(const struct guard_sink *sink, int dir_fd, const char *
 	int status = quarantine(&s, dir_fd, name, path, why);
 
 	return status < 0 ? status : s.failure;
+}
+
+void guard_news_clear(struct guard_news *n)
+{
+	strv_free(&n->steers);
+	strv_free(&n->leaving);
 }
 
 static int plain_open(void *ctx, struct ward_err *e unused_arg)

@@ -4,6 +4,13 @@
 
 #include "lib/guard.h"
 
+/* What the sweep found and left where it is. */
+struct guard_news {
+	struct strv steers;	/* "PATH: new|changed, why": what steers tools that a person starts (tables/steers.def) */
+	struct strv leaving;	/* "PATH -> TARGET": new links that lead out of the tree */
+};
+void guard_news_clear(struct guard_news *n);
+
 /* Where the sweep puts things. */
 struct guard_sink {
 	/* The directory of this root's quarantine; called before each move. Borrowed. */
@@ -11,6 +18,7 @@ struct guard_sink {
 	/* Told before each move: the path of the thing in the tree, its path in the quarantine, why. */
 	int (*note)(void *ctx, const char *path, const char *stored, const char *why, struct ward_err *e);
 	void *ctx;
+	struct guard_news *news;	/* borrowed; NULL: nobody wants to know */
 };
 
 must_check int guard_sweep_into(const struct guard_root *g, int root_fd, const struct guard_sink *sink,

@@ -20,6 +20,7 @@
 #include "base/path.h"
 #include "lib/egress.h"
 #include "lib/git_run.h"
+#include "lib/guard_follow.h"
 #include "lib/guard_internal.h"
 #include "lib/idmap.h"
 #include "lib/images.h"
@@ -167,6 +168,26 @@ static bool is_stored_image(const struct plan_mount *m)
 	return *rest == '/' && strncmp(rest + 1, IMAGES_WORK, strlen(IMAGES_WORK)) != 0;
 }
 
+/* What the protected names of one tree lead to may lie in another one. */
+static int join_guards(struct plan *p, struct ward_err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < p->root_count && r == 0; i++)
+		for (size_t k = 0; k < p->root_count && r == 0; k++)
+			if (i != k && p->roots[i].writable)
+				r = guard_add_beyond(&p->roots[i], &p->roots[k], e);
+	for (size_t i = 0; i < p->root_count && r == 0; i++) {
+		struct guard_root *g = &p->roots[i];
+
+		if (g->writable && p->spec->policy.proc_nesting)
+			r = guard_hold(g, g->held_fd, &p->notes, e);
+		for (size_t k = 0; k < g->notes.len; k++)
+			strv_add(&p->notes, g->notes.items[k]);
+	}
+	return r;
+}
+
 /* Every writable tree of the policy is guarded. In a read-only one nothing can be planted, but what is hidden still is, and
  * sockets: a read-only mount does not keep anybody from connecting. */
 static int add_guards(struct plan *p, struct ward_err *e)
@@ -203,13 +224,11 @@ static int add_guards(struct plan *p, struct ward_err *e)
 			r = protect_own(g, e);
 		if (r == 0)
 			r = guard_scan(g, fd, e);
-		if (r == 0 && g->writable && policy->proc_nesting)
-			r = guard_hold(g, fd, &p->notes, e);
 		g->held_fd = take_fd(&fd);
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	return join_guards(p, e);
 }
 
 static int check_cwd(struct plan *p, struct ward_err *e)

@@ -78,6 +78,7 @@ void result_clear(struct result *r)
 	for (size_t i = 0; i < LAYERS; i++)
 		free(r->layer_notes[i]);
 	strv_free(&r->quarantine);
+	guard_news_clear(&r->news);
 	strv_free(&r->notes);
 	strv_free(&r->loud);
 	*r = (struct result){ 0 };
@@ -255,6 +256,8 @@ void result_json(const struct result *r, const struct plan *p, struct buf *out)
 	json_network(&j, r, p);
 	json_changes(&j, r, p);
 	json_strings(&j, "quarantine", &r->quarantine, NULL);
+	json_strings(&j, "steers", &r->news.steers, NULL);
+	json_strings(&j, "links_out", &r->news.leaving, NULL);
 	json_strings(&j, "notes", &r->notes, p ? &p->notes : NULL);
 	if (r->timing && r->timing->on)
 		json_steps(&j, r->timing);
@@ -456,6 +459,34 @@ static void text_head(const struct result *r, bool colour, struct buf *out)
 	buf_printf(out, ", cpu %s\n", cpu);
 }
 
+#define QUARANTINE_NAMED 4	/* in the one line */
+#define NEWS_MAX 8	/* lines of each kind in the summary; the report has all of them */
+
+static void text_news(const struct strv *list, const char *what, struct buf *out)
+{
+	for (size_t i = 0; i < list->len && i < NEWS_MAX; i++) {
+		buf_printf(out, "  %s: ", what);
+		text_escape(out, list->items[i]);
+		buf_puts(out, "\n");
+	}
+	if (list->len > NEWS_MAX)
+		buf_printf(out, "    and %zu more, see --report\n", list->len - NEWS_MAX);
+}
+
+void result_quarantine_text(const struct result *r, struct buf *out)
+{
+	if (!r->quarantine.len)
+		return;
+	buf_puts(out, "ward: moved to the quarantine: ");
+	for (size_t i = 0; i < r->quarantine.len && i < QUARANTINE_NAMED; i++) {
+		buf_puts(out, i ? "; " : "");
+		text_escape(out, r->quarantine.items[i]);
+	}
+	if (r->quarantine.len > QUARANTINE_NAMED)
+		buf_printf(out, "; and %zu more", r->quarantine.len - QUARANTINE_NAMED);
+	buf_printf(out, " (ward quarantine ls %s)\n", r->run_id);
+}
+
 void result_text(const struct result *r, const struct plan *p, bool verbose, bool colour,
 		 struct buf *out)
 {
@@ -470,6 +501,8 @@ void result_text(const struct result *r, const struct plan *p, bool verbose, boo
 	}
 	if (r->quarantine.len)
 		buf_printf(out, "    to bring them back: ward quarantine restore %s\n", r->run_id);
+	text_news(&r->news.steers, "steers tools that you may run", out);
+	text_news(&r->news.leaving, "a new link out of the workspace", out);
 	text_changes(r, out);
 	if (!verbose) {
 		text_notes(&r->loud, NULL, out);

@@ -3,6 +3,7 @@
 #define WARD_LIB_RESULT_H
 
 #include "lib/event.h"
+#include "lib/guard_sweep.h"
 #include "lib/limits.h"
 #include "lib/timing.h"
 
@@ -34,6 +35,7 @@ struct result {
 	struct denial *denials;
 	size_t denial_count;
 	struct strv quarantine;		/* "path: reason" */
+	struct guard_news news;		/* what the sweep found and left there */
 	struct strv notes;
 	struct strv loud;		/* those of the notes that the short form has, too */
 	struct result_changes {
@@ -57,6 +59,8 @@ void result_deny(struct result *r, const char *what, const char *why, const char
 void result_explain(struct result *r, const char *what, const char *why, const char *remedy);
 void result_layer_note(struct result *r, enum layer l, enum layer_state s, const char *note);
 void result_clear(struct result *r);
+/* One line about what was moved to the quarantine, for a standard error that nobody watches; nothing if there is none. */
+void result_quarantine_text(const struct result *r, struct buf *out);
 
 /* The report of DESIGN 2: one JSON object on one line. plan is NULL when there is none. */
 void result_json(const struct result *r, const struct plan *p, struct buf *out);

@@ -3,6 +3,7 @@
 #define WARD_LIB_STORE_H
 
 #include "lib/guard.h"
+#include "lib/guard_sweep.h"
 
 struct store_run;	/* an open, locked record */
 
@@ -22,10 +23,10 @@ must_check int store_begin(const char *run_id, const char *workspace, const stru
 must_check int store_started(struct store_run *r, pid_t init_pid, int pid_fd, struct ward_err *e);
 /* Adds what the roots have lost since to the record, as far as it is not there yet. */
 must_check int store_lost(struct store_run *r, struct guard_root *roots, size_t root_count);
-/* Sweeps the roots into the run's quarantine. Appends to *moved. The sandbox must be dead. After a failure the record
+/* Sweeps the roots into the run's quarantine. Appends to *moved and *news (NULL: not wanted). The sandbox must be dead. After a failure the record
  * outlives store_end(), and the next store_recover() tries again. */
 must_check int store_sweep(struct store_run *r, const struct guard_root *roots, size_t root_count,
-			   struct strv *moved, struct ward_err *e);
+			   struct strv *moved, struct guard_news *news, struct ward_err *e);
 /* Ends the run: the record goes, only a quarantine stays. Frees r; NULL is fine. */
 void store_end(struct store_run *r);
 

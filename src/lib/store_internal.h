@@ -20,8 +20,8 @@ struct store_sink {
 /* The sink's face for the sweep; borrows s. */
 struct guard_sink store_sink_face(struct store_sink *s);
 void store_sink_close(struct store_sink *s);
-/* Sweeps one root; one that is gone is fine. */
+/* Sweeps one root; one that is gone is fine. news may be NULL. */
 must_check int store_sweep_root(int state_fd, const char *run_id, const char *workspace, const struct guard_root *g,
-				size_t index, struct strv *moved, struct ward_err *e);
+				size_t index, struct strv *moved, struct guard_news *news, struct ward_err *e);
 
 #endif

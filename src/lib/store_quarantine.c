@@ -117,7 +117,7 @@ static int open_top(const struct guard_root *g, mode_t *ret_mode, struct ward_er
 }
 
 int store_sweep_root(int state_fd, const char *run_id, const char *workspace, const struct guard_root *g,
-		     size_t index, struct strv *moved, struct ward_err *e)
+		     size_t index, struct strv *moved, struct guard_news *news, struct ward_err *e)
 {
 	struct store_sink s = { .state_fd = state_fd, .run_id = run_id, .workspace = workspace, .root = g->path,
 				.root_index = index, .dir_fd = -1, .index_fd = -1 };
@@ -126,6 +126,7 @@ int store_sweep_root(int state_fd, const char *run_id, const char *workspace, co
 	auto_fd root = open_top(g, &mode, e);
 	int status;
 
+	face.news = news;
 	if (root == -ENOENT)
 		return 0;
 	if (root < 0)

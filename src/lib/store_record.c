@@ -287,7 +287,7 @@ int store_lost(struct store_run *r, struct guard_root *roots, size_t root_count)
 }
 
 int store_sweep(struct store_run *r, const struct guard_root *roots, size_t root_count,
-		struct strv *moved, struct ward_err *e)
+		struct strv *moved, struct guard_news *news, struct ward_err *e)
 {
 	int failure = 0;
 
@@ -296,7 +296,7 @@ int store_sweep(struct store_run *r, const struct guard_root *roots, size_t root
 
 		if (!roots[i].writable)
 			continue;
-		if (store_sweep_root(r->state_fd, r->id, r->workspace, &roots[i], i, moved, &own) < 0 && !failure) {
+		if (store_sweep_root(r->state_fd, r->id, r->workspace, &roots[i], i, moved, news, &own) < 0 && !failure) {
 			*e = own;
 			failure = -own.code;
 		}
@@ -471,7 +471,7 @@ static int finish_run(int state_fd, const char *id, struct dead_run *d, struct w
 	for (size_t i = 0; status >= 0 && i < d->root_count; i++) {
 		status = guard_restore_rules(&d->roots[i], e);
 		if (status >= 0)
-			status = store_sweep_root(state_fd, id, d->workspace ? d->workspace : "", &d->roots[i], i, &moved, e);
+			status = store_sweep_root(state_fd, id, d->workspace ? d->workspace : "", &d->roots[i], i, &moved, NULL, e);
 	}
 	return status;
 }

@@ -228,6 +228,15 @@ static bool glob_match(struct span p, struct span t)
 	}
 }
 
+/* Whether the directory of name is the one that a pattern "**" "/DIR/GLOB" is about. */
+static bool lies_in(const char *text, size_t len, struct span path, struct span name)
+{
+	const char *last = memrchr(text, '/', len), *dir = text + 3;
+	size_t n = (size_t)(last - dir), above = (size_t)(name.at - path.at);
+
+	return above > n && memcmp(name.at - 1 - n, dir, n) == 0 && (above == n + 1 || name.at[-2 - (ptrdiff_t)n] == '/');
+}
+
 static bool pattern_matches(const struct ignore *ig, const struct pattern *p, struct span path, struct span name)
 {
 	const char *text = ig->text.data + p->offset;
@@ -235,6 +244,8 @@ static bool pattern_matches(const struct ignore *ig, const struct pattern *p, st
 	size_t n = (size_t)(subject.end - subject.at);
 
 	if (p->literal > n || memcmp(text, subject.at, p->literal) != 0)
+		return false;
+	if (p->flags & IN_NAMED && !lies_in(text, p->len, path, name))
 		return false;
 	if (p->literal == p->len)
 		return p->literal == n;
@@ -319,6 +330,20 @@ static bool grow(struct ignore *ig)
 	return true;
 }
 
+/* "**" "/DIR/GLOB"; a GLOB of "**" would match at any depth. */
+static bool is_in_named(const char *text, size_t n)
+{
+	const char *last = memrchr(text, '/', n);
+
+	if (n < 4 || memcmp(text, "**/", 3) != 0 || last < text + 4 || memmem(last, (size_t)(text + n - last), "**", 2) ||
+	    memchr(last, '[', (size_t)(text + n - last)))
+		return false;
+	for (const char *c = text + 3; c < last; c++)
+		if (is_special(*c))
+			return false;
+	return true;
+}
+
 /* Adds one line that is neither blank nor a comment, its end trimmed already. */
 static int add_pattern(struct ignore *ig, const char *line, size_t n)
 {
@@ -348,13 +373,15 @@ static int add_pattern(struct ignore *ig, const char *line, size_t n)
 
 		while (i < n && !is_special(text[i]))
 			i++;
-		if (i == n) {
+		if (i == n)
 			p.flags |= ENDS_WITH;
-			p.last = text[n - 1];
-		}
 	}
 	if (n == 0)
 		return 0;	/* matches no name at all */
+	if (!is_special(text[n - 1]) && text[n - 1] != ']')
+		p.last = text[n - 1];
+	if (is_in_named(text, n))
+		p.flags |= IN_NAMED;
 	if (ig->text.len > UINT32_MAX / 2 || n > UINT32_MAX / 2 || !grow(ig))
 		return -ENOMEM;
 	p.offset = (uint32_t)ig->text.len;

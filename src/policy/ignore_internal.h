@@ -8,7 +8,8 @@
 #define GENERAL BUCKETS		/* chain of the patterns whose last component is not literal */
 #define CHAIN_END UINT32_MAX
 
-enum { NEGATIVE = 1, MUST_BE_DIR = 2, NAME_ONLY = 4, ENDS_WITH = 8 };
+/* IN_NAMED: "**" "/DIR/GLOB", where DIR has no wildcard and GLOB no slash: what matches lies in a DIR. */
+enum { NEGATIVE = 1, MUST_BE_DIR = 2, NAME_ONLY = 4, ENDS_WITH = 8, IN_NAMED = 16 };
 
 struct pattern {
 	uint32_t offset;	/* in ignore.text */
@@ -17,7 +18,7 @@ struct pattern {
 	uint32_t next;		/* older pattern of the same chain */
 	uint32_t hash;		/* of the last component, in its chain */
 	uint8_t flags;
-	char last;		/* the last byte that a name must have, where that is known: ENDS_WITH */
+	char last;		/* the last byte that a name must have, where that is known */
 };
 
 struct ignore {

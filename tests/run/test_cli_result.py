@@ -5,7 +5,7 @@ import re
 import stat
 
 KEYS = ["run", "engine", "wall", "exit", "duration_ms", "memory_peak_bytes", "cpu_ms", "limits", "layers", "denials", "changes",
-        "quarantine", "notes"]
+        "quarantine", "steers", "links_out", "notes"]
 LIMITS = ["memory", "cpu", "pids", "disk", "inodes", "open_files", "output", "timeout"]
 HELD_BY = ["none", "cgroup1", "cgroup2", "rlimit", "tmpfs", "watch"]
 

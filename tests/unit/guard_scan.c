@@ -175,7 +175,7 @@ static void links_are_not_followed_but_their_targets_are_guarded(void **state un
 	tree_put(&t, "shared/claude/settings.json", "x");
 	tree_link(&t, ".envrc", "/etc/passwd");
 	tree_scan(&t, &g, list_of(".env", NULL), list_of(NULL));
-	assert_string_equal(steps_text(&g, &b), "P conf/ H conf/prod P shared/ R shared/claude/ R shared/vs/ ");
+	assert_string_equal(steps_text(&g, &b), "P conf/ H conf/prod P shared/ R shared/claude/ R shared/vs/ P sub/ ");
 	assert_string_equal(list_text(&g.links, &b), ".claude\nshared/claude .envrc\n/etc/passwd sub/.vscode\n../shared/vs ");
 	guard_clear(&g);
 	tree_remove(&t);

@@ -142,7 +142,7 @@ static void a_run_without_finds_leaves_nothing(void **state)
 
 	assert_true(store_has_record("20260101-000000-aaaaaa"));
 	assert_int_equal(store_recover(&e), 0);	/* it lives */
-	assert_int_equal(store_sweep(r, &p->g, 1, &moved, &e), 0);
+	assert_int_equal(store_sweep(r, &p->g, 1, &moved, NULL, &e), 0);
 	assert_int_equal(moved.len, 0);
 	store_end(r);
 	assert_false(store_has_record("20260101-000000-aaaaaa"));
@@ -163,7 +163,7 @@ static void quarantine_lists_and_restores(void **state)
 
 	tree_put(&p->work, "odd\tname\n/.envrc", "evil");
 	tree_put(&p->work, ".vscode/tasks.json", "evil");
-	assert_int_equal(store_sweep(r, &p->g, 1, &moved, &e), 0);
+	assert_int_equal(store_sweep(r, &p->g, 1, &moved, NULL, &e), 0);
 	assert_int_equal(moved.len, 2);
 	store_end(r);
 	assert_int_equal(store_list(&items, &e), 0);
@@ -198,7 +198,7 @@ static void restore_follows_no_link(void **state)
 	char *where = NULL, to[128];
 
 	tree_put(&p->work, "sub/.envrc", "evil");
-	assert_int_equal(store_sweep(r, &p->g, 1, &moved, &e), 0);
+	assert_int_equal(store_sweep(r, &p->g, 1, &moved, NULL, &e), 0);
 	store_end(r);
 	assert_int_equal(unlinkat(p->work.fd, "sub", AT_REMOVEDIR), 0);
 	tree_link(&p->work, "sub", "/tmp");
@@ -377,7 +377,7 @@ static void a_failed_sweep_is_tried_again(void **state)
 	tree_put(&p->work, ".bashrc", "evil");
 	assert_int_equal(rename(p->work.path, away), 0);
 	assert_int_equal(symlink(away, p->work.path), 0);
-	assert_true(store_sweep(r, &p->g, 1, &moved, &e) < 0);
+	assert_true(store_sweep(r, &p->g, 1, &moved, NULL, &e) < 0);
 	store_end(r);
 	assert_true(store_has_record("20260101-000000-eeeeee"));
 	assert_true(store_recover(&e) < 0);
@@ -399,7 +399,7 @@ static void without_a_quarantine_names_are_taken(void **state)
 
 	tree_put(&p->state, "made/by/ward/quarantine", "a file in the way");
 	tree_put(&p->work, ".bashrc", "evil");
-	assert_int_equal(store_sweep(r, &p->g, 1, &moved, &e), 0);
+	assert_int_equal(store_sweep(r, &p->g, 1, &moved, NULL, &e), 0);
 	assert_non_null(strstr(moved.items[0], "beside it"));
 	assert_true(tree_has(&p->work, ".bashrc.quarantined"));
 	store_end(r);

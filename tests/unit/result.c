@@ -50,7 +50,7 @@ static void test_json(unused_arg void **state)
 	check_has(&out, "\"seccomp\":{\"in_force\":true,\"note\":null}");
 	check_has(&out, "\"landlock\":{\"in_force\":false,\"note\":\"the kernel has none\"}");
 	check_has(&out, "\"denials\":[{\"what\":\"open \\\"x\\\"\",\"why\":\"hidden\",\"remedy\":\"unhide it\",\"count\":2}]");
-	check_has(&out, "\"changes\":[],\"quarantine\":[\".git/hooks/pre-commit: planted\"],\"notes\":[\"one\",\"two\"]}");
+	check_has(&out, "\"changes\":[],\"quarantine\":[\".git/hooks/pre-commit: planted\"],\"steers\":[],\"links_out\":[],\"notes\":[\"one\",\"two\"]}");
 	strv_free(&p.notes);
 	result_clear(&r);
 }

@@ -1,0 +1,88 @@
+"""What a run leaves behind is said: what was moved, what steers tools, links that lead out, commands that could not be understood."""
+import os
+
+STEERS = {".npmrc": "script-shell=./evil\n", ".yarnrc.yml": "yarnPath: ./evil\n", ".cargo/config.toml": "[build]\nrustc-wrapper = './evil'\n",
+          ".lfsconfig": "[lfs]\n\turl = https://evil.example\n", ".gitattributes": "* filter=x\n", "conftest.py": "x = 1\n",
+          "package.json": '{"scripts": {"postinstall": "./evil"}}\n'}
+
+
+def test_steers(t):
+    """Files that steer a project's tools are reported when they are new or changed, and stay."""
+    ws = t.workspace({**{n: "old\n" for n in STEERS}, "sub/README": "r\n", "lib/package.json": "{}\n", "same/.npmrc": "x=1\n", ".gitmodules": ""})
+    lines = [f"printf '%s' '{text}' > {name}" for name, text in STEERS.items()]
+    lines += ["mkdir -p new/.mvn node_modules/x", "echo x > new/.npmrc", "echo x > new/.mvn/jvm.config", "echo x > node_modules/x/.npmrc",
+              "echo '{\"name\": \"x\"}' > lib/package.json", "echo '[submodule \"x\"]' > .gitmodules"]
+    r = t.ward("run", "-w", ws, "--", "sh", "-c", "\n".join(lines), cwd=ws, report=True)
+    t.equal(r.rc, 0)
+    named = {line.split(":")[0]: line for line in r.report["steers"]}
+    t.equal(sorted(named), sorted([*STEERS, "new/.npmrc", "new/.mvn/jvm.config", ".gitmodules"]))
+    t.contains(named[".npmrc"], "changed")
+    t.contains(named["new/.npmrc"], "new")
+    t.equal(r.report["quarantine"], [])
+    t.check(os.path.exists(os.path.join(ws, "new/.npmrc")), "it stays")
+
+
+def test_steers_in_a_large_tree(t):
+    """The same where the sweep reads only directories that changed."""
+    ws = t.workspace({**{f"d{i}/f{k}": "" for i in range(25) for k in range(50)}, "d3/.npmrc": "old\n", "d4/.npmrc": "old\n"})
+    r = t.ward("run", "-w", ws, "--", "sh", "-c", "echo x >> d3/.npmrc; echo x > d5/.npmrc; ln -s /etc/passwd d6/out", cwd=ws, report=True)
+    t.equal(sorted(line.split(",")[0] for line in r.report["steers"]), ["d3/.npmrc: changed", "d5/.npmrc: new"])
+    t.equal(r.report["links_out"], ["d6/out -> /etc/passwd"])
+
+
+def test_links_out(t):
+    """New links that lead out of the workspace are named; those that stay inside, and old ones, are not."""
+    ws = t.workspace({"a/b": "x\n"})
+    t.run("ln", "-s", "/etc/hostname", os.path.join(ws, "old"), check=True)
+    r = t.ward("run", "-w", ws, "--", "sh", "-c", f"ln -s /etc/passwd out; ln -s ../.. a/up; ln -s a/b in; ln -s {ws}/a/b a/back; ln -s a/up/x by", cwd=ws, report=True)
+    t.equal(sorted(r.report["links_out"]), ["a/up -> ../..", "by -> a/up/x", "out -> /etc/passwd"])
+    t.check(os.path.islink(os.path.join(ws, "out")), "they stay")
+
+
+def test_quarantine_without_terminal(t):
+    """One line on standard error says what was moved, although nobody watches; --json has it in its report."""
+    ws = t.workspace()
+    plant = ("sh", "-c", "for i in 1 2 3 4 5 6; do mkdir -p d$i; echo x > d$i/.envrc; done")
+    r = t.ward("run", "-w", ws, "--", *plant, cwd=ws)
+    t.equal(r.err.count("moved to the quarantine"), 1)
+    t.contains(r.err, ".envrc: run by direnv")
+    t.contains(r.err, "and 2 more")
+    t.equal(len(r.err.strip().splitlines()), 1)
+    r = t.ward("run", "-w", ws, "--json", "--", *plant, cwd=ws)
+    t.equal(len(r.err.strip().splitlines()), 1)
+    t.contains(r.err, '"quarantine":')
+
+
+def test_opaque_command(t):
+    """A setting whose command cannot be told for certain is in the notes."""
+    ws = t.git_repo({"tools/clean": "#!/bin/sh\ncat\n", "README": "r\n"})
+    t.run("git", "config", "filter.f.clean", "cd tools && ./clean $OPTIONS", cwd=ws, check=True)
+    r = t.ward("run", "-w", ws, "--", "sh", "-c", "echo x > tools/clean", cwd=ws, report=True)
+    t.check(r.rc != 0, "the program can be written")
+    t.check(any("filter.f.clean" in n and "cannot be told" in n for n in r.report["notes"]), f"not in the notes: {r.report['notes']}")
+    t.run("git", "config", "filter.f.clean", "tools/clean", cwd=ws, check=True)
+    r = t.ward("run", "-w", ws, "--", "true", cwd=ws, report=True)
+    t.check(not any("filter.f.clean" in n for n in r.report["notes"]), "a plain command needs no note")
+
+
+def test_link_to_the_workspace(t):
+    """A protected link to a directory around it cannot be guarded: that is said."""
+    ws = t.workspace({".claude/CLAUDE.md": "x\n", "a": "x\n"})
+    t.run("mkdir", os.path.join(ws, ".vscode"), check=True)
+    t.run("ln", "-s", "..", os.path.join(ws, ".vscode/project"), check=True)
+    r = t.ward("run", "-w", ws, "--", "sh", "-c", "echo y > a", cwd=ws, report=True)
+    t.equal(r.rc, 0)
+    t.check(any(".vscode/project" in n for n in r.report["notes"]), f"not in the notes: {r.report['notes']}")
+
+
+def test_another_tree(t):
+    """A protected link into another directory that the command may write is guarded there."""
+    other = t.fresh_dir("other")
+    t.write(other, {"tasks.json": "old\n", "free": "old\n"})
+    ws = t.workspace({".vscode/settings.json": "{}\n"})
+    t.run("ln", "-s", os.path.join(other, "tasks.json"), os.path.join(ws, ".vscode/tasks.json"), check=True)
+    t.run("ln", "-s", os.path.join(other, "missing"), os.path.join(ws, ".mcp.json"), check=True)
+    t.ward("run", "-w", ws, "--rw", other, "--", "sh", "-c", f"cd {other}; echo new > free; echo new > missing; echo new > tasks.json", cwd=ws)
+    t.equal(t.read(other, "free"), "new\n")
+    t.equal(t.read(other, "tasks.json"), "old\n")
+    t.check(not os.path.exists(os.path.join(other, "missing")), "what a protected link leads to was made")
