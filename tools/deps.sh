@@ -34,6 +34,7 @@ rows() {
 	waf    g++               cmd:g++
 	waf    modsecurity-crs   file:/usr/share/modsecurity-crs/rules
 	test   git               cmd:git
+	test   git-lfs           cmd:git-lfs
 	test   openssl           cmd:openssl
 	test   publicsuffix      file:/usr/share/publicsuffix/public_suffix_list.dat
 	test   busybox-static    cmd:busybox

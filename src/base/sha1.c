@@ -1,8 +1,9 @@
 /*
- * SHA-1 as FIPS 180-4 defines it. In: bytes. Out: a digest. Pure functions; the supervisor runs them to check the trailer of a
- * git index and the names of git objects. git's default object format is SHA-1, so a reader of git data needs it; that two
- * contents with one digest can be made on purpose is git's concern, and this code does not detect it. Tested against the
- * standard's vectors and against git.
+ * SHA-1 as FIPS 180-4 defines it. In: bytes. Out: a digest. Pure functions; the supervisor runs
+ * them to check the trailer of a git index and the names of git objects. git's default object
+ * format is SHA-1, so a reader of git data needs it; that two contents with one digest can be made
+ * on purpose is git's concern, and this code does not detect it. Tested against the standard's
+ * vectors and against git.
  */
 #include "base/sha1.h"
 
@@ -26,23 +27,23 @@ static void expand(const uint8_t *block, uint32_t w[80])
 }
 
 /* One round; the names move on by one from round to round instead of the values. */
-#define ROUND(a, b, c, d, e, f, k, i)                        \
-	do {                                                 \
-		e += turn(a, 5) + (f) + (k) + w[i];          \
-		b = turn(b, 30);                             \
+#define ROUND(a, b, c, d, e, f, k, i)                                                              \
+	do {                                                                                       \
+		e += turn(a, 5) + (f) + (k) + w[i];                                                \
+		b = turn(b, 30);                                                                   \
 	} while (0)
 
 #define CHOOSE(b, c, d) (((b) & (c)) | (~(b) & (d)))
 #define PARITY(b, c, d) ((b) ^ (c) ^ (d))
 #define MAJORITY(b, c, d) (((b) & (c)) | ((b) & (d)) | ((c) & (d)))
 
-#define TWENTY(F, k, from)                                               \
-	for (size_t i = from; i < from + 20; i += 5) {                   \
-		ROUND(a, b, c, d, e, F(b, c, d), k, i);                  \
-		ROUND(e, a, b, c, d, F(a, b, c), k, i + 1);              \
-		ROUND(d, e, a, b, c, F(e, a, b), k, i + 2);              \
-		ROUND(c, d, e, a, b, F(d, e, a), k, i + 3);              \
-		ROUND(b, c, d, e, a, F(c, d, e), k, i + 4);              \
+#define TWENTY(F, k, from)                                                                         \
+	for (size_t i = from; i < from + 20; i += 5) {                                             \
+		ROUND(a, b, c, d, e, F(b, c, d), k, i);                                            \
+		ROUND(e, a, b, c, d, F(a, b, c), k, i + 1);                                        \
+		ROUND(d, e, a, b, c, F(e, a, b), k, i + 2);                                        \
+		ROUND(c, d, e, a, b, F(d, e, a), k, i + 3);                                        \
+		ROUND(b, c, d, e, a, F(c, d, e), k, i + 4);                                        \
 	}
 
 static void mix(uint32_t state[5], const uint8_t *block)
@@ -63,7 +64,8 @@ static void mix(uint32_t state[5], const uint8_t *block)
 
 void sha1_begin(struct sha1 *s)
 {
-	static const uint32_t first[5] = { 0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0 };
+	static const uint32_t first[5] = { 0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476,
+					   0xc3d2e1f0 };
 
 	memcpy(s->state, first, sizeof(first));
 	s->bytes = 0;

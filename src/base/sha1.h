@@ -1,4 +1,5 @@
-/* SHA-1, for object names and checksums that git makes with it; nothing of ward's own relies on it. Pure functions. */
+/* SHA-1, for object names and checksums that git makes with it; nothing of ward's own relies on it.
+ * Pure functions. */
 #ifndef WARD_BASE_SHA1_H
 #define WARD_BASE_SHA1_H
 
@@ -6,13 +7,13 @@
 #include <stdint.h>
 
 #define SHA1_BYTES 20
-#define SHA1_HEX 41	/* 40 digits and a NUL */
+#define SHA1_HEX 41 /* 40 digits and a NUL */
 
 /* A digest of content that comes in pieces. */
 struct sha1 {
 	uint32_t state[5];
 	uint64_t bytes;
-	uint8_t block[64];	/* the start of a block that is not complete yet */
+	uint8_t block[64]; /* the start of a block that is not complete yet */
 };
 
 void sha1_begin(struct sha1 *s);

@@ -1,10 +1,13 @@
 /*
- * Configuration of a repository that an agent can write. In: the bytes of config, config.worktree or .gitmodules. Out: settings, and
- * whether each may cross to the host. Pure; run by the importer and the sweep, in the supervisor; fuzzed (fuzz/git_config.c).
+ * Configuration of a repository that an agent can write. In: the bytes of config, config.worktree
+ * or .gitmodules. Out: settings, and whether each may cross to the host. Pure; run by the importer
+ * and the sweep, in the supervisor; fuzzed (fuzz/git_config.c).
  *
- * git's own reader accepts far more than git writes, and what it accepts has changed over the years: it cuts text at a NUL, takes
- * CR for a blank, skips a BOM, joins lines that end in a backslash. A second reader that differs in one of these sees a comment
- * where git sees core.fsmonitor. So this one takes what `git config` writes, one thing a line, and refuses the file otherwise.
+ * git's own reader accepts far more than git writes, and what it accepts has changed over the
+ * years: it cuts text at a NUL, takes CR for a blank, skips a BOM, joins lines that end in a
+ * backslash. A second reader that differs in one of these sees a comment where git sees
+ * core.fsmonitor. So this one takes what `git config` writes, one thing a line, and refuses the
+ * file otherwise.
  *
  * What each setting may be is git_config_keys.c's. The user's own configuration, which may have
  * anything, is read by policy/gitconfig.c, which follows git's grammar.
@@ -52,7 +55,8 @@ static size_t take_word(struct buf *to, const char *s, size_t n)
 	return len;
 }
 
-/* Copies up to a quote, with the escapes that `known` has; returns the length with the quote, 0: there is none. */
+/* Copies up to a quote, with the escapes that `known` has; returns the length with the quote, 0:
+ * there is none. */
 static size_t take_quoted(struct buf *to, const char *s, size_t n, const char *known)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -101,7 +105,8 @@ static const char *read_plain(struct buf *to, const char *s, size_t n)
 			return "a value with a quote, a comment or a tab inside";
 		if (c == '\\') {
 			if (++i == n || !s[i] || !strchr("nt\"\\", s[i]))
-				return "a value with an escape that git does not write, or one that goes on in the next line";
+				return "a value with an escape that git does not write, or one "
+				       "that goes on in the next line";
 			c = s[i] == 'n' ? '\n' : s[i] == 't' ? '\t' : s[i];
 		}
 		buf_add(to, &c, 1);
@@ -159,15 +164,18 @@ static const char *read_line(struct reader *r, const char *s, size_t n, bool *re
 
 static int hand_over(struct reader *r, gitconfig_fn *fn, void *ctx)
 {
-	struct gitconfig_entry entry = { .section = buf_text(&r->section), .subsection = buf_text(&r->subsection),
-					 .key = buf_text(&r->key), .value = buf_text(&r->value) };
+	struct gitconfig_entry entry = { .section = buf_text(&r->section),
+					 .subsection = buf_text(&r->subsection),
+					 .key = buf_text(&r->key),
+					 .value = buf_text(&r->value) };
 
 	if (r->section.failed || r->subsection.failed || r->key.failed || r->value.failed)
 		return -ENOMEM;
 	return fn(ctx, &entry);
 }
 
-int git_config_read(const char *text, size_t n, gitconfig_fn *fn, void *ctx, const char **ret_why, size_t *ret_line)
+int git_config_read(const char *text, size_t n, gitconfig_fn *fn, void *ctx, const char **ret_why,
+		    size_t *ret_line)
 {
 	struct reader r = { 0 };
 	size_t line = 0;
@@ -201,9 +209,12 @@ static int see_format(void *ctx, const struct gitconfig_entry *entry)
 {
 	unsigned *hash = ctx;
 
-	if (strcmp(entry->section, "extensions") != 0 || *entry->subsection || strcmp(entry->key, "objectformat") != 0)
+	if (strcmp(entry->section, "extensions") != 0 || *entry->subsection ||
+	    strcmp(entry->key, "objectformat") != 0)
 		return 0;
-	*hash = strcmp(entry->value, "sha1") == 0 ? GIT_SHA1 : strcmp(entry->value, "sha256") == 0 ? GIT_SHA256 : 0;
+	*hash = strcmp(entry->value, "sha1") == 0     ? GIT_SHA1
+		: strcmp(entry->value, "sha256") == 0 ? GIT_SHA256
+						      : 0;
 	return *hash ? 0 : -EINVAL;
 }
 

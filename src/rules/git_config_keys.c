@@ -1,9 +1,11 @@
 /*
- * Which settings of a repository may cross to the host. In: one setting. Out: a verdict, by a row of tables/gitconfig.def and the kind
- * of value that the row allows. Pure; run by the importer and the sweep, in the supervisor; fuzzed (fuzz/git_config.c).
+ * Which settings of a repository may cross to the host. In: one setting. Out: a verdict, by a row
+ * of tables/gitconfig.def and the kind of value that the row allows. Pure; run by the importer and
+ * the sweep, in the supervisor; fuzzed (fuzz/git_config.c).
  *
- * A list of the settings that run programs would have to be complete, for every version of git; this list only has to be useful. A
- * value is checked too: a plain word cannot be an option or a command, the name of a remote cannot be an address.
+ * A list of the settings that run programs would have to be complete, for every version of git;
+ * this list only has to be useful. A value is checked too: a plain word cannot be an option or a
+ * command, the name of a remote cannot be an address.
  */
 #include "rules/git_config.h"
 
@@ -14,14 +16,33 @@
 
 static bool is_word_char(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '-';
 }
 
 enum sub { SUB_NO, SUB_SUB, SUB_ANY };
 enum kind {
-	KIND_BOOL, KIND_OFF, KIND_NUMBER, KIND_WORD, KIND_VERSION, KIND_CHAR, KIND_TEXT, KIND_LINES, KIND_URL, KIND_REFSPEC,
-	KIND_REF, KIND_BRANCH, KIND_REMOTE, KIND_TAGOPT, KIND_REBASE, KIND_UPDATE, KIND_HASH, KIND_PATH, KIND_WORKTREE,
-	KIND_RUNS, KIND_REFUSED
+	KIND_BOOL,
+	KIND_OFF,
+	KIND_NUMBER,
+	KIND_WORD,
+	KIND_VERSION,
+	KIND_CHAR,
+	KIND_TEXT,
+	KIND_LINES,
+	KIND_URL,
+	KIND_REFSPEC,
+	KIND_REF,
+	KIND_BRANCH,
+	KIND_REMOTE,
+	KIND_TAGOPT,
+	KIND_REBASE,
+	KIND_UPDATE,
+	KIND_HASH,
+	KIND_PATH,
+	KIND_WORKTREE,
+	KIND_RUNS,
+	KIND_REFUSED
 };
 
 static const struct row {
@@ -100,7 +121,9 @@ static bool is_char(const char *value)
 static bool is_text(const char *value, bool lines)
 {
 	for (; *value; value++)
-		if (((unsigned char)*value < 0x20 && !(lines && (*value == '\n' || *value == '\t'))) || *value == 0x7f)
+		if (((unsigned char)*value < 0x20 &&
+		     !(lines && (*value == '\n' || *value == '\t'))) ||
+		    *value == 0x7f)
 			return false;
 	return true;
 }
@@ -111,12 +134,13 @@ static bool is_branch(const char *value)
 	auto_buf name = { 0 };
 
 	if (strcmp(value, ".") == 0)
-		return true;	/* of a submodule: the branch of the repository around it */
+		return true; /* of a submodule: the branch of the repository around it */
 	buf_printf(&name, "refs/heads/%s", value);
 	return !name.failed && git_ref_name_ok(name.data, name.len);
 }
 
-/* One side of a refspec: "refs/..." with at most one "*", which stands for a component or a part of one. */
+/* One side of a refspec: "refs/..." with at most one "*", which stands for a component or a part of
+ * one. */
 static bool is_refspec_side(const char *s, size_t n)
 {
 	const char *star = n ? memchr(s, '*', n) : NULL;
@@ -138,7 +162,8 @@ static bool is_refspec(const char *value)
 	value += *value == '+' || *value == '^';
 	colon = strchr(value, ':');
 	n = colon ? (size_t)(colon - value) : strlen(value);
-	return is_refspec_side(value, n) && (!colon || is_refspec_side(colon + 1, strlen(colon + 1)));
+	return is_refspec_side(value, n) &&
+	       (!colon || is_refspec_side(colon + 1, strlen(colon + 1)));
 }
 
 /* The name of a remote, as git remote add takes it; "." is this repository. */
@@ -197,7 +222,8 @@ static bool is_value(enum kind kind, const char *value)
 	return false;
 }
 
-/* Whether n characters are a host as it stands in an address: ssh would take "-x" for an option, git undoes escapes. */
+/* Whether n characters are a host as it stands in an address: ssh would take "-x" for an option,
+ * git undoes escapes. */
 static bool is_host(const char *s, size_t n, bool escapes)
 {
 	const char *at = memrchr(s, '@', n);
@@ -227,9 +253,10 @@ bool git_url_ok(const char *url, bool *ret_path)
 		if (strncmp(url, schemes[i], n) == 0)
 			return is_host(url + n, strcspn(url + n, "/?#"), i == 0);
 	}
-	if (strstr(url, "://") || strstr(url, "::"))	/* another scheme, or a helper program's name */
+	if (strstr(url, "://") ||
+	    strstr(url, "::")) /* another scheme, or a helper program's name */
 		return false;
-	if (colon && (!slash || colon < slash))	/* user@host:path */
+	if (colon && (!slash || colon < slash)) /* user@host:path */
 		return is_host(url, (size_t)(colon - url), false) && colon[1] && colon[1] != '-';
 	*ret_path = true;
 	return *url != '~' && *url != '@';
@@ -240,7 +267,8 @@ static const struct row *find_row(const struct gitconfig_entry *entry)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const struct row *r = &rows[i];
 
-		if (strcmp(r->section, entry->section) == 0 && (*r->key == '*' || strcmp(r->key, entry->key) == 0) &&
+		if (strcmp(r->section, entry->section) == 0 &&
+		    (*r->key == '*' || strcmp(r->key, entry->key) == 0) &&
 		    (r->sub == SUB_ANY || (r->sub == SUB_SUB) == (*entry->subsection != '\0')))
 			return r;
 	}
@@ -261,8 +289,8 @@ static bool is_subsection(const struct gitconfig_entry *entry)
 	return is_text(entry->subsection, false);
 }
 
-enum git_config_verdict git_config_allowed(const struct gitconfig_entry *entry, enum git_dir_kind kind,
-					   const char **ret_why)
+enum git_config_verdict git_config_allowed(const struct gitconfig_entry *entry,
+					   enum git_dir_kind kind, const char **ret_why)
 {
 	const struct row *r = find_row(entry);
 
@@ -283,7 +311,8 @@ enum git_config_verdict git_config_allowed(const struct gitconfig_entry *entry, 
 	return GIT_CONFIG_URL;
 }
 
-enum git_config_verdict git_modules_allowed(const struct gitconfig_entry *entry, const char **ret_why)
+enum git_config_verdict git_modules_allowed(const struct gitconfig_entry *entry,
+					    const char **ret_why)
 {
 	if (strcmp(entry->section, "submodule") != 0 || !*entry->subsection) {
 		*ret_why = "is not a setting of a submodule";
@@ -296,5 +325,6 @@ bool git_config_runs(const struct gitconfig_entry *entry)
 {
 	const struct row *r = find_row(entry);
 
-	return r && (r->kind == KIND_RUNS || (r->kind == KIND_UPDATE && entry->value && *entry->value == '!'));
+	return r && (r->kind == KIND_RUNS ||
+		     (r->kind == KIND_UPDATE && entry->value && *entry->value == '!'));
 }

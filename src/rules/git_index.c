@@ -1,11 +1,12 @@
 /*
- * The index. In: the bytes of index, sharedindex.ID or patch-merge-index. Out: its entries, or a refusal. Pure; run by the importer
- * and the sweep, in the supervisor; fuzzed (fuzz/git_index.c).
+ * The index. In: the bytes of index, sharedindex.ID or patch-merge-index. Out: its entries, or a
+ * refusal. Pure; run by the importer and the sweep, in the supervisor; fuzzed (fuzz/git_index.c).
  *
- * git checks little of what it reads here: no path, no trailer, not even that the length of a path agrees with its bytes. Two
- * versions of git may read one file differently, and one git does so too, depending on how many threads it has (IEOT says
- * where each thread begins). So every number that some reader might go by is compared with the bytes: lengths, the order, the
- * end of the entries, the threads' blocks. Extensions are git_index_ext.c's.
+ * git checks little of what it reads here: no path, no trailer, not even that the length of a path
+ * agrees with its bytes. Two versions of git may read one file differently, and one git does so
+ * too, depending on how many threads it has (IEOT says where each thread begins). So every number
+ * that some reader might go by is compared with the bytes: lengths, the order, the end of the
+ * entries, the threads' blocks. Extensions are git_index_ext.c's.
  */
 #include "rules/git_index.h"
 
@@ -17,7 +18,7 @@
 #include "rules/git_index_ext.h"
 
 #define HEADER 12u
-#define STAT_BYTES 40u	/* times, device, inode, mode, owner and size in front of the id */
+#define STAT_BYTES 40u /* times, device, inode, mode, owner and size in front of the id */
 #define MODE_AT 24u
 #define PATH_MAX_BYTES 4096u
 
@@ -30,14 +31,15 @@
 /* What is known while entries are read. */
 struct reading {
 	const uint8_t *bytes;
-	size_t n;		/* without the trailer */
+	size_t n; /* without the trailer */
 	unsigned hash, version;
 	size_t at;
 	char path[PATH_MAX_BYTES], before[PATH_MAX_BYTES];
 	size_t path_n, before_n;
 	unsigned stage, stage_before;
-	size_t copied;		/* characters that a path of version 4 takes over from the one before */
-	uint16_t above[PATH_MAX_BYTES];	/* lengths of the entries of stage 0 that begin like this one */
+	size_t copied; /* characters that a path of version 4 takes over from the one before */
+	uint16_t above[PATH_MAX_BYTES]; /* lengths of the entries of stage 0 that begin like this
+					   one */
 	size_t above_n;
 	uint32_t empty;
 	const char *why;
@@ -72,7 +74,8 @@ static bool refuse(struct reading *r, const char *why)
 	return false;
 }
 
-/* The number in front of a path of version 4: seven bits a byte, one more than they say for each byte but the last. */
+/* The number in front of a path of version 4: seven bits a byte, one more than they say for each
+ * byte but the last. */
 static bool read_strip(struct reading *r, size_t *ret)
 {
 	size_t value = 0;
@@ -138,14 +141,15 @@ static bool order_ok(const struct reading *r, bool first)
 	int way;
 
 	if (first || !r->before_n)
-		return true;	/* the empty paths of a split index come first */
+		return true; /* the empty paths of a split index come first */
 	way = memcmp(r->before, r->path, n);
 	if (way == 0)
 		way = r->before_n < r->path_n ? -1 : r->before_n > r->path_n;
 	return way < 0 || (way == 0 && r->path_n && r->stage_before && r->stage_before < r->stage);
 }
 
-/* Whether a merged entry lies below another one, which would have to be a directory and something else at once. */
+/* Whether a merged entry lies below another one, which would have to be a directory and something
+ * else at once. */
 static bool below_another(struct reading *r)
 {
 	size_t same = 0, whole = r->path_n - (r->path_n && r->path[r->path_n - 1] == '/');
@@ -165,8 +169,8 @@ static bool below_another(struct reading *r)
 
 static bool mode_ok(uint32_t mode)
 {
-	return mode == GIT_MODE_FILE || mode == GIT_MODE_PROGRAM || mode == GIT_MODE_LINK || mode == GIT_MODE_GITLINK ||
-	       mode == GIT_MODE_TREE;
+	return mode == GIT_MODE_FILE || mode == GIT_MODE_PROGRAM || mode == GIT_MODE_LINK ||
+	       mode == GIT_MODE_GITLINK || mode == GIT_MODE_TREE;
 }
 
 static bool check_path(struct reading *r, uint32_t mode, bool first)
@@ -231,7 +235,7 @@ static bool read_entry(struct reading *r, bool first, struct git_index_entry *en
 struct blocks {
 	const uint8_t *at;
 	size_t left;
-	uint32_t until;	/* entries to come before it */
+	uint32_t until; /* entries to come before it */
 };
 
 static bool block_ok(struct blocks *b, size_t start, const struct reading *r)
@@ -253,8 +257,8 @@ static void count(struct git_index_info *info, const struct git_index_entry *ent
 }
 
 /* Reads all entries once. b: what IEOT says, NULL when that is not known yet. */
-static int read_entries(struct reading *r, struct git_index_info *info, struct blocks *b, git_index_fn *fn, void *ctx,
-			bool *ret_trees)
+static int read_entries(struct reading *r, struct git_index_info *info, struct blocks *b,
+			git_index_fn *fn, void *ctx, bool *ret_trees)
 {
 	for (uint32_t i = 0; i < info->entries; i++) {
 		struct git_index_entry entry;
@@ -280,11 +284,14 @@ static int read_entries(struct reading *r, struct git_index_info *info, struct b
 	return 0;
 }
 
-static const char *check_header(const uint8_t *bytes, size_t n, unsigned hash, struct git_index_info *info)
+static const char *check_header(const uint8_t *bytes, size_t n, unsigned hash,
+				struct git_index_info *info)
 {
-	if ((hash != GIT_SHA1 && hash != GIT_SHA256) || n < HEADER + hash || memcmp(bytes, "DIRC", 4) != 0)
+	if ((hash != GIT_SHA1 && hash != GIT_SHA256) || n < HEADER + hash ||
+	    memcmp(bytes, "DIRC", 4) != 0)
 		return "it is no index";
-	*info = (struct git_index_info){ .version = read32(bytes + 4), .entries = read32(bytes + 8) };
+	*info = (struct git_index_info){ .version = read32(bytes + 4),
+					 .entries = read32(bytes + 8) };
 	if (info->version < 2 || info->version > 4)
 		return "it is of a version that ward does not know";
 	return trailer_ok(bytes, n, hash) ? NULL : "its checksum is wrong";
@@ -305,7 +312,9 @@ int git_index_read(const uint8_t *bytes, size_t n, unsigned hash, git_index_fn *
 		return -EINVAL;
 	r.version = ret->version;
 	if (read_entries(&r, ret, NULL, NULL, NULL, &trees) == 0) {
-		shape = (struct git_index_shape){ .hash = hash, .entries = ret->entries, .end = r.at, .empty = r.empty };
+		shape = (struct git_index_shape){
+			.hash = hash, .entries = ret->entries, .end = r.at, .empty = r.empty
+		};
 		r.why = git_index_extensions(bytes, n, &shape, ret, &b.at, &b.left);
 		if (!r.why && trees && !ret->sparse)
 			r.why = "a directory in an index that is not sparse";

@@ -1,10 +1,11 @@
 /*
- * Extensions of the index. In: what follows the entries. Out: whether each one is known and whole. Pure; a part of git_index.c, and
- * fuzzed with it.
+ * Extensions of the index. In: what follows the entries. Out: whether each one is known and whole.
+ * Pure; a part of git_index.c, and fuzzed with it.
  *
- * git skips an extension that it does not know if its name begins with a capital letter; here it is refused: a later git may
- * know it. EOIE and IEOT tell a git with several threads where to read, so they must say what the bytes say, and the bytes at
- * the place where git looks for EOIE must not look like one that is not there. Paths in TREE and REUC are paths of entries to come.
+ * git skips an extension that it does not know if its name begins with a capital letter; here it is
+ * refused: a later git may know it. EOIE and IEOT tell a git with several threads where to read, so
+ * they must say what the bytes say, and the bytes at the place where git looks for EOIE must not
+ * look like one that is not there. Paths in TREE and REUC are paths of entries to come.
  */
 #include "rules/git_index_ext.h"
 
@@ -79,7 +80,8 @@ static bool take_varint(struct part *p, size_t *ret)
 	return false;
 }
 
-/* A compressed bitmap: bits, words, the words, and where the last run-length word is. *ret_bits: how many bits it has. */
+/* A compressed bitmap: bits, words, the words, and where the last run-length word is. *ret_bits:
+ * how many bits it has. */
 static bool take_bitmap(struct part *p, uint32_t *ret_bits)
 {
 	uint32_t words, last;
@@ -110,7 +112,8 @@ static bool take_tree(struct part *p, bool top, long *ret_subtrees)
 	return entries < 0 || skip(p, p->shape->hash);
 }
 
-/* Directories with their subdirectories behind them: what is still to come is counted, not nested. */
+/* Directories with their subdirectories behind them: what is still to come is counted, not nested.
+ */
 static bool read_tree(struct part *p)
 {
 	size_t due = 1;
@@ -164,7 +167,8 @@ static bool is_name(const char *s, size_t n)
 	return n < 4096 && !memchr(s, '\n', n);
 }
 
-/* One directory of the cache of untracked files: how many untracked names and subdirectories, its name, the names. */
+/* One directory of the cache of untracked files: how many untracked names and subdirectories, its
+ * name, the names. */
 static bool take_untracked_dir(struct part *p, size_t *ret_subdirs)
 {
 	size_t names, n;
@@ -172,7 +176,7 @@ static bool take_untracked_dir(struct part *p, size_t *ret_subdirs)
 
 	if (!take_varint(p, &names) || !take_varint(p, ret_subdirs))
 		return false;
-	for (size_t i = 0; i <= names; i++) {	/* its own name, then the others */
+	for (size_t i = 0; i <= names; i++) { /* its own name, then the others */
 		s = take_string(p, &n);
 		if (!s || n > 4096)
 			return false;
@@ -180,7 +184,8 @@ static bool take_untracked_dir(struct part *p, size_t *ret_subdirs)
 	return true;
 }
 
-/* The directories of the cache, then which of them are valid, check excludes and have a hash; for those, stat data and hashes. */
+/* The directories of the cache, then which of them are valid, check excludes and have a hash; for
+ * those, stat data and hashes. */
 static bool take_untracked_dirs(struct part *p)
 {
 	size_t total, due = 1, seen = 0;
@@ -211,11 +216,14 @@ static bool read_untracked(struct part *p)
 	size_t n, name_n;
 	const char *name;
 
-	if (!take_varint(p, &n) || n > 4096 || !skip(p, n))	/* where and on what system it was made */
+	if (!take_varint(p, &n) || n > 4096 ||
+	    !skip(p, n)) /* where and on what system it was made */
 		return false;
-	if (!skip(p, (size_t)2 * 36 + 4 + (size_t)2 * p->shape->hash))	/* info/exclude and core.excludesFile: stat, flags, hashes */
+	if (!skip(p, (size_t)2 * 36 + 4 +
+			     (size_t)2 * p->shape->hash)) /* info/exclude and core.excludesFile:
+							     stat, flags, hashes */
 		return false;
-	name = take_string(p, &name_n);	/* of the file with patterns in each directory */
+	name = take_string(p, &name_n); /* of the file with patterns in each directory */
 	if (!name || !name_n || !is_name(name, name_n) || memchr(name, '/', name_n))
 		return false;
 	return take_untracked_dirs(p);
@@ -277,7 +285,8 @@ static bool read_blocks(struct part *p, const uint8_t **ret_blocks, size_t *ret_
 }
 
 enum { EXT_TREE, EXT_REUC, EXT_UNTR, EXT_FSMN, EXT_EOIE, EXT_IEOT, EXT_SDIR, EXT_LINK, EXT_COUNT };
-static const char names[EXT_COUNT][5] = { "TREE", "REUC", "UNTR", "FSMN", "EOIE", "IEOT", "sdir", "link" };
+static const char names[EXT_COUNT][5] = { "TREE", "REUC", "UNTR", "FSMN",
+					  "EOIE", "IEOT", "sdir", "link" };
 
 static int find_name(const uint8_t *at)
 {
@@ -287,8 +296,8 @@ static int find_name(const uint8_t *at)
 	return -1;
 }
 
-static bool read_one(int which, struct part *p, struct git_index_info *info, const uint8_t **ret_blocks,
-		     size_t *ret_count)
+static bool read_one(int which, struct part *p, struct git_index_info *info,
+		     const uint8_t **ret_blocks, size_t *ret_count)
 {
 	switch (which) {
 	case EXT_TREE:
@@ -313,8 +322,9 @@ static bool read_one(int which, struct part *p, struct git_index_info *info, con
 	}
 }
 
-const char *git_index_extensions(const uint8_t *bytes, size_t n, const struct git_index_shape *shape,
-				 struct git_index_info *info, const uint8_t **ret_blocks, size_t *ret_count)
+const char *git_index_extensions(const uint8_t *bytes, size_t n,
+				 const struct git_index_shape *shape, struct git_index_info *info,
+				 const uint8_t **ret_blocks, size_t *ret_count)
 {
 	size_t stop = n - shape->hash, eoie = (size_t)8 + 4 + shape->hash;
 	const uint8_t *fixed = stop - shape->end >= eoie ? bytes + stop - eoie : NULL;
@@ -327,7 +337,8 @@ const char *git_index_extensions(const uint8_t *bytes, size_t n, const struct gi
 
 		if (which < 0)
 			return "an extension that ward does not know";
-		if (size > stop - at - 8 || seen & 1u << which || (which == EXT_EOIE && bytes + at != fixed))
+		if (size > stop - at - 8 || seen & 1u << which ||
+		    (which == EXT_EOIE && bytes + at != fixed))
 			return "extensions that git does not write so";
 		seen |= 1u << which;
 		p.at = bytes + at + 8;

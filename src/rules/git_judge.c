@@ -1,10 +1,11 @@
 /*
- * The judgement over one file of a git directory. In: its path, what stat says, and its bytes or their beginning. Out: whether it may
- * stay, with the reason. Pure; the sweep runs it, in the supervisor, on a repository that was made while an agent ran; fuzzed
- * (fuzz/git_judge.c).
+ * The judgement over one file of a git directory. In: its path, what stat says, and its bytes or
+ * their beginning. Out: whether it may stay, with the reason. Pure; the sweep runs it, in the
+ * supervisor, on a repository that was made while an agent ran; fuzzed (fuzz/git_judge.c).
  *
- * Everything here is an allow-list: a name that no row of tables/gitdata.def has, a type that git does not make, a form that its reader
- * does not know are refused. What a file points at is not resolved here: `points` tells the caller to do that.
+ * Everything here is an allow-list: a name that no row of tables/gitdata.def has, a type that git
+ * does not make, a form that its reader does not know are refused. What a file points at is not
+ * resolved here: `points` tells the caller to do that.
  */
 #include "rules/git_judge.h"
 
@@ -23,11 +24,12 @@
 #include "rules/git_reflog.h"
 #include "rules/git_state.h"
 
-static struct git_judged *say(struct git_judged *j, enum git_verdict verdict, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+static struct git_judged *say(struct git_judged *j, enum git_verdict verdict, const char *format,
+			      ...) __attribute__((format(printf, 3, 4)));
 
 /* Keeps the gravest verdict, with its reason. */
-static struct git_judged *say(struct git_judged *j, enum git_verdict verdict, const char *format, ...)
+static struct git_judged *say(struct git_judged *j, enum git_verdict verdict, const char *format,
+			      ...)
 {
 	va_list args;
 
@@ -43,7 +45,7 @@ static struct git_judged *say(struct git_judged *j, enum git_verdict verdict, co
 /* What a configuration has said so far. */
 struct config {
 	struct git_judged *j;
-	struct strv urls, used;	/* remotes with an address; remotes that branches name */
+	struct strv urls, used; /* remotes with an address; remotes that branches name */
 };
 
 static int see_setting(void *ctx, const struct gitconfig_entry *entry)
@@ -87,7 +89,9 @@ static void judge_config(struct git_judged *j, const struct git_file *f)
 		say(j, GIT_REFUSE, "cannot be judged: out of memory");
 	for (size_t i = 0; i < c.used.len; i++)
 		if (!strv_has(&c.urls, c.used.items[i]))
-			say(j, GIT_REFUSE, "has a branch whose remote has no address in this file: git takes the name for a path");
+			say(j, GIT_REFUSE,
+			    "has a branch whose remote has no address in this file: git takes the "
+			    "name for a path");
 	strv_free(&c.urls);
 	strv_free(&c.used);
 }
@@ -100,7 +104,8 @@ static void judge_index(struct git_judged *j, const struct git_file *f)
 	if (git_index_read(f->bytes, f->n, f->hash, NULL, NULL, &info, &why) != 0)
 		say(j, GIT_REFUSE, "is an index that is refused: %s", why);
 	else if (info.hidden)
-		say(j, GIT_REPORT, "hides changes of %u files (assume-unchanged, skip-worktree)", info.hidden);
+		say(j, GIT_REPORT, "hides changes of %u files (assume-unchanged, skip-worktree)",
+		    info.hidden);
 }
 
 static bool ref_ok(const struct git_file *f, bool head)
@@ -108,7 +113,8 @@ static bool ref_ok(const struct git_file *f, bool head)
 	const char *to;
 	size_t n;
 
-	return (head ? git_head_read : git_ref_read)(f->bytes, f->n, f->hash, &to, &n) != GIT_REF_BAD;
+	return (head ? git_head_read : git_ref_read)(f->bytes, f->n, f->hash, &to, &n) !=
+	       GIT_REF_BAD;
 }
 
 /* Why the bytes have not the form, static text; NULL: they have it. */
@@ -127,9 +133,13 @@ static const char *form_refused(enum git_form form, const struct git_file *f)
 	case GIT_FORM_LFS:
 		return NULL;
 	case GIT_FORM_REF:
-		return ref_ok(f, false) ? NULL : "is no ref: not an object id or \"ref: refs/...\", and a newline";
+		return ref_ok(f, false)
+			       ? NULL
+			       : "is no ref: not an object id or \"ref: refs/...\", and a newline";
 	case GIT_FORM_HEAD:
-		return ref_ok(f, true) ? NULL : "is no HEAD: not an object id or \"ref: refs/heads/...\", and a newline";
+		return ref_ok(f, true) ? NULL
+				       : "is no HEAD: not an object id or \"ref: refs/heads/...\", "
+					 "and a newline";
 	case GIT_FORM_PACKED_REFS:
 		return git_packed_read(f->bytes, f->n, f->hash, NULL, NULL, &why) == 0 ? NULL : why;
 	case GIT_FORM_REFLOG:
@@ -137,18 +147,24 @@ static const char *form_refused(enum git_form form, const struct git_file *f)
 	case GIT_FORM_FETCH_HEAD:
 		return git_fetch_head_ok(f->bytes, f->n, f->hash) ? NULL : "is no FETCH_HEAD";
 	case GIT_FORM_GITDIR:
-		return git_worktree_gitdir_read(f->bytes, f->n, &to, &n) ? NULL : "is not the place of a worktree";
+		return git_worktree_gitdir_read(f->bytes, f->n, &to, &n)
+			       ? NULL
+			       : "is not the place of a worktree";
 	case GIT_FORM_COMMONDIR:
-		return git_commondir_ok(f->bytes, f->n) ? NULL : "leads git to another directory than \"../..\"";
+		return git_commondir_ok(f->bytes, f->n)
+			       ? NULL
+			       : "leads git to another directory than \"../..\"";
 	default:
 		return git_state_refused(form, f->bytes, f->n, f->hash);
 	}
 }
 
 /* Type, mode and size: what can be said without the content. */
-static void judge_stat(struct git_judged *j, const struct git_file *f, const struct git_place *place)
+static void judge_stat(struct git_judged *j, const struct git_file *f,
+		       const struct git_place *place)
 {
-	bool object = place->form == GIT_FORM_LOOSE || place->form == GIT_FORM_PACK || place->form == GIT_FORM_LFS;
+	bool object = place->form == GIT_FORM_LOOSE || place->form == GIT_FORM_PACK ||
+		      place->form == GIT_FORM_LFS;
 
 	if (!S_ISREG(f->mode))
 		say(j, GIT_REFUSE, "is no regular file");
@@ -161,19 +177,23 @@ static void judge_stat(struct git_judged *j, const struct git_file *f, const str
 	else if (place->treat == GIT_TREAT_DERIVED)
 		say(j, GIT_DERIVED, "%s", place->why);
 	else if (f->links > 1 && !object)
-		say(j, GIT_REFUSE, "has a second name (a hard link), by which it can be changed later");
+		say(j, GIT_REFUSE,
+		    "has a second name (a hard link), by which it can be changed later");
 	else if (f->size > git_form_max(place->form))
 		say(j, GIT_REFUSE, "is larger than git makes such a file");
 	else if (f->n < f->size && f->n < git_form_needs(place->form))
 		say(j, GIT_REFUSE, "could not be read completely");
 	else if (f->links > 1)
-		say(j, GIT_COPY, "is an object with a second name (a hard link), by which it can be changed later");
+		say(j, GIT_COPY,
+		    "is an object with a second name (a hard link), by which it can be changed "
+		    "later");
 }
 
 size_t git_judge_needs(const char *path, enum git_dir_kind kind, unsigned hash, size_t *ret_max)
 {
 	struct git_place place = git_path_find(path, kind, hash, false);
-	bool kept = place.treat == GIT_TREAT_ADMIT || place.treat == GIT_TREAT_REPORT || place.treat == GIT_TREAT_MERGE;
+	bool kept = place.treat == GIT_TREAT_ADMIT || place.treat == GIT_TREAT_REPORT ||
+		    place.treat == GIT_TREAT_MERGE;
 
 	*ret_max = git_form_max(place.form);
 	return kept ? git_form_needs(place.form) : 0;

@@ -1,9 +1,11 @@
 /*
- * Pointers between git's directories. In: the bytes of a .git file, of worktrees/ID/commondir or worktrees/ID/gitdir. Out: the
- * path, or a refusal. Pure; run by the importer and the sweep, in the supervisor; fuzzed (fuzz/git_link.c).
+ * Pointers between git's directories. In: the bytes of a .git file, of worktrees/ID/commondir or
+ * worktrees/ID/gitdir. Out: the path, or a refusal. Pure; run by the importer and the sweep, in the
+ * supervisor; fuzzed (fuzz/git_judge.c).
  *
- * git reads a .git file up to a NUL and drops any number of newlines and CRs at its end; a reader that sees nothing where git
- * sees a path is an escape. So one form passes, and everything else is refused, not ignored.
+ * git reads a .git file up to a NUL and drops any number of newlines and CRs at its end; a reader
+ * that sees nothing where git sees a path is an escape. So one form passes, and everything else is
+ * refused, not ignored.
  */
 #include "rules/git_link.h"
 

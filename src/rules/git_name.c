@@ -1,10 +1,12 @@
 /*
- * Names in git data. In: bytes of a sandbox's making. Out: whether they are an object id, or a path that git may write into a
- * work tree. Pure; run by the importer and the sweep, in the supervisor; fuzzed (fuzz/git_index.c).
+ * Names in git data. In: bytes of a sandbox's making. Out: whether they are an object id, or a path
+ * that git may write into a work tree. Pure; run by the importer and the sweep, in the supervisor;
+ * fuzzed (fuzz/git_index.c).
  *
- * git checks no path when it reads an index: an entry ".git/hooks/post-checkout" is written by the next checkout. So this
- * checks what git checks when it adds a path, for every file system at once: a repository may lie on one that folds case
- * (ext4 with casefold, HFS+, NTFS), ignores some code points, or knows short names.
+ * git checks no path when it reads an index: an entry ".git/hooks/post-checkout" is written by the
+ * next checkout. So this checks what git checks when it adds a path, for every file system at once:
+ * a repository may lie on one that folds case (ext4 with casefold, HFS+, NTFS), ignores some code
+ * points, or knows short names.
  */
 #include "rules/git_name.h"
 
@@ -25,18 +27,20 @@ bool git_is_hex(const void *s, size_t n)
 
 bool git_is_id(const void *s, size_t n, unsigned hash)
 {
-	return (hash == GIT_SHA1 || hash == GIT_SHA256) && n == (size_t)hash * 2 && git_is_hex(s, n);
+	return (hash == GIT_SHA1 || hash == GIT_SHA256) && n == (size_t)hash * 2 &&
+	       git_is_hex(s, n);
 }
 
-/* The code points that a file system may ignore in a name: Unicode's Default_Ignorable_Code_Point (ext4 with casefold), of which
- * those that HFS+ ignores are a part. */
+/* The code points that a file system may ignore in a name: Unicode's Default_Ignorable_Code_Point
+ * (ext4 with casefold), of which those that HFS+ ignores are a part. */
 static const struct {
 	uint32_t first, last;
 } ignored[] = {
-	{ 0x00ad, 0x00ad }, { 0x034f, 0x034f }, { 0x061c, 0x061c }, { 0x115f, 0x1160 }, { 0x17b4, 0x17b5 },
-	{ 0x180b, 0x180f }, { 0x200b, 0x200f }, { 0x202a, 0x202e }, { 0x2060, 0x206f }, { 0x3164, 0x3164 },
-	{ 0xfe00, 0xfe0f }, { 0xfeff, 0xfeff }, { 0xffa0, 0xffa0 }, { 0xfff0, 0xfff8 }, { 0x1bca0, 0x1bca3 },
-	{ 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff },
+	{ 0x00ad, 0x00ad },   { 0x034f, 0x034f }, { 0x061c, 0x061c },   { 0x115f, 0x1160 },
+	{ 0x17b4, 0x17b5 },   { 0x180b, 0x180f }, { 0x200b, 0x200f },   { 0x202a, 0x202e },
+	{ 0x2060, 0x206f },   { 0x3164, 0x3164 }, { 0xfe00, 0xfe0f },   { 0xfeff, 0xfeff },
+	{ 0xffa0, 0xffa0 },   { 0xfff0, 0xfff8 }, { 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a },
+	{ 0xe0000, 0xe0fff },
 };
 
 /* How many bytes at s are one code point that may be ignored; 0: none. */
@@ -119,9 +123,11 @@ static bool is_gitmodules(const char *name, size_t n)
 	char folded[32];
 	size_t len = fold(name, n, folded, sizeof(folded));
 
-	if (len >= 11 && strncasecmp(folded, ".gitmodules", 11) == 0 && ends_there(folded + 11, len - 11))
+	if (len >= 11 && strncasecmp(folded, ".gitmodules", 11) == 0 &&
+	    ends_there(folded + 11, len - 11))
 		return true;
-	return len >= 8 && (strncasecmp(folded, "gitmod~", 7) == 0 || strncasecmp(folded, "gi7eba~", 7) == 0);
+	return len >= 8 &&
+	       (strncasecmp(folded, "gitmod~", 7) == 0 || strncasecmp(folded, "gi7eba~", 7) == 0);
 }
 
 const char *git_path_refused(const char *path, size_t n, bool link)

@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of an object id, which every reader of git data is told: the same bytes mean something else with the other size. */
+/* Bytes of an object id, which every reader of git data is told: the same bytes mean something else
+ * with the other size. */
 #define GIT_SHA1 20u
 #define GIT_SHA256 32u
 #define GIT_HASH_MAX 32u
@@ -17,12 +18,14 @@ bool git_is_hex(const void *s, size_t n);
 /* Whether n bytes are one object id in hexadecimal digits. */
 bool git_is_id(const void *s, size_t n, unsigned hash);
 
-/* Whether one component of a path is, or folds to, ".git" on some file system: case, code points that file systems ignore,
- * trailing dots and spaces, a stream behind a colon, the short name git~N; each part between backslashes too. */
+/* Whether one component of a path is, or folds to, ".git" on some file system: case, code points
+ * that file systems ignore, trailing dots and spaces, a stream behind a colon, the short name
+ * git~N; each part between backslashes too. */
 bool git_name_is_dotgit(const char *name, size_t n);
 
-/* NULL when git may write this path of an index or a tree into a work tree, otherwise the reason (static text). For a path
- * with the mode of a symbolic link, link is true: .gitmodules may not be one. Paths of 4096 bytes and more are refused. */
+/* NULL when git may write this path of an index or a tree into a work tree, otherwise the reason
+ * (static text). For a path with the mode of a symbolic link, link is true: .gitmodules may not be
+ * one. Paths of 4096 bytes and more are refused. */
 const char *git_path_refused(const char *path, size_t n, bool link);
 
 #endif

@@ -1,9 +1,10 @@
 /*
- * What may lie in a git directory. In: a path. Out: the row of tables/gitdata.def that names it. Pure; run by the importer and the
- * sweep, in the supervisor; fuzzed (fuzz/git_judge.c).
+ * What may lie in a git directory. In: a path. Out: the row of tables/gitdata.def that names it.
+ * Pure; run by the importer and the sweep, in the supervisor; fuzzed (fuzz/git_judge.c).
  *
- * modules/NAME is a repository again, and NAME may have slashes: the shortest name with which a row fits what follows is taken.
- * Only where no row fits is the name extended, and never by a component below which a repository keeps its own files
+ * modules/NAME is a repository again, and NAME may have slashes: the shortest name with which a row
+ * fits what follows is taken. Only where no row fits is the name extended, and never by a component
+ * below which a repository keeps its own files
  * ("a/hooks" would lie in a's hooks). worktrees/ID has rows of its own.
  *
  * A directory may be there if a row that keeps something reaches into it: git makes no other.
@@ -15,7 +16,7 @@
 
 #include "rules/git_ref.h"
 
-#define DEPTH_MAX 8	/* submodules within submodules */
+#define DEPTH_MAX 8 /* submodules within submodules */
 
 enum { WHERE_M = 1, WHERE_W = 2, WHERE_A = 3 };
 #define GIT_FORM_NONE GIT_FORM_UNKNOWN
@@ -27,7 +28,8 @@ static const struct row {
 	enum git_treat treat;
 	const char *why;
 } rows[] = {
-#define GITDATA(where, pattern, form, treat, why) { WHERE_##where, pattern, GIT_FORM_##form, GIT_TREAT_##treat, why },
+#define GITDATA(where, pattern, form, treat, why)                                                  \
+	{ WHERE_##where, pattern, GIT_FORM_##form, GIT_TREAT_##treat, why },
 #include "gitdata.def"
 #undef GITDATA
 };
@@ -61,8 +63,8 @@ size_t git_form_max(enum git_form form)
 
 /* A path and how far it has been read. */
 struct cursor {
-	const char *all, *at;	/* at is "" at the end, otherwise the start of a component */
-	size_t hex;		/* digits of an object id */
+	const char *all, *at; /* at is "" at the end, otherwise the start of a component */
+	size_t hex; /* digits of an object id */
 };
 
 static size_t component(const char *s)
@@ -119,8 +121,10 @@ static size_t take_class(const struct cursor *c, char class, const char *s, size
 	}
 }
 
-/* Whether one component (n characters at s) fits one of the pattern (pn at p). A '*' stands at one place only, at most. */
-static bool fits_component(const struct cursor *c, const char *p, size_t pn, const char *s, size_t n)
+/* Whether one component (n characters at s) fits one of the pattern (pn at p). A '*' stands at one
+ * place only, at most. */
+static bool fits_component(const struct cursor *c, const char *p, size_t pn, const char *s,
+			   size_t n)
 {
 	const char *star = memchr(p, '*', pn);
 
@@ -157,7 +161,8 @@ static bool all_ref_components(const char *s)
 
 enum fit { FIT_NOT, FIT_BEFORE, FIT_WHOLE };
 
-/* How a path fits a pattern: WHOLE, or BEFORE where it ends at a directory that the pattern goes on below. */
+/* How a path fits a pattern: WHOLE, or BEFORE where it ends at a directory that the pattern goes on
+ * below. */
 static enum fit fit(const char *p, struct cursor c)
 {
 	while (*p && *c.at) {
@@ -177,7 +182,7 @@ static enum fit fit(const char *p, struct cursor c)
 			return all_ref_components(c.at) ? FIT_WHOLE : FIT_NOT;
 		if (!fits_component(&c, p, pn, c.at, n))
 			return FIT_NOT;
-		if (p[pn] == '/' && !p[pn + 1])	/* a directory's row */
+		if (p[pn] == '/' && !p[pn + 1]) /* a directory's row */
 			return c.at[n] ? FIT_NOT : FIT_BEFORE;
 		p = next_component(p);
 		c.at = next_component(c.at);
@@ -200,14 +205,15 @@ static bool row_has_dir(const struct row *r, struct cursor c, const char **ret_w
 	enum fit f;
 
 	if (strncmp(r->pattern, "**", 2) == 0)
-		return false;	/* a file of that name may be anywhere, which admits no directory */
+		return false; /* a file of that name may be anywhere, which admits no directory */
 	f = fit(r->pattern, c);
 	if (r->treat == GIT_TREAT_REFUSE) {
 		if (f == FIT_WHOLE)
 			*ret_why = r->why;
 		return *ret_why != NULL;
 	}
-	return f == FIT_BEFORE || (f == FIT_WHOLE && (ends_with(r->pattern, "%r") || ends_with(r->pattern, "/**")));
+	return f == FIT_BEFORE ||
+	       (f == FIT_WHOLE && (ends_with(r->pattern, "%r") || ends_with(r->pattern, "/**")));
 }
 
 /* Looks up a path that is not below modules or worktrees. */
@@ -240,7 +246,8 @@ static struct git_place find_row(const char *path, enum git_dir_kind kind, unsig
 
 static bool is_barred(const char *s, size_t n)
 {
-	static const char *const names[] = { "hooks", "info", "objects", "refs", "logs", "modules", "worktrees" };
+	static const char *const names[] = { "hooks", "info",    "objects",  "refs",
+					     "logs",  "modules", "worktrees" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strlen(names[i]) == n && strncasecmp(names[i], s, n) == 0)
@@ -278,18 +285,22 @@ bool git_worktree_id_ok(const char *id, size_t n)
 	return n <= 255 && git_ref_component_ok(id, n) && !git_name_is_dotgit(id, n);
 }
 
-static struct git_place find(const char *path, enum git_dir_kind kind, unsigned hash, bool dir, unsigned depth);
+static struct git_place find(const char *path, enum git_dir_kind kind, unsigned hash, bool dir,
+			     unsigned depth);
 
 /* A path below modules/: rest is what follows. */
 static struct git_place find_in_modules(const char *rest, unsigned hash, bool dir, unsigned depth)
 {
-	struct git_place place = { .kind = GIT_DIR_MODULE, .treat = GIT_TREAT_REFUSE, .why = unknown };
+	struct git_place place = { .kind = GIT_DIR_MODULE,
+				   .treat = GIT_TREAT_REFUSE,
+				   .why = unknown };
 
 	for (const char *at = rest; *at; at = next_component(at)) {
 		if (at != rest) {
 			place = find(at, GIT_DIR_MODULE, hash, dir, depth + 1);
 			place.inner += (size_t)(at - rest);
-			if (place.treat != GIT_TREAT_REFUSE || place.why != unknown || is_barred(at, component(at)))
+			if (place.treat != GIT_TREAT_REFUSE || place.why != unknown ||
+			    is_barred(at, component(at)))
 				return place;
 		}
 		if (!module_component_ok(at, component(at))) {
@@ -297,14 +308,17 @@ static struct git_place find_in_modules(const char *rest, unsigned hash, bool di
 			return place;
 		}
 	}
-	place.treat = dir ? GIT_TREAT_ADMIT : GIT_TREAT_REFUSE;	/* a part of a name is a directory */
+	place.treat =
+		dir ? GIT_TREAT_ADMIT : GIT_TREAT_REFUSE; /* a part of a name is a directory */
 	place.inner = 0;
 	return place;
 }
 
 static struct git_place find_in_worktrees(const char *rest, unsigned hash, bool dir, unsigned depth)
 {
-	struct git_place place = { .kind = GIT_DIR_WORKTREE, .treat = GIT_TREAT_REFUSE, .why = unknown };
+	struct git_place place = { .kind = GIT_DIR_WORKTREE,
+				   .treat = GIT_TREAT_REFUSE,
+				   .why = unknown };
 	const char *inner = next_component(rest);
 
 	if (!*rest || (!*inner && git_worktree_id_ok(rest, component(rest))))
@@ -325,9 +339,12 @@ static bool is_in(const char *path, const char *top)
 	return strncmp(path, top, n) == 0 && (path[n] == '/' || !path[n]);
 }
 
-static struct git_place find(const char *path, enum git_dir_kind kind, unsigned hash, bool dir, unsigned depth)
+static struct git_place find(const char *path, enum git_dir_kind kind, unsigned hash, bool dir,
+			     unsigned depth)
 {
-	struct git_place place = { .kind = kind, .treat = GIT_TREAT_REFUSE, .why = "lies in too many repositories at once" };
+	struct git_place place = { .kind = kind,
+				   .treat = GIT_TREAT_REFUSE,
+				   .why = "lies in too many repositories at once" };
 	const char *rest = next_component(path);
 
 	if (depth > DEPTH_MAX)

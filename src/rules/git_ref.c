@@ -1,9 +1,10 @@
 /*
- * Refs. In: the bytes of a ref's file, of HEAD, packed-refs or FETCH_HEAD. Out: ids and names, or a refusal. Pure; run by the
- * importer and the sweep, in the supervisor; fuzzed (fuzz/git_ref.c).
+ * Refs. In: the bytes of a ref's file, of HEAD, packed-refs or FETCH_HEAD. Out: ids and names, or a
+ * refusal. Pure; run by the importer and the sweep, in the supervisor; fuzzed (fuzz/git_ref.c).
  *
- * git reads more than it writes: it skips blanks behind "ref:", stops at a blank behind an id, takes CR and NUL, and follows a
- * branch that is named like an option. Here only what git writes passes.
+ * git reads more than it writes: it skips blanks behind "ref:", stops at a blank behind an id,
+ * takes CR and NUL, and follows a branch that is named like an option. Here only what git writes
+ * passes.
  */
 #include "rules/git_ref.h"
 
@@ -42,7 +43,8 @@ bool git_ref_name_ok(const char *s, size_t n)
 	return true;
 }
 
-enum git_ref_kind git_ref_read(const void *bytes, size_t n, unsigned hash, const char **ret, size_t *ret_n)
+enum git_ref_kind git_ref_read(const void *bytes, size_t n, unsigned hash, const char **ret,
+			       size_t *ret_n)
 {
 	const char *text = bytes;
 
@@ -60,7 +62,8 @@ enum git_ref_kind git_ref_read(const void *bytes, size_t n, unsigned hash, const
 	return GIT_REF_SYMBOLIC;
 }
 
-enum git_ref_kind git_head_read(const void *bytes, size_t n, unsigned hash, const char **ret, size_t *ret_n)
+enum git_ref_kind git_head_read(const void *bytes, size_t n, unsigned hash, const char **ret,
+				size_t *ret_n)
 {
 	enum git_ref_kind kind = git_ref_read(bytes, n, hash, ret, ret_n);
 
@@ -72,7 +75,8 @@ enum git_ref_kind git_head_read(const void *bytes, size_t n, unsigned hash, cons
 /* Takes the next line without its newline from *at; NULL: the rest has none. */
 static const char *next_line(const char **at, const char *end, size_t *ret_n)
 {
-	const char *line = *at, *stop = line < end ? memchr(line, '\n', (size_t)(end - line)) : NULL;
+	const char *line = *at,
+		   *stop = line < end ? memchr(line, '\n', (size_t)(end - line)) : NULL;
 
 	if (!stop)
 		return NULL;
@@ -95,8 +99,8 @@ static bool is_header(const char *line, size_t n)
 }
 
 /* One line of packed-refs into *ref; what was in it goes to fn first. */
-static int packed_line(const char *line, size_t n, unsigned hash, struct git_packed_ref *ref, git_packed_fn *fn,
-		       void *ctx)
+static int packed_line(const char *line, size_t n, unsigned hash, struct git_packed_ref *ref,
+		       git_packed_fn *fn, void *ctx)
 {
 	size_t digits = (size_t)hash * 2;
 	int status = 0;
@@ -112,11 +116,14 @@ static int packed_line(const char *line, size_t n, unsigned hash, struct git_pac
 		return -EINVAL;
 	if (ref->name && fn)
 		status = fn(ctx, ref);
-	*ref = (struct git_packed_ref){ .name = line + digits + 1, .name_n = n - digits - 1, .id = line };
+	*ref = (struct git_packed_ref){ .name = line + digits + 1,
+					.name_n = n - digits - 1,
+					.id = line };
 	return status;
 }
 
-int git_packed_read(const void *bytes, size_t n, unsigned hash, git_packed_fn *fn, void *ctx, const char **ret_why)
+int git_packed_read(const void *bytes, size_t n, unsigned hash, git_packed_fn *fn, void *ctx,
+		    const char **ret_why)
 {
 	const char *at = bytes, *end = at + n, *line;
 	struct git_packed_ref ref = { 0 };

@@ -1,7 +1,7 @@
 /*
- * Reflogs. In: the bytes of logs/HEAD or a file below logs/refs/. Out: each line's parts, or a refusal. Pure; run by the importer
- * and the sweep, in the supervisor; fuzzed (fuzz/git_ref.c). git reads what it can of a broken line; here a line is what git
- * writes, or the file is refused.
+ * Reflogs. In: the bytes of logs/HEAD or a file below logs/refs/. Out: each line's parts, or a
+ * refusal. Pure; run by the importer and the sweep, in the supervisor; fuzzed (fuzz/git_ref.c). git
+ * reads what it can of a broken line; here a line is what git writes, or the file is refused.
  */
 #include "rules/git_reflog.h"
 
@@ -30,8 +30,9 @@ static bool who_ok(const char *s, size_t n)
 	if (end - close < 3 || close[1] != ' ')
 		return false;
 	zone = memchr(close + 2, ' ', (size_t)(end - close - 2));
-	return zone && is_digits(close + 2, (size_t)(zone - close - 2)) && zone - close - 2 <= 20 && end - zone >= 6 &&
-	       end - zone <= 8 && (zone[1] == '+' || zone[1] == '-') && is_digits(zone + 2, (size_t)(end - zone - 2));
+	return zone && is_digits(close + 2, (size_t)(zone - close - 2)) && zone - close - 2 <= 20 &&
+	       end - zone >= 6 && end - zone <= 8 && (zone[1] == '+' || zone[1] == '-') &&
+	       is_digits(zone + 2, (size_t)(end - zone - 2));
 }
 
 static bool read_line(const char *s, size_t n, unsigned hash, struct git_reflog_line *line)
@@ -41,18 +42,23 @@ static bool read_line(const char *s, size_t n, unsigned hash, struct git_reflog_
 
 	if (n <= skip || memchr(s, '\0', n) || memchr(s, '\r', n))
 		return false;
-	if (!git_is_id(s, digits, hash) || s[digits] != ' ' || !git_is_id(s + digits + 1, digits, hash) ||
-	    s[skip - 1] != ' ')
+	if (!git_is_id(s, digits, hash) || s[digits] != ' ' ||
+	    !git_is_id(s + digits + 1, digits, hash) || s[skip - 1] != ' ')
 		return false;
 	tab = memchr(s + skip, '\t', n - skip);
 	*line = (struct git_reflog_line){
-		.old_id = s, .new_id = s + digits + 1, .who = s + skip, .who_n = (tab ? (size_t)(tab - s) : n) - skip,
-		.message = tab ? tab + 1 : NULL, .message_n = tab ? n - (size_t)(tab - s) - 1 : 0,
+		.old_id = s,
+		.new_id = s + digits + 1,
+		.who = s + skip,
+		.who_n = (tab ? (size_t)(tab - s) : n) - skip,
+		.message = tab ? tab + 1 : NULL,
+		.message_n = tab ? n - (size_t)(tab - s) - 1 : 0,
 	};
 	return who_ok(line->who, line->who_n);
 }
 
-int git_reflog_read(const void *bytes, size_t n, unsigned hash, git_reflog_fn *fn, void *ctx, const char **ret_why)
+int git_reflog_read(const void *bytes, size_t n, unsigned hash, git_reflog_fn *fn, void *ctx,
+		    const char **ret_why)
 {
 	const char *at = bytes, *end = at + n;
 	int status = 0;

@@ -1,10 +1,12 @@
 /*
- * State files. In: the bytes of what merge, rebase, am, cherry-pick, revert and bisect keep while they are under way. Out: whether they
- * have the form in which git writes them. Pure; run by the importer and the sweep, in the supervisor; fuzzed (fuzz/git_state.c).
+ * State files. In: the bytes of what merge, rebase, am, cherry-pick, revert and bisect keep while
+ * they are under way. Out: whether they have the form in which git writes them. Pure; run by the
+ * importer and the sweep, in the supervisor; fuzzed (fuzz/git_judge.c).
  *
- * `git rebase --continue` runs the "exec" lines of a todo list, even where no rebase ever ran, and hands options from other files
- * to programs. So a todo list has only commands of a table, options are words of tables, and the rest are ids, names,
- * numbers and text. Text may say anything: it becomes a commit's message, which nothing interprets.
+ * `git rebase --continue` runs the "exec" lines of a todo list, even where no rebase ever ran, and
+ * hands options from other files to programs. So a todo list has only commands of a table, options
+ * are words of tables, and the rest are ids, names, numbers and text. Text may say anything: it
+ * becomes a commit's message, which nothing interprets.
  */
 #include "rules/git_state.h"
 
@@ -76,10 +78,12 @@ static const struct {
 	char letter;
 	enum args args;
 } commands[] = {
-	{ "pick", 'p', ARGS_COMMIT }, { "revert", 0, ARGS_COMMIT }, { "edit", 'e', ARGS_COMMIT },
-	{ "reword", 'r', ARGS_COMMIT }, { "squash", 's', ARGS_COMMIT }, { "fixup", 'f', ARGS_FIXUP },
-	{ "drop", 'd', ARGS_COMMIT }, { "break", 'b', ARGS_NONE }, { "noop", 0, ARGS_NONE },
-	{ "label", 'l', ARGS_LABEL }, { "reset", 't', ARGS_LABEL }, { "merge", 'm', ARGS_MERGE },
+	{ "pick", 'p', ARGS_COMMIT },    { "revert", 0, ARGS_COMMIT },
+	{ "edit", 'e', ARGS_COMMIT },    { "reword", 'r', ARGS_COMMIT },
+	{ "squash", 's', ARGS_COMMIT },  { "fixup", 'f', ARGS_FIXUP },
+	{ "drop", 'd', ARGS_COMMIT },    { "break", 'b', ARGS_NONE },
+	{ "noop", 0, ARGS_NONE },        { "label", 'l', ARGS_LABEL },
+	{ "reset", 't', ARGS_LABEL },    { "merge", 'm', ARGS_MERGE },
 	{ "update-ref", 'u', ARGS_REF },
 };
 
@@ -185,10 +189,12 @@ static const char *todo_line(const char *s, size_t n)
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
 		if ((strlen(commands[i].name) == len && memcmp(commands[i].name, word, len) == 0) ||
 		    (len == 1 && *word == commands[i].letter))
-			return args_ok(commands[i].args, s, n) ? NULL : "a todo list with a command that git does not write so";
-	return (len == 1 && *word == 'x') || (len == 4 && memcmp(word, "exec", 4) == 0) ?
-		       "a todo list that runs a program (exec)" :
-		       "a todo list with a command that ward does not know";
+			return args_ok(commands[i].args, s, n)
+				       ? NULL
+				       : "a todo list with a command that git does not write so";
+	return (len == 1 && *word == 'x') || (len == 4 && memcmp(word, "exec", 4) == 0)
+		       ? "a todo list that runs a program (exec)"
+		       : "a todo list with a command that ward does not know";
 }
 
 const char *git_todo_refused(const uint8_t *bytes, size_t n, unsigned hash)
@@ -197,7 +203,7 @@ const char *git_todo_refused(const uint8_t *bytes, size_t n, unsigned hash)
 	const char *line, *why = NULL;
 	size_t len;
 
-	(void)hash;	/* ids may be abbreviated */
+	(void)hash; /* ids may be abbreviated */
 	while (!why && (line = next_line(&t, &len)))
 		why = todo_line(line, len);
 	return why;
@@ -215,7 +221,8 @@ static bool author_line(const char *s, size_t n, const char *name)
 			continue;
 		if (at + 1 == n)
 			return true;
-		if (n - at < 4 || s[at + 1] != '\\' || (s[at + 2] != '\'' && s[at + 2] != '!') || s[at + 3] != '\'')
+		if (n - at < 4 || s[at + 1] != '\\' || (s[at + 2] != '\'' && s[at + 2] != '!') ||
+		    s[at + 3] != '\'')
 			return false;
 		at += 3;
 	}
@@ -224,7 +231,8 @@ static bool author_line(const char *s, size_t n, const char *name)
 
 static bool author_ok(const char *s, size_t n)
 {
-	static const char *const names[] = { "GIT_AUTHOR_NAME=", "GIT_AUTHOR_EMAIL=", "GIT_AUTHOR_DATE=" };
+	static const char *const names[] = { "GIT_AUTHOR_NAME=", "GIT_AUTHOR_EMAIL=",
+					     "GIT_AUTHOR_DATE=" };
 	struct text t = { .at = s, .end = s + n };
 	const char *line;
 	size_t len, i = 0;
@@ -262,7 +270,8 @@ static bool fixup_line(const char *s, size_t n, unsigned hash, size_t unused_arg
 	const char *word;
 	size_t len = take_word(&s, &n, &word);
 
-	if (!(len == 5 && memcmp(word, "fixup", 5) == 0) && !(len == 6 && memcmp(word, "squash", 6) == 0))
+	if (!(len == 5 && memcmp(word, "fixup", 5) == 0) &&
+	    !(len == 6 && memcmp(word, "squash", 6) == 0))
 		return false;
 	skip_option(&s, &n);
 	return git_is_id(s, n, hash);
@@ -280,14 +289,15 @@ static bool update_line(const char *s, size_t n, unsigned hash, size_t i)
 
 static bool bisect_line(const char *s, size_t n, unsigned unused_arg hash, size_t unused_arg i)
 {
-	return !has_control(s, n) && (!n || *s == '#' || (n > 11 && memcmp(s, "git bisect ", 11) == 0));
+	return !has_control(s, n) &&
+	       (!n || *s == '#' || (n > 11 && memcmp(s, "git bisect ", 11) == 0));
 }
 
 static bool term_line(const char *s, size_t n, unsigned unused_arg hash, size_t i)
 {
 	for (size_t k = 0; k < n; k++)
-		if (!((s[k] >= 'a' && s[k] <= 'z') || (s[k] >= 'A' && s[k] <= 'Z') || (k && s[k] == '-') ||
-		      (k && s[k] >= '0' && s[k] <= '9')))
+		if (!((s[k] >= 'a' && s[k] <= 'z') || (s[k] >= 'A' && s[k] <= 'Z') ||
+		      (k && s[k] == '-') || (k && s[k] >= '0' && s[k] <= '9')))
 			return false;
 	return n && n < 64 && i < 2;
 }
@@ -300,17 +310,28 @@ static bool option_value_ok(const char *s, size_t n)
 	if (*s != '=' || n == 1 || n > 32)
 		return false;
 	for (size_t i = 1; i < n; i++)
-		if (!((s[i] >= 'a' && s[i] <= 'z') || (s[i] >= '0' && s[i] <= '9') || s[i] == '-' || s[i] == '%'))
+		if (!((s[i] >= 'a' && s[i] <= 'z') || (s[i] >= '0' && s[i] <= '9') || s[i] == '-' ||
+		      s[i] == '%'))
 			return false;
 	return true;
 }
 
 static bool strategy_option_ok(const char *s, size_t n)
 {
-	static const char *const plain[] = { "ours", "theirs", "patience", "histogram", "minimal", "renormalize",
-					     "no-renormalize", "no-renames", "ignore-space-change", "ignore-all-space",
-					     "ignore-space-at-eol", "ignore-cr-at-eol" };
-	static const char *const valued[] = { "find-renames", "rename-threshold", "diff-algorithm" };
+	static const char *const plain[] = { "ours",
+					     "theirs",
+					     "patience",
+					     "histogram",
+					     "minimal",
+					     "renormalize",
+					     "no-renormalize",
+					     "no-renames",
+					     "ignore-space-change",
+					     "ignore-all-space",
+					     "ignore-space-at-eol",
+					     "ignore-cr-at-eol" };
+	static const char *const valued[] = { "find-renames", "rename-threshold",
+					      "diff-algorithm" };
 
 	if (n >= 2 && s[0] == '-' && s[1] == '-') {
 		s += 2;
@@ -329,7 +350,8 @@ static bool strategy_option_ok(const char *s, size_t n)
 
 static bool apply_option_ok(const char *s, size_t n)
 {
-	static const char *const plain[] = { "-3", "--3way", "--reject", "--ignore-space-change", "--ignore-whitespace" };
+	static const char *const plain[] = { "-3", "--3way", "--reject", "--ignore-space-change",
+					     "--ignore-whitespace" };
 	static const char space[] = "--whitespace";
 
 	if (is_word_in(s, n, plain, ARRAY_LEN(plain)))
@@ -373,9 +395,17 @@ static bool options_ok(const char *s, size_t n, bool (*option_ok)(const char *s,
 
 static int see_option(void *ctx, const struct gitconfig_entry *entry)
 {
-	static const char *const flags[] = { "edit", "no-commit", "signoff", "record-origin", "allow-ff", "allow-empty",
-					     "allow-empty-message", "keep-redundant-commits", "allow-rerere-auto" };
-	static const char *const words[] = { "true", "false", "verbatim", "whitespace", "strip", "scissors", "default" };
+	static const char *const flags[] = { "edit",
+					     "no-commit",
+					     "signoff",
+					     "record-origin",
+					     "allow-ff",
+					     "allow-empty",
+					     "allow-empty-message",
+					     "keep-redundant-commits",
+					     "allow-rerere-auto" };
+	static const char *const words[] = { "true",  "false",    "verbatim", "whitespace",
+					     "strip", "scissors", "default" };
 	const char *value = entry->value;
 	size_t n = strlen(value);
 	bool ok = false;
@@ -398,7 +428,8 @@ static int see_option(void *ctx, const struct gitconfig_entry *entry)
 
 static bool strategy_ok(const char *s, size_t n)
 {
-	static const char *const names[] = { "ort", "recursive", "resolve", "octopus", "ours", "subtree" };
+	static const char *const names[] = { "ort",     "recursive", "resolve",
+					     "octopus", "ours",      "subtree" };
 
 	if (n && s[n - 1] == '\n')
 		n--;
@@ -430,8 +461,8 @@ static bool sign_ok(const char *s, size_t n)
 	if (!one_line(s, &n) || n < 2 || s[0] != '-' || s[1] != 'S')
 		return false;
 	for (size_t i = 2; i < n; i++)
-		if (!((s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z') || (s[i] >= '0' && s[i] <= '9') ||
-		      (i > 2 && strchr("@.+_-", s[i]))))
+		if (!((s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z') ||
+		      (s[i] >= '0' && s[i] <= '9') || (i > 2 && strchr("@.+_-", s[i]))))
 			return false;
 	return n < 128;
 }
@@ -450,13 +481,15 @@ static bool start_ok(const char *s, size_t n, unsigned hash)
 
 static bool head_name_ok(const char *s, size_t n)
 {
-	return one_line(s, &n) && ((n == 13 && memcmp(s, "detached HEAD", 13) == 0) ||
-				   (n > 11 && memcmp(s, "refs/heads/", 11) == 0 && git_ref_name_ok(s, n)));
+	return one_line(s, &n) &&
+	       ((n == 13 && memcmp(s, "detached HEAD", 13) == 0) ||
+		(n > 11 && memcmp(s, "refs/heads/", 11) == 0 && git_ref_name_ok(s, n)));
 }
 
 static bool notes_ref_ok(const char *s, size_t n)
 {
-	return one_line(s, &n) && n > 16 && memcmp(s, "ref: refs/notes/", 16) == 0 && git_ref_name_ok(s + 5, n - 5);
+	return one_line(s, &n) && n > 16 && memcmp(s, "ref: refs/notes/", 16) == 0 &&
+	       git_ref_name_ok(s + 5, n - 5);
 }
 
 static bool id_ok(const char *s, size_t n, unsigned hash)

@@ -1,14 +1,16 @@
-/* State files: what merge, rebase, am, cherry-pick, revert and bisect leave while they are under way. Pure functions. */
+/* State files: what merge, rebase, am, cherry-pick, revert and bisect leave while they are under
+ * way. Pure functions. */
 #ifndef WARD_RULES_GIT_STATE_H
 #define WARD_RULES_GIT_STATE_H
 
 #include "rules/git_path.h"
 
-/* NULL when bytes have the form (any form but INDEX, CONFIG, objects, refs and links, which have readers of their own), otherwise
- * the reason (static text). */
+/* NULL when bytes have the form (any form but INDEX, CONFIG, objects, refs and links, which have
+ * readers of their own), otherwise the reason (static text). */
 const char *git_state_refused(enum git_form form, const uint8_t *bytes, size_t n, unsigned hash);
 
-/* The same for a todo list (git-rebase-todo, done, sequencer/todo): only commands that run no program. */
+/* The same for a todo list (git-rebase-todo, done, sequencer/todo): only commands that run no
+ * program. */
 const char *git_todo_refused(const uint8_t *bytes, size_t n, unsigned hash);
 
 /* Whether bytes are lines of text: no NUL. */

@@ -1,7 +1,9 @@
 /*
- * Walks a git directory and prints what git_judge() says about everything in it that is not simply admitted: "VERDICT\tPATH\tWHY". For
- * tests/unit/git_forms.py. Usage: git-walk DIR [KIND], KIND 0 a repository, 1 a worktree's directory, 2 a submodule's. With
- * --entries FILE HASH it prints an index's entries instead, with --config FILE a configuration's settings.
+ * Walks a git directory and prints what git_judge() says about everything in it that is not simply
+ * admitted: "VERDICT\tPATH\tWHY". For tests/unit/git_forms.py. Usage: git-walk DIR [KIND], KIND 0 a
+ * repository, 1 a worktree's directory, 2 a submodule's. With
+ * --entries FILE HASH it prints an index's entries instead, with --config FILE a configuration's
+ * settings.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +18,8 @@
 #include "rules/git_index.h"
 #include "rules/git_judge.h"
 
-static const char *const verdicts[] = { "ADMIT", "REPORT", "CONFIRM", "COPY", "DERIVED", "DROP", "REFUSE" };
+static const char *const verdicts[] = { "ADMIT",   "REPORT", "CONFIRM", "COPY",
+					"DERIVED", "DROP",   "REFUSE" };
 
 static const char *root;
 static enum git_dir_kind kind;
@@ -35,7 +38,10 @@ static void read_file(const char *path, struct buf *b)
 static int visit(const char *path, const struct stat *st, int type, struct FTW *at)
 {
 	const char *inside = path + strlen(root);
-	struct git_file f = { .kind = kind, .hash = hash, .mode = st->st_mode, .links = st->st_nlink,
+	struct git_file f = { .kind = kind,
+			      .hash = hash,
+			      .mode = st->st_mode,
+			      .links = st->st_nlink,
 			      .size = (uint64_t)st->st_size };
 	struct git_judged j;
 	auto_buf bytes = { 0 };
@@ -69,8 +75,8 @@ static int show_entry(void *ctx, const struct git_index_entry *entry)
 static int show_setting(void *ctx, const struct gitconfig_entry *entry)
 {
 	(void)ctx;
-	printf("%s%s%s.%s\n%s%c", entry->section, *entry->subsection ? "." : "", entry->subsection, entry->key,
-	       entry->value, '\0');
+	printf("%s%s%s.%s\n%s%c", entry->section, *entry->subsection ? "." : "", entry->subsection,
+	       entry->key, entry->value, '\0');
 	return 0;
 }
 
@@ -85,10 +91,12 @@ int main(int argc, char **argv)
 	if (argc == 4 && strcmp(argv[1], "--entries") == 0) {
 		hash = (unsigned)atoi(argv[3]);
 		read_file(argv[2], &bytes);
-		status = git_index_read((const uint8_t *)bytes.data, bytes.len, hash, show_entry, NULL, &info, &why);
+		status = git_index_read((const uint8_t *)bytes.data, bytes.len, hash, show_entry,
+					NULL, &info, &why);
 	} else if (argc == 3 && strcmp(argv[1], "--config") == 0) {
 		read_file(argv[2], &bytes);
-		status = git_config_read(buf_text(&bytes), bytes.len, show_setting, NULL, &why, NULL);
+		status = git_config_read(buf_text(&bytes), bytes.len, show_setting, NULL, &why,
+					 NULL);
 	} else {
 		root = argv[1];
 		kind = argc > 2 ? (enum git_dir_kind)atoi(argv[2]) : GIT_DIR_MAIN;

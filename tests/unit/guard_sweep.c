@@ -144,7 +144,7 @@ static void new_repositories_are_judged(void **state)
 
 	scan(p);
 	new_repo(p, "good/.git", "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = https://example.com/x\n"
-				 "[user]\n\tname = x\n[alias]\n\tco = checkout\n");
+				 "[user]\n\tname = x\n");
 	new_repo(p, "hook/.git", "[core]\n\tbare = false\n");
 	tree_put(&p->t, "hook/.git/hooks/pre-commit", "evil");
 	new_repo(p, "config/.git", "[core]\n\tfsmonitor = /tmp/evil\n");
@@ -205,7 +205,8 @@ static void gitlinks_may_point_inside_only(void **state)
 	tree_link(&p->t, "e/.git", "../.git");
 	tree_put(&p->t, "f/.git", "no link at all");
 	sweep(p);
-	assert_int_equal(p->moved.len, 5);
+	assert_int_equal(p->moved.len, 6);
+	assert_moved(p, "f/.git", "does not write so");
 	assert_moved(p, "a/.git", "outside");
 	assert_moved(p, "b/.git", "outside");
 	assert_moved(p, "c/.git", "outside");
