@@ -67,15 +67,27 @@ void box_tell_stop(struct box *b, bool stop)
 	box_tell_init(b, stop ? GUEST_STOP : GUEST_CONTINUE, box_has_holder(b));
 }
 
-/* For a close look. What a wall's runner holds is frozen or goes on: the look comes often, and nobody says when that holds. */
+/* For a close look. What a wall's runner holds is frozen or goes on: the look comes often, and nobody says when that holds. Where
+ * the disk fills, the runner holds it all the same: the less is written meanwhile. */
 static enum watch_still stop_to_look(struct box *b)
 {
+	if (!box_has_holder(b) && watch_is_urgent(b->watch, &b->result->usage)) {
+		b->stopped_by_init = true;	/* a freezer may take a hundred milliseconds, in which a disk fills */
+		box_tell_stop(b, true);
+		return WATCH_SIGNALLED;
+	}
 	if (!box_has_holder(b)) {
 		box_stop_all(b, true);
 		return b->stopped_by_init ? WATCH_SIGNALLED : WATCH_FROZEN;
 	}
-	if (!b->run.cgroup)
+	if (watch_is_urgent(b->watch, &b->result->usage) && watch_prove_disk(b->watch, &b->result->usage))
 		return WATCH_MOVING;
+	if (!b->run.cgroup) {
+		b->held_to_look = !b->paused && watch_is_urgent(b->watch, &b->result->usage);
+		if (b->held_to_look)
+			box_tell_stop(b, true);
+		return WATCH_MOVING;
+	}
 	if (cgroup_freeze(b->run.cgroup, true) == 0) {
 		b->stopped_by_init = false;
 		return WATCH_FROZEN;
@@ -253,11 +265,15 @@ static void look_at_limits(struct box *b)
 	if (b->watch && watch_tick(b->watch, u)) {
 		enum watch_still still = stop_to_look(b);
 
-		watch_confirm(b->watch, u, still);
+		if (!limits_stop(b->plan, u, &l))	/* else it is proven */
+			watch_confirm(b->watch, u, still);
 		if (limits_stop(b->plan, u, &l))
 			box_kill(b);	/* before it goes on */
 		if (still != WATCH_MOVING)
 			box_stop_all(b, false);
+		else if (b->held_to_look)
+			box_tell_stop(b, false);
+		b->held_to_look = false;
 		if (b->paused && still != WATCH_MOVING)
 			pause_cpu(b, true);
 	}
