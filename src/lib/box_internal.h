@@ -38,6 +38,7 @@ struct box {
 	bool answered;		/* ward-init was asked whether the command was started: it has dealt with it */
 	bool paused;			/* by the cpu limit */
 	bool stopped_by_init;		/* box_stop_all() had to ask ward-init */
+	bool asked_count;		/* ward-init passes on how many are behind a wall */
 	bool held_to_look;		/* by a wall's runner, until the look is over */
 	bool stopped;			/* the command was, on its terminal */
 	bool held;			/* by the operator */

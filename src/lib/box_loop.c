@@ -124,6 +124,22 @@ static void note_used(struct usage *u, const struct guest_message *m)
 		u->memory_peak_bytes = (uint64_t)m->b * 1024;
 }
 
+/* How many are behind a wall, as its runner says. At the limit its kernel refuses more; those of ward exec, and who got round that, come on top. */
+static void note_pids(struct box *b, int32_t count)
+{
+	struct usage *u = &b->result->usage;
+	uint64_t limit = b->plan->limits[LIMIT_PIDS].value;
+
+	if (count < 0 || !b->plan->spec->wall || !b->plan->spec->wall->counts)
+		return;
+	u->inside_pids = (uint64_t)count;
+	if (limit == POLICY_NONE || u->inside_pids < limit)
+		return;
+	u->hit[LIMIT_PIDS] = true;
+	if (u->inside_pids > limit + GUEST_EXECS_MAX && !b->limited)
+		end_by_limit(b, LIMIT_PIDS);
+}
+
 bool box_on_control(struct box *b)
 {
 	struct guest_message m;
@@ -149,6 +165,8 @@ bool box_on_control(struct box *b)
 		b->stopped = true;
 	} else if (m.op == GUEST_USED) {
 		note_used(&b->result->usage, &m);
+	} else if (m.op == GUEST_PIDS) {
+		note_pids(b, m.a);
 	} else if (m.op == GUEST_FAILED) {
 		b->failed = true;
 		b->failed_errno = m.a;
@@ -260,9 +278,13 @@ static void look_at_limits(struct box *b)
 
 	if (b->run.cgroup)
 		cgroup_usage(b->run.cgroup, u);
+	if (!b->asked_count && b->plan->spec->wall && b->plan->spec->wall->counts) {
+		b->asked_count = true;
+		box_tell_init(b, GUEST_COUNT, 0);
+	}
 	if (b->held)
 		return;		/* nothing moves, and nothing must make it move */
-	if (b->watch && watch_tick(b->watch, u)) {
+	if (b->watch && watch_tick(b->watch, u) && !limits_stop(b->plan, u, &l)) {
 		enum watch_still still = stop_to_look(b);
 
 		if (!limits_stop(b->plan, u, &l))	/* else it is proven */

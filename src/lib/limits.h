@@ -7,6 +7,7 @@
 struct usage {
 	uint64_t memory_bytes, memory_peak_bytes;
 	uint64_t cpu_ms, cpu_throttled_ms;
+	uint64_t inside_pids;	/* behind a wall that counts them; 0: none does */
 	uint64_t pids, pids_refused;	/* refused: forks, where the kernel counts them */
 	bool pids_storm;	/* it goes on and on */
 	uint64_t disk_bytes, inodes;	/* growth of the writable trees, 0 where they shrank */
@@ -40,6 +41,9 @@ struct limits_rlimit {
 size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t cap);
 /* The longest file that a process may write where the watch holds the disk limit: one call could pass that before it looks. 0: any. */
 uint64_t limits_file_bytes(const struct plan *p);
+
+/* The most processes and threads that the host's kernel lets the sandbox have: behind a wall that holds the limit itself, its own come on top. */
+uint64_t limits_host_pids(const struct plan *p);
 
 /* How far beyond the disk limit a sandbox may come before it is stopped: a look finds what was written before it. */
 uint64_t limits_disk_margin(uint64_t limit);
@@ -148,6 +152,9 @@ void watch_confirm(struct watch *w, struct usage *u, enum watch_still still);
 /* After a tick: whether the processes should stand still until the next one, so that the cpu
  * limit holds. False where the limit is off or held by a cgroup. */
 bool watch_wants_pause(const struct watch *w);
+/* What the sandbox has on disk of its own, counted file by file: others change how full the file system is. Costs a walk of its
+ * trees, at most each twentieth of the time. */
+uint64_t watch_own_disk(struct watch *w, struct usage *u);
 /* Every process is dead: one last look. limited: the run was ended by a limit already. Where the disk limit was passed it counts
  * what is left, and removes what is too much of the trees that are ward's own. */
 void watch_end(struct watch *w, struct usage *u, enum watch_still still, bool limited);

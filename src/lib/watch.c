@@ -56,6 +56,7 @@
 #define CONFIRM_MS 5000
 #define MAX_SLOTS 65536		/* of descriptors, where the plan has no limit */
 #define SETTLE_TRIES 250	/* of 2 ms */
+#define OWN_SECONDS 1
 #define LONG_MS 5		/* after which the disk is measured again within a tick */
 #define AGAIN_MS 30		/* between two counts of files with a name, while others are looked for */
 #define FREEZE_MS 400		/* that a freezer may take where many write: it moves each process, and waits for its call to end */
@@ -84,6 +85,7 @@ struct watch {
 	uint64_t rise_look_ms;		/* or because they grew */
 	bool disk_over;			/* the last look was after a limit was passed */
 	struct disk_pace pace;
+	uint64_t own_bytes, own_ms;	/* for those who ask: what the sandbox has on disk; when to count again */
 	uint64_t found_bytes;		/* of the sandbox's own, by the last look that came to an end */
 	uint64_t found_written;		/* and what the processes had written by then */
 	unsigned hidden_looks;		/* at moving processes, in a row */
@@ -336,16 +338,17 @@ static void scan_memory(struct watch *w, struct usage *u)
 static void scan_pids(struct watch *w, struct usage *u)
 {
 	const struct plan_limit *l = &w->plan->limits[LIMIT_PIDS];
+	uint64_t most = limits_host_pids(w->plan);
 
 	u->pids = 0;
 	for (size_t i = 0; i < w->table.len; i++)
 		u->pids += w->table.items[i].threads;
 	if (l->value == POLICY_NONE || (l->held_by != HELD_RLIMIT && l->held_by != HELD_WATCH))
 		return;
-	if (u->pids > l->value || (l->held_by == HELD_RLIMIT && u->pids >= l->value))
+	if (u->pids > most || (l->held_by == HELD_RLIMIT && u->pids >= most))
 		u->hit[LIMIT_PIDS] = true;
 	if (l->held_by == HELD_RLIMIT)
-		u->pids_storm |= limits_pids_storm(&w->storm, u->pids >= l->value, 0, io_now_ms());
+		u->pids_storm |= limits_pids_storm(&w->storm, u->pids >= most, 0, io_now_ms());
 }
 
 /* How many processes run now, and whether any is new since the last scan. */
@@ -500,7 +503,7 @@ static void scan(struct watch *w, struct usage *u, uint64_t now)
 	else if (w->own_network)
 		beyond_find_networks(&w->view, &w->table, w->plan->spec->policy.proc_nesting, &w->networks);
 	scan_pids(w, u);
-	w->at_pids_limit = u->pids >= limit_of(w, LIMIT_PIDS);
+	w->at_pids_limit = u->pids >= limits_host_pids(w->plan);
 	scan_cpu(w, u, elapsed);
 	w->scan_ms = now + next_scan(w, io_now_ms() - now);
 }
@@ -511,6 +514,20 @@ bool watch_is_urgent(const struct watch *w, const struct usage *u)
 	uint64_t room = limit > u->disk_bytes ? limit - u->disk_bytes : 0;
 
 	return watched(w, LIMIT_DISK) && w->pace.rate * 2 * FREEZE_MS >= room;
+}
+
+/* File systems in memory and a wall's memory files: the sandbox's own, each counted once. More than the limit there needs no other proof. */
+static bool tick_files(struct watch *w, struct usage *u)
+{
+	uint64_t bytes = watched(w, LIMIT_MEMORY) ? tmpfs_bytes(w) : 0;
+
+	if (!bytes || bytes <= limit_of(w, LIMIT_MEMORY))
+		return false;
+	u->memory_bytes = bytes;
+	if (bytes > u->memory_peak_bytes)
+		u->memory_peak_bytes = bytes;
+	u->hit[LIMIT_MEMORY] = true;
+	return true;
 }
 
 /* Whether the disk has to be looked at before anything else. */
@@ -526,8 +543,9 @@ bool watch_tick(struct watch *w, struct usage *u)
 	tick_disk(w, u);
 	if (disk_is_due(w, u))
 		return true;	/* the rest can wait: what follows may take long where the processors are busy */
-	if (now >= w->scan_ms ||
-	    (watched(w, LIMIT_MEMORY) && tmpfs_bytes(w) > limit_of(w, LIMIT_MEMORY)))
+	if (tick_files(w, u))
+		return true;
+	if (now >= w->scan_ms)
 		scan(w, u, now);
 	if (io_now_ms() - now > LONG_MS)
 		tick_disk(w, u);
@@ -536,7 +554,7 @@ bool watch_tick(struct watch *w, struct usage *u)
 	if (io_now_ms() - now > LONG_MS)
 		tick_disk(w, u);
 	return w->disk_suspect || w->beyond_suspect || (w->memory_suspect && now >= w->look_ms) ||
-	       (watched(w, LIMIT_PIDS) && u->pids > limit_of(w, LIMIT_PIDS));
+	       (watched(w, LIMIT_PIDS) && u->pids > limits_host_pids(w->plan));
 }
 
 uint64_t watch_wait_ms(const struct watch *w, const struct usage *u)
@@ -567,10 +585,10 @@ static void confirm_memory(struct watch *w, struct usage *u)
 
 	w->tmpfs_devs[w->tmpfs_count] = w->memfds.dev;
 	exact = proc_memory_exact(&w->view, &w->table, w->tmpfs_devs, w->tmpfs_count + w->memfds.on,
-				  tmpfs_bytes(w), limit);
+				  tmpfs_bytes(w), limit, w->memfds.on);
 	if (exact <= limit &&
 	    !kernel_memory_exact(w->init_pid, w->own_network ? w->sock_count : 0, &kernel))
-		kernel = limit + 1;	/* more than can be looked through */
+		kernel = limit + 1 - exact;	/* more than can be looked through */
 	exact += kernel;
 	u->memory_bytes = exact;
 	if (exact > u->memory_peak_bytes)
@@ -795,18 +813,31 @@ void watch_confirm(struct watch *w, struct usage *u, enum watch_still still)
 /* ---- the end ---- */
 
 /* What lies in the trees now that the sandbox made or made grow. */
-static uint64_t count_left(struct watch *w, struct usage *u)
+static uint64_t count_left(struct watch *w, struct usage *u, time_t seconds)
 {
 	struct disk_look look = { .since = start_now(w) };
 	uint64_t grown;
 
 	clock_gettime(CLOCK_MONOTONIC, &look.deadline);
-	look.deadline.tv_sec += LOOK_SECONDS;
+	look.deadline.tv_sec += seconds;
 	for (size_t i = 0; i < w->tree_count; i++)
 		disk_look_tree(&look, w->tree_fds[i]);
 	measure_disks(w, u);
 	grown = u->disk_bytes > look.new_bytes ? u->disk_bytes - look.new_bytes : 0;
 	return look.new_bytes + (look.hidden ? grown : at_most(look.old_bytes, grown));
+}
+
+uint64_t watch_own_disk(struct watch *w, struct usage *u)
+{
+	uint64_t began = io_now_ms();
+
+	if (!w->tree_count)
+		return u->disk_bytes;
+	if (began >= w->own_ms) {
+		w->own_bytes = count_left(w, u, OWN_SECONDS);
+		w->own_ms = later(0, (io_now_ms() - began) * 20);
+	}
+	return w->own_bytes;
 }
 
 static void remove_excess(struct watch *w, struct usage *u)
@@ -819,11 +850,11 @@ static void remove_excess(struct watch *w, struct usage *u)
 	for (size_t i = 0; i < w->tree_count; i++)
 		if (w->tree_own[i])
 			own[count++] = w->tree_fds[i];
-	u->disk_left_bytes = count_left(w, u);
+	u->disk_left_bytes = count_left(w, u, LOOK_SECONDS);
 	if (!count || u->disk_left_bytes <= limit)
 		return;
 	u->disk_removed_bytes = disk_remove_excess(own, count, &since, u->disk_left_bytes - limit, &u->disk_removed_files);
-	u->disk_left_bytes = count_left(w, u);
+	u->disk_left_bytes = count_left(w, u, LOOK_SECONDS);
 }
 
 void watch_end(struct watch *w, struct usage *u, enum watch_still still, bool limited)

@@ -54,10 +54,11 @@ uint64_t proc_memory_upper(const struct proc_view *v, const struct proc_table *t
 			   uint64_t *ret_slots);
 /* The same with shared pages divided by their users. tmpfs_devs: devices whose pages are
  * counted elsewhere (tmpfs_bytes of them); looked into only when that decides whether the limit
- * is passed. */
+ * is passed. only_files: the processes share nothing but those (a wall's memory files), so that what
+ * is mapped adds nothing. */
 uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t,
 			   const dev_t *tmpfs_devs, size_t dev_count, uint64_t tmpfs_bytes,
-			   uint64_t limit);
+			   uint64_t limit, bool only_files);
 
 /* What these processes have written to disk so far, as each one's counters say; those of processes that ended are lost. */
 uint64_t proc_written(const struct proc_view *v, const struct proc_table *t);

@@ -305,7 +305,7 @@ static uint64_t mapped_bytes(const struct proc_view *v, pid_t pid, const dev_t *
 
 uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t,
 			   const dev_t *tmpfs_devs, size_t dev_count, uint64_t tmpfs_bytes,
-			   uint64_t limit)
+			   uint64_t limit, bool only_files)
 {
 	uint64_t anonymous = 0, shared = 0, overlap = 0;
 	size_t budget = SMAPS_TEXT;
@@ -318,7 +318,7 @@ uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t
 			continue;
 		if (proc_read(v, pid, "smaps_rollup", rollup, sizeof(rollup)) <= 0 ||
 		    !strstr(rollup, "\nPss_Anon:")) {
-			anonymous += status_memory(status);
+			anonymous += status_memory(status) - (only_files ? proc_parse_key(status, "RssShmem") * 1024 : 0);
 			continue;
 		}
 		anonymous += (proc_parse_key(rollup, "Pss_Anon") +
@@ -326,6 +326,8 @@ uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t
 			     1024;
 		shared += proc_parse_key(rollup, "Pss_Shmem") * 1024;
 	}
+	if (only_files)
+		return anonymous + tmpfs_bytes;
 	if (anonymous + shared + tmpfs_bytes <= limit)
 		return anonymous + shared + tmpfs_bytes;
 	/* what is mapped may be the same pages: as much as there is for certain, no page twice */
