@@ -733,7 +733,8 @@ static void confirm_disk(struct watch *w, struct usage *u, bool moving, bool set
 
 	measure_disks(w, u);	/* before the look: what is written while it goes on is not forgiven */
 	look_at_disk(w, u, &look, true);
-	if (moving || (w->plan->spec->wall && w->plan->spec->wall->holds)) {
+	/* some that never stand still may wait for a busy processor: three times in a row they do not */
+	if (moving || !settled || (w->plan->spec->wall && w->plan->spec->wall->holds)) {
 		look.moving |= look.hidden;	/* neither proven nor forgiven */
 		w->hidden_looks = look.hidden ? w->hidden_looks + 1 : 0;
 		look.hidden = w->hidden_looks >= HIDDEN_LOOKS;
