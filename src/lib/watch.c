@@ -57,6 +57,7 @@
 #define MAX_SLOTS 65536		/* of descriptors, where the plan has no limit */
 #define SETTLE_TRIES 250	/* of 2 ms */
 #define OWN_SECONDS 1
+#define SCAN_LATE_MS 500
 #define LONG_MS 5		/* after which the disk is measured again within a tick */
 #define AGAIN_MS 30		/* between two counts of files with a name, while others are looked for */
 #define FREEZE_MS 400		/* that a freezer may take where many write: it moves each process, and waits for its call to end */
@@ -545,6 +546,9 @@ bool watch_tick(struct watch *w, struct usage *u)
 		return true;	/* the rest can wait: what follows may take long where the processors are busy */
 	if (tick_files(w, u))
 		return true;
+	/* a wall's memory was counted just now: its many processes can wait while the disk fills */
+	if (w->memfds.on && watch_is_urgent(w, u) && now < w->scan_ms + SCAN_LATE_MS)
+		return w->disk_suspect;
 	if (now >= w->scan_ms)
 		scan(w, u, now);
 	if (io_now_ms() - now > LONG_MS)
