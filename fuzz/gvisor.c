@@ -21,6 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 		abort();
 	if (answer_parse(text, n, &a) == 0 && (!memchr(a.error, '\0', sizeof(a.error)) || a.result < -1 || a.result > 9999999999))
 		abort();
+	if (answer_count_threads(text, n) > n)
+		abort();
 	if (start_parse(text, n, &s) == 0) {
 		auto_buf again = { 0 };
 

@@ -81,6 +81,7 @@ def any_bit(bits, yes, no):
 
 ALLOWED, DENIED = ret(ALLOW), ret(NOTIFY)
 CLOSABLE = ret(ALLOW, "closable")
+ALLOCATES = ret(ALLOW, "allocates")
 FATE = {"DENY": DENIED, "ENOSYS": errno(ENOSYS), "EPERM": errno(EPERM), "EOPNOTSUPP": errno(EOPNOTSUPP), "ALLOW": ALLOWED}
 
 
@@ -179,6 +180,7 @@ PAGE = 4096
 F_SETLEASE, F_NOTIFY, F_SETDELEG = 1024, 1026, 1040
 IN_LOOKED_AT = 0x31	# IN_ACCESS, IN_CLOSE_NOWRITE, IN_OPEN
 RLIMIT_CORE = 4
+PUNCH_HOLE = 0x3	# with FALLOC_FL_KEEP_SIZE: the mode of fallocate that programs free blocks by
 SOL_SOCKET, SO_FILTERS = 1, (26, 50, 51, 52)	# SO_ATTACH_FILTER, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_CBPF, _EBPF
 
 
@@ -309,6 +311,7 @@ RULES = {
     "memfd": lambda env: low(1, equal(0xffffffff, CLOSABLE, any_bit(HUGETLB_MEMFD, errno(ENOMEM), CLOSABLE))),
     "shmget": lambda env: low(2, any_bit(HUGETLB_SHM, errno(ENOMEM), small_segment(env))),
     "closable": lambda env: CLOSABLE,
+    "fallocate": lambda env: low(1, equal(PUNCH_HOLE, ALLOWED, ALLOCATES)),
     # a datagram pair could be sent on to any address: of pairs, only connected kinds
     "socket_rung": lambda env: low(0, choose({AF_INET: DENIED, AF_INET6: DENIED, AF_PACKET: DENIED, AF_ALG: DENIED,
                                               AF_VSOCK: DENIED, AF_XDP: DENIED}, errno(EAFNOSUPPORT))),
@@ -506,6 +509,9 @@ def assemble(table, set_index, variant):
 NOTE = "/* Made by tools/gen_seccomp.py from tables/syscalls.def: change those. */\n"
 
 
+TAGS = ("notify", "closable", "allocates")
+
+
 def positions(program, tag):
     found = [i for i, instruction in enumerate(program) if instruction[4] == tag]
     return len(found), ", ".join(map(str, found or [0]))
@@ -521,7 +527,7 @@ def print_programs(table, out):
             for code, jt, jf, k, _ in program:
                 out.write("\t{ 0x%02x, %d, %d, 0x%x },\n" % (code, jt, jf, k))
             out.write("};\n")
-            for tag in ("notify", "closable"):
+            for tag in TAGS:
                 out.write("static const uint16_t %s_%s[] = { %s };\n" % (tag, symbol, positions(program, tag)[1]))
     out.write("static const struct program programs[][%d] = {\n" % len(SETS))
     for variant in VARIANTS:
@@ -529,9 +535,9 @@ def print_programs(table, out):
         for index, name in enumerate(SETS):
             program = assemble(table, index, variant)
             symbol = "%s_%s" % (variant, name)
-            out.write("\t\t{ code_%s, notify_%s, closable_%s, %d, %d, %d },\n" % (
-                symbol, symbol, symbol, len(program), positions(program, "notify")[0],
-                positions(program, "closable")[0]))
+            places = "".join("%s_%s, " % (tag, symbol) for tag in TAGS)
+            counts = ", ".join(str(positions(program, tag)[0]) for tag in TAGS)
+            out.write("\t\t{ code_%s, %s%d, %s },\n" % (symbol, places, len(program), counts))
         out.write("\t},\n")
     out.write("};\n")
 

@@ -28,6 +28,7 @@ struct guest_exec {
 struct guest {
 	long command;		/* the sandbox's own; 0: none, it is idle */
 	char **envp;
+	long signal_fd;
 	unsigned long command_mask;	/* of signals, for commands */
 	bool rung;
 	bool container;		/* of an OCI runtime */

@@ -33,6 +33,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 
 #include "base/clone.h"
@@ -243,6 +244,25 @@ static void hold(const struct guest *g, bool stop, bool by_runner)
 		raw_call(SYS_rt_sigqueueinfo, g->command, GUEST_HOLD, &info);
 }
 
+static void listen_to(struct guest *g, unsigned long signals)
+{
+	g->signal_fd = raw_call(SYS_signalfd4, g->signal_fd, &signals, SIGNAL_SET_BYTES, O_CLOEXEC | O_NONBLOCK);
+}
+
+/* Empties the signals. Of the numbers that the command has told the last one counts; nobody else is believed. */
+static void take_signals(const struct guest *g)
+{
+	struct signalfd_siginfo taken[4];
+	long n = raw_call(SYS_read, g->signal_fd, taken, sizeof(taken));
+	int32_t told = -1;
+
+	for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(taken[0]); i++)
+		if (taken[i].ssi_signo == GUEST_TELL && taken[i].ssi_code == SI_QUEUE && (long)taken[i].ssi_pid == g->command)
+			told = taken[i].ssi_int;
+	if (told >= 0)
+		guest_say(GUEST_PIDS, told, 0, 0);
+}
+
 /* Does what the supervisor says; false when it is gone. */
 static bool obey(struct guest *g)
 {
@@ -260,6 +280,8 @@ static bool obey(struct guest *g)
 		hold(g, m->op == GUEST_STOP, m->a == 1);
 	else if (m->op == GUEST_ASK)
 		guest_say(GUEST_READY, (int32_t)g->command, 0, 0);
+	else if (m->op == GUEST_COUNT)
+		listen_to(g, SIGNAL_BIT(SIGCHLD) | SIGNAL_BIT(GUEST_TELL));
 	else if (m->op == GUEST_EXEC || m->op == GUEST_COPY)
 		start_another(g, m, (size_t)n, fds);
 	for (int i = 0; i < 3; i++)
@@ -313,8 +335,8 @@ static void start_first(struct guest *g, char **argv, size_t argc)
 static _Noreturn void run_init(char **argv, size_t argc, char **envp, char role)
 {
 	const bool rung = role == 'r', begun = role == 'b' && argc == 1;
-	unsigned long all = ~0UL, child = SIGNAL_BIT(SIGCHLD);
-	long signal_fd, supervisor = raw_call(SYS_getppid);
+	unsigned long all = ~0UL;
+	long supervisor = raw_call(SYS_getppid);
 	struct guest g;
 
 	g.command = 0;
@@ -327,8 +349,9 @@ static _Noreturn void run_init(char **argv, size_t argc, char **envp, char role)
 	raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
 	raw_call(SYS_fcntl, GUEST_CONTROL_FD, F_SETFD, FD_CLOEXEC);
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &g.command_mask, SIGNAL_SET_BYTES);
-	signal_fd = raw_call(SYS_signalfd4, -1, &child, SIGNAL_SET_BYTES, O_CLOEXEC | O_NONBLOCK);
-	if (signal_fd < 0 || (rung && !is_confined(supervisor)))
+	g.signal_fd = -1;
+	listen_to(&g, SIGNAL_BIT(SIGCHLD));
+	if (g.signal_fd < 0 || (rung && !is_confined(supervisor)))
 		guest_exit(125);
 	if (begun)
 		g.command = read_number(argv[0]);
@@ -337,12 +360,11 @@ static _Noreturn void run_init(char **argv, size_t argc, char **envp, char role)
 	if (begun && reap(&g))	/* it may have ended before there was a signalfd */
 		end_all(rung);
 	for (;;) {
-		struct pollfd polled[2] = { { GUEST_CONTROL_FD, POLLIN, 0 }, { (int)signal_fd, POLLIN, 0 } };
-		char drain[512];
+		struct pollfd polled[2] = { { GUEST_CONTROL_FD, POLLIN, 0 }, { (int)g.signal_fd, POLLIN, 0 } };
 
 		raw_call(SYS_poll, polled, 2, -1);
 		if (polled[1].revents) {
-			raw_call(SYS_read, signal_fd, drain, sizeof(drain));
+			take_signals(&g);
 			if (reap(&g))
 				end_all(rung);
 		}

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#define GUEST_TELL 61		/* a real-time signal, from a wall's runner to ward-init: its value is how many processes and threads are behind the wall */
 #define GUEST_HOLD 62		/* a real-time signal: those of one number come in the order in which they were queued */
 
 enum guest_op {
@@ -12,11 +13,13 @@ enum guest_op {
 	GUEST_EXITED,		/* a = wait status of the command */
 	GUEST_STOPPED,		/* the command on a terminal was stopped; a = the signal */
 	GUEST_USED,		/* before GUEST_EXITED, in a container, where nobody outside waits for ward-init: a = milliseconds of processors, b = KiB at most */
+	GUEST_PIDS,		/* after GUEST_COUNT: a = what the command, a wall's runner, has told with GUEST_TELL */
 	GUEST_SIGNAL = 64,	/* supervisor -> init: send signal a to the command's process group */
 	GUEST_STOP,		/* stop every process; a = 1: have the command, a wall's runner, hold what is behind it: GUEST_HOLD with the value 1 is queued for it */
 	GUEST_CONTINUE,		/* let them go on; a = 1: the same with the value 0 */
 	GUEST_END,		/* kill every process and end */
 	GUEST_ASK,		/* whether the sandbox's own command was started: answered when it was, or could not be */
+	GUEST_COUNT,		/* pass on what the command tells with GUEST_TELL; until then it is not listened to */
 	GUEST_COPY,		/* as GUEST_EXEC, but ward-init's own code copies files: words "get" PATH, or "put" PATH NAME */
 	GUEST_EXEC		/* one more command: a = count of its words, b = of its variables; behind the message
 				 * its directory ("": init's own), words and variables, each ended by NUL; 0-2 by SCM_RIGHTS */

@@ -90,3 +90,30 @@ int answer_parse(const char *bytes, size_t n, struct answer *ret_answer)
 	*ret_answer = a;
 	return 0;
 }
+
+uint64_t answer_count_threads(const char *bytes, size_t n)
+{
+	static const char key[] = "\"threads\":[";
+	uint64_t count = 0;
+	bool text = false, list = false;
+
+	for (size_t i = 0; i < n; i++) {
+		char c = bytes[i];
+
+		if (text) {	/* names of programs are the command's to choose */
+			i += c == '\\';
+			text = c != '"';
+		} else if (n - i >= sizeof(key) - 1 && memcmp(bytes + i, key, sizeof(key) - 1) == 0) {
+			i += sizeof(key) - 2;
+			list = true;
+			count += i + 1 < n && bytes[i + 1] != ']';
+		} else if (c == '"') {
+			text = true;
+		} else if (c == ']') {
+			list = false;
+		} else if (c == ',') {
+			count += list;
+		}
+	}
+	return count;
+}

@@ -172,6 +172,31 @@ int control_pause(bool pause)
 	return finish_call(&j, NULL, 0, &a);
 }
 
+int control_count(uint64_t *ret_count)
+{
+	auto_fd fd = control_connect();
+	auto_buf request = { 0 }, bytes = { 0 };
+	struct json j = { .out = &request };
+	struct answer a;
+	int r;
+
+	if (fd < 0)
+		return fd;
+	begin_call(&j, "containerManager.Processes");
+	json_string(&j, "arg", GVISOR_NAME);
+	json_end_object(&j);
+	r = request.failed ? -ENOMEM : io_send_fds(fd, request.data, request.len, NULL, 0);
+	while (r == 0) {
+		r = read_answer(fd, &bytes, &a);
+		if (r == 0 && a.success) {
+			*ret_count = answer_count_threads(bytes.data, bytes.len);
+			return 0;
+		}
+		r = r == 0 ? -EREMOTEIO : r == -EAGAIN ? 0 : r;
+	}
+	return r;
+}
+
 int control_checkpoint(int fd, struct answer *ret_answer)
 {
 	auto_buf request = { 0 };

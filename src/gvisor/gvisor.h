@@ -71,6 +71,7 @@ struct gvisor_way {
 	int image_fd;			/* alone: goes on from this checkpoint instead of starting a command; -1: none */
 	int told_fd;			/* with a checkpoint: where its command told long ago, under the same name, that it had begun */
 	uint64_t file_bytes;		/* the longest file that may be written; 0: any */
+	uint64_t pids;			/* the most processes and threads behind the wall; 0: any */
 	uint64_t shm_bytes;		/* the size of a /dev/shm of gVisor's own; 0: it is the sandbox's */
 };
 
@@ -99,6 +100,9 @@ struct answer {
 /* A pure function. -EAGAIN: that is not all of it; -EINVAL: it is no answer. */
 must_check int answer_parse(const char *bytes, size_t n, struct answer *ret_answer);
 
+/* How many threads an answer to containerManager.Processes tells of; the answer is whole. A pure function. */
+uint64_t answer_count_threads(const char *bytes, size_t n);
+
 /* Calls of the kernel: -errno; -EREMOTEIO: it refused, the answer says why. */
 must_check int control_listen(void);
 must_check int control_start(struct answer *ret_answer);
@@ -109,6 +113,8 @@ must_check int control_wait(pid_t pid, int *ret_status);
 must_check int control_signal(pid_t pid, int sig);
 /* A loopback in a kernel that has its own network. */
 must_check int control_loopback(struct answer *ret_answer);
+/* How many processes and threads there are. */
+must_check int control_count(uint64_t *ret_count);
 /* Every process stands still, or goes on. */
 must_check int control_pause(bool pause);
 /* The kernel writes all of itself into fd, and goes on (unless it stands still); or it becomes what fd, a file, begins with, and that goes on; device_fd: what its platform needs, -1: nothing. */

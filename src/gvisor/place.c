@@ -133,15 +133,22 @@ static void mounts_json(struct json *j, const struct gvisor_way *way, char *cons
 	json_end_array(j);
 }
 
-/* gVisor's kernel holds to it for each write, of commands of exec, too. */
-static void limits_json(struct json *j, uint64_t file_bytes)
+/* gVisor's kernel holds to them for each write and each clone, of commands of exec, too. The second does not bind who has made a user namespace there: the runner counts (run.c). */
+static void limits_json(struct json *j, const struct gvisor_way *way)
 {
+	const struct {
+		const char *type;
+		uint64_t value;
+	} limits[] = { { "RLIMIT_FSIZE", way->file_bytes }, { "RLIMIT_NPROC", way->pids } };
+
 	json_begin_array(j, "rlimits");
-	if (file_bytes) {
+	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+		if (!limits[i].value)
+			continue;
 		json_begin_object(j, NULL);
-		json_string(j, "type", "RLIMIT_FSIZE");
-		json_uint(j, "hard", file_bytes);
-		json_uint(j, "soft", file_bytes);
+		json_string(j, "type", limits[i].type);
+		json_uint(j, "hard", limits[i].value);
+		json_uint(j, "soft", limits[i].value);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -161,7 +168,7 @@ static void capabilities_json(struct json *j)
 	json_end_object(j);
 }
 
-static void process_json(struct json *j, bool terminal, uint64_t file_bytes)
+static void process_json(struct json *j, bool terminal, const struct gvisor_way *way)
 {
 	json_begin_object(j, "process");
 	json_bool(j, "terminal", terminal);
@@ -177,7 +184,7 @@ static void process_json(struct json *j, bool terminal, uint64_t file_bytes)
 	json_string(j, "cwd", "/");
 	capabilities_json(j);
 	json_bool(j, "noNewPrivileges", true);
-	limits_json(j, file_bytes);
+	limits_json(j, way);
 	json_end_object(j);
 }
 
@@ -194,7 +201,7 @@ static int write_bundle(const struct gvisor_way *way, char *const *binds, size_t
 	name[sizeof(name) - 1] = '\0';
 	json_begin_object(&j, NULL);
 	json_string(&j, "ociVersion", "1.0.2");
-	process_json(&j, terminal, way->file_bytes);
+	process_json(&j, terminal, way);
 	json_begin_object(&j, "root");
 	json_string(&j, "path", GVISOR_ROOT);
 	json_end_object(&j);

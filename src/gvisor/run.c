@@ -1,7 +1,7 @@
 /*
  * The runner of a sandbox's command behind gVisor, and of one more command (`ward exec`). Started by ward-init inside the native sandbox with the command's environment, directory and 0-2; ends as the command ends. In:
  *
- *	ward-gvisor run PLATFORM OPTION WAY BYTES COUNT DIR... CMD...	makes the place (place.c); WAY: `direct` starts gVisor in it (direct.c), `alone` does so without a network, `whole` leaves that to `runsc run`; BYTES: the longest file that may be written, 0: any
+ *	ward-gvisor run PLATFORM OPTION WAY BYTES SHM PIDS COUNT DIR... CMD...	makes the place (place.c); WAY: `direct` starts gVisor in it (direct.c), `alone` does so without a network, `whole` leaves that to `runsc run`; BYTES: the longest file that may be written, SHM: the size of a /dev/shm of gVisor's own, PIDS: the most processes and threads, each 0: any or none
  *	ward-gvisor exec CMD...						asks gVisor's kernel (control.c), or starts `runsc exec`
  *
  * Both start this program behind the wall in its role `enter`, which becomes the agent and executes CMD. Signals to the runner are the command's: runsc-sandbox hands those that it gets to the container's first process, and for a
@@ -28,6 +28,8 @@
 #define START_MS 10000
 #define MOMENT_NS (5 * 1000 * 1000)
 #define GONE_TRIES 40
+#define COUNT_NS (25 * 1000 * 1000)
+#define IDLE_NS 500000	/* of processor time: too little for a thread to be started */
 #define RUNSC_FAILED 128	/* runsc's own status when its kernel is gone */
 #ifndef W_EXITCODE
 #define W_EXITCODE(code, sig) ((code) << 8 | (sig))
@@ -161,10 +163,46 @@ static bool has_begun(int told_fd)
 	return true;
 }
 
-/* Until runsc has ended: its status. begun_fd: where the first command tells that it has begun; -1: this is another one. */
-static int wait_for(pid_t runsc, const char *pid_file, int begun_fd)
+/* How many processes and threads are behind the wall, told to ward-init when it has changed. Asked only when gVisor's kernel has done something since: nobody starts a thread without it. */
+struct count {
+	uint64_t limit;		/* 0: nobody wants to know */
+	uint64_t told, used_ns;
+};
+
+static uint64_t used_ns(pid_t pid)
 {
-	const struct timespec moment = { 0, MOMENT_NS };
+	struct timespec used = { 0 };
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) < 0)
+		return 0;
+	return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
+static void count_inside(struct count *c, pid_t kernel)
+{
+	uint64_t used = used_ns(kernel), now = 0;
+	int r;
+
+	if (used && used < c->used_ns + IDLE_NS)
+		return;
+	c->used_ns = used;
+	r = control_count(&now);
+	if (r == -EINVAL)
+		now = INT32_MAX;	/* more than an answer holds */
+	else if (r < 0)
+		return;		/* it is about to end */
+	if (now > INT32_MAX)
+		now = INT32_MAX;
+	if (now != c->told && sigqueue(getppid(), GUEST_TELL, (union sigval){ .sival_int = (int)now }) == 0)
+		c->told = now;
+}
+
+/* Until runsc has ended: its status. begun_fd: where the first command tells that it has begun; -1: this is another one. pids: the limit of processes; 0: they are not counted. */
+static int wait_for(pid_t runsc, const char *pid_file, int begun_fd, uint64_t pids)
+{
+	const struct timespec moment = { 0, MOMENT_NS }, while_counting = { 0, COUNT_NS };
+	struct count count = { .limit = pids };
 	bool inside = begun_fd < 0, begun = inside;
 	bool hold_wanted = false, held = false;
 	sigset_t all;
@@ -172,7 +210,7 @@ static int wait_for(pid_t runsc, const char *pid_file, int begun_fd)
 	sigfillset(&all);
 	for (;;) {
 		siginfo_t info;
-		int sig = begun ? sigwaitinfo(&all, &info) : sigtimedwait(&all, &info, &moment), status;
+		int sig = begun && !pids ? sigwaitinfo(&all, &info) : sigtimedwait(&all, &info, begun ? &while_counting : &moment), status;
 		pid_t pid;
 
 		if (!begun)
@@ -183,6 +221,8 @@ static int wait_for(pid_t runsc, const char *pid_file, int begun_fd)
 			held = hold_wanted;
 			hold(held);
 		}
+		if (begun && pids && !held)
+			count_inside(&count, runsc);
 		if (sig == GUEST_HOLD)
 			continue;
 		if (sig > 0 && sig != SIGCHLD) {
@@ -286,7 +326,7 @@ int gvisor_run(int argc, char **argv)
 
 int gvisor_run_from(int image_fd, int argc, char **argv)
 {
-	long count = argc > 6 ? strtol(argv[5], NULL, 10) : -1;
+	long count = argc > 7 ? strtol(argv[6], NULL, 10) : -1;
 	char name[16] = "run";
 	auto_fd told = -1;
 	struct pumps pumps = { 0 };
@@ -295,20 +335,20 @@ int gvisor_run_from(int image_fd, int argc, char **argv)
 	enum told how;
 	int status, value = 0;
 
-	if (count < 0 || count > BINDS_MAX || count + 6 >= argc) {
-		gvisor_say("usage: ward-gvisor run PLATFORM OPTION WAY FILE-BYTES SHM-BYTES COUNT DIR... CMD...");
+	if (count < 0 || count > BINDS_MAX || count + 7 >= argc) {
+		gvisor_say("usage: ward-gvisor run PLATFORM OPTION WAY FILE-BYTES SHM-BYTES PIDS COUNT DIR... CMD...");
 		return 125;
 	}
-	way = (struct gvisor_way){ .platform = argv[0], .option = argv[1], .whole = strcmp(argv[2], "whole") == 0, .alone = strcmp(argv[2], "alone") == 0, .image_fd = image_fd, .file_bytes = strtoull(argv[3], NULL, 10), .shm_bytes = strtoull(argv[4], NULL, 10) };
+	way = (struct gvisor_way){ .platform = argv[0], .option = argv[1], .whole = strcmp(argv[2], "whole") == 0, .alone = strcmp(argv[2], "alone") == 0, .image_fd = image_fd, .file_bytes = strtoull(argv[3], NULL, 10), .shm_bytes = strtoull(argv[4], NULL, 10), .pids = strtoull(argv[5], NULL, 10) };
 	take_signals();
-	if (gvisor_make_dirs() < 0 || gvisor_tell(argv + 6 + count, name, sizeof(name), &told) < 0 || gvisor_place(&way, argv + 6, (size_t)count, isatty(0) == 1) < 0 ||
+	if (gvisor_make_dirs() < 0 || gvisor_tell(argv + 7 + count, name, sizeof(name), &told) < 0 || gvisor_place(&way, argv + 7, (size_t)count, isatty(0) == 1) < 0 ||
 	    chdir("/") < 0 || pumps_start(&pumps) < 0)
 		return 125;
 	way.told_fd = told;
 	runsc = start_gvisor(&way, (size_t)count);
 	if (runsc < 0)
 		return 125;
-	status = wait_for(runsc, GVISOR_PID, told);
+	status = wait_for(runsc, GVISOR_PID, told, way.whole ? 0 : way.pids);
 	if (pumps.count)
 		pumps_end(&pumps);
 	how = gvisor_told(told, &value);
@@ -383,7 +423,7 @@ static int exec_whole(const char *name, const char *pid_file)
 	add_word(&w, "enter");
 	add_word(&w, name);
 	runsc = start_runsc(&w);
-	return runsc < 0 ? W_EXITCODE(RUNSC_FAILED, 0) : wait_for(runsc, pid_file, -1);
+	return runsc < 0 ? W_EXITCODE(RUNSC_FAILED, 0) : wait_for(runsc, pid_file, -1, 0);
 }
 
 static int exec_direct(const char *name, const char *pid_file)

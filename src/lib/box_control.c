@@ -79,7 +79,7 @@ void box_look_now(struct box *b)
 
 /* Hundreds of detached sandboxes wait for something most of the time: where the kernel itself holds memory, and nothing has
  * changed since the last look, the next one can come a little later. */
-uint64_t box_tick_ms(struct box *b)
+static uint64_t usual_tick_ms(struct box *b)
 {
 	const struct usage *u = &b->result->usage, *seen = &b->seen;
 	enum held_by memory = b->plan->limits[LIMIT_MEMORY].held_by;
@@ -91,6 +91,13 @@ uint64_t box_tick_ms(struct box *b)
 	b->seen = *u;
 	b->tick_ms = !quiet || !b->tick_ms ? WATCH_TICK_MS : b->tick_ms < TICK_QUIET_MS / 2 ? 2 * b->tick_ms : TICK_QUIET_MS;
 	return b->tick_ms;
+}
+
+uint64_t box_tick_ms(struct box *b)
+{
+	uint64_t usual = usual_tick_ms(b), most = b->watch ? watch_wait_ms(b->watch, &b->result->usage) : usual;
+
+	return usual < most ? usual : most;
 }
 
 bool box_is_empty(const struct box *b)

@@ -42,8 +42,8 @@ void box_bury(struct box *b)
 		b->engine->buried(&b->run);
 	if (b->run.inside_pid)
 		used = (struct rusage){ 0 };	/* of somebody around the sandbox: GUEST_USED has it */
-	if (b->watch && watch_tick(b->watch, u) && !b->limited)
-		watch_confirm(b->watch, u, b->run.cgroup ? WATCH_FROZEN : WATCH_SIGNALLED);	/* it may have ended by itself, or by SIGXFSZ, within a tick */
+	if (b->watch)	/* it may have ended by itself, or by SIGXFSZ, within a tick */
+		watch_end(b->watch, u, b->run.cgroup ? WATCH_FROZEN : WATCH_SIGNALLED, b->limited);
 	while (b->run.control_fd >= 0 && box_on_control(b))
 		;	/* its last words, however many */
 	if (b->run.cgroup)
@@ -87,7 +87,9 @@ void box_judge(struct box *b)
 		explain_failed_exec(b);
 		return;
 	}
-	if (!b->limited && limits_stop(b->plan, &r->usage, &l) && !(b->exited && WIFEXITED(b->status))) {
+	/* what is on disk is there still: an end in time is no way out. What a process held is gone with it */
+	if (!b->limited && limits_stop(b->plan, &r->usage, &l) &&
+	    (l == LIMIT_DISK || l == LIMIT_INODES || !(b->exited && WIFEXITED(b->status)))) {
 		b->limited = true;
 		b->limit = l;
 	}

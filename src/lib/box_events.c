@@ -111,6 +111,8 @@ static void report_limits(struct box *b)
 		v = event_make(EVENT_LIMIT, b->limited && b->limit == l ? ACTION_DENY : ACTION_LOG, limit_name(l));
 		if (limit->value != POLICY_NONE)
 			event_number(&v, FIELD_VALUE, limit->value);
+		if (l == LIMIT_DISK && limit->held_by == HELD_WATCH)
+			event_number(&v, FIELD_DISK, b->result->usage.disk_left_bytes);
 		event_text(&v, FIELD_HELD_BY, held_by_name(limit->held_by));
 		event_text(&v, FIELD_REMEDY, limit_option(l));
 		event_emit(b->result->events, &v);

@@ -12,7 +12,7 @@
 #include "lib/store.h"
 #include "lib/streams.h"
 
-#define BOX_DISK_ROOTS_MAX 16
+#define BOX_DISK_ROOTS_MAX 64
 
 struct box {
 	const struct engine *engine;
@@ -29,6 +29,7 @@ struct box {
 	struct aside guardian;
 	int signal_fd;
 	int disk_fds[BOX_DISK_ROOTS_MAX];
+	bool disk_own[BOX_DISK_ROOTS_MAX];	/* which of them are ward's own */
 	size_t disk_count;
 	uint64_t guardian_from_ms;	/* the command runs since */
 	uint64_t started_ms, deadline_ms, kill_at_ms, tick_at_ms, notify_at_ms, slim_at_ms, sample_at_ms;
@@ -37,6 +38,8 @@ struct box {
 	bool answered;		/* ward-init was asked whether the command was started: it has dealt with it */
 	bool paused;			/* by the cpu limit */
 	bool stopped_by_init;		/* box_stop_all() had to ask ward-init */
+	bool asked_count;		/* ward-init passes on how many are behind a wall */
+	bool held_to_look;		/* by a wall's runner, until the look is over */
 	bool stopped;			/* the command was, on its terminal */
 	bool held;			/* by the operator */
 	bool frozen;			/* by the cgroup, for that */

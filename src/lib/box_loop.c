@@ -68,15 +68,27 @@ void box_tell_stop(struct box *b, bool stop)
 	box_tell_init(b, stop ? GUEST_STOP : GUEST_CONTINUE, box_has_holder(b));
 }
 
-/* For a close look. What a wall's runner holds is frozen or goes on: the look comes often, and nobody says when that holds. */
+/* For a close look. What a wall's runner holds is frozen or goes on: the look comes often, and nobody says when that holds. Where
+ * the disk fills, the runner holds it all the same: the less is written meanwhile. */
 static enum watch_still stop_to_look(struct box *b)
 {
+	if (!box_has_holder(b) && watch_is_urgent(b->watch, &b->result->usage)) {
+		b->stopped_by_init = true;	/* a freezer may take a hundred milliseconds, in which a disk fills */
+		box_tell_stop(b, true);
+		return WATCH_SIGNALLED;
+	}
 	if (!box_has_holder(b)) {
 		box_stop_all(b, true);
 		return b->stopped_by_init ? WATCH_SIGNALLED : WATCH_FROZEN;
 	}
-	if (!b->run.cgroup)
+	if (watch_is_urgent(b->watch, &b->result->usage) && watch_prove_disk(b->watch, &b->result->usage))
 		return WATCH_MOVING;
+	if (!b->run.cgroup) {
+		b->held_to_look = !b->paused && watch_is_urgent(b->watch, &b->result->usage);
+		if (b->held_to_look)
+			box_tell_stop(b, true);
+		return WATCH_MOVING;
+	}
 	if (cgroup_freeze(b->run.cgroup, true) == 0) {
 		b->stopped_by_init = false;
 		return WATCH_FROZEN;
@@ -113,6 +125,22 @@ static void note_used(struct usage *u, const struct guest_message *m)
 		u->memory_peak_bytes = (uint64_t)m->b * 1024;
 }
 
+/* How many are behind a wall, as its runner says. At the limit its kernel refuses more; those of ward exec, and who got round that, come on top. */
+static void note_pids(struct box *b, int32_t count)
+{
+	struct usage *u = &b->result->usage;
+	uint64_t limit = b->plan->limits[LIMIT_PIDS].value;
+
+	if (count < 0 || !b->plan->spec->wall || !b->plan->spec->wall->counts)
+		return;
+	u->inside_pids = (uint64_t)count;
+	if (limit == POLICY_NONE || u->inside_pids < limit)
+		return;
+	u->hit[LIMIT_PIDS] = true;
+	if (u->inside_pids > limit + GUEST_EXECS_MAX && !b->limited)
+		end_by_limit(b, LIMIT_PIDS);
+}
+
 bool box_on_control(struct box *b)
 {
 	struct guest_message m;
@@ -138,6 +166,8 @@ bool box_on_control(struct box *b)
 		b->stopped = true;
 	} else if (m.op == GUEST_USED) {
 		note_used(&b->result->usage, &m);
+	} else if (m.op == GUEST_PIDS) {
+		note_pids(b, m.a);
 	} else if (m.op == GUEST_FAILED) {
 		b->failed = true;
 		b->failed_errno = m.a;
@@ -253,16 +283,24 @@ static void look_at_limits(struct box *b)
 
 	if (b->run.cgroup)
 		cgroup_usage(b->run.cgroup, u);
+	if (!b->asked_count && b->plan->spec->wall && b->plan->spec->wall->counts) {
+		b->asked_count = true;
+		box_tell_init(b, GUEST_COUNT, 0);
+	}
 	if (b->held)
 		return;		/* nothing moves, and nothing must make it move */
-	if (b->watch && watch_tick(b->watch, u)) {
+	if (b->watch && watch_tick(b->watch, u) && !limits_stop(b->plan, u, &l)) {
 		enum watch_still still = stop_to_look(b);
 
-		watch_confirm(b->watch, u, still);
+		if (!limits_stop(b->plan, u, &l))	/* else it is proven */
+			watch_confirm(b->watch, u, still);
 		if (limits_stop(b->plan, u, &l))
 			box_kill(b);	/* before it goes on */
 		if (still != WATCH_MOVING)
 			box_stop_all(b, false);
+		else if (b->held_to_look)
+			box_tell_stop(b, false);
+		b->held_to_look = false;
 		if (b->paused && still != WATCH_MOVING)
 			pause_cpu(b, true);
 	}

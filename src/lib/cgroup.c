@@ -124,7 +124,7 @@ int cgroup_create(const struct plan *p, struct cgroup **ret_cgroup, struct ward_
 		return r;
 	c = cgroup_new(ops);
 	if (c)
-		c->pids_limit = p->limits[LIMIT_PIDS].value;
+		c->pids_limit = limits_host_pids(p);
 	r = c ? ops->create(c, &map, p, e) : ward_fail(e, ENOMEM, "out of memory");
 	cgroup_map_clear(&map);
 	if (r < 0) {

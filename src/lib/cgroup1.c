@@ -150,7 +150,7 @@ static int create(struct cgroup *c, const struct cgroup_map *m, const struct pla
 		if (!c->dirs[place].path)
 			r = make_place(c, m, place, p->run_id, e);
 		if (r == 0)
-			r = write_limit(c, i, l->value, e);
+			r = write_limit(c, i, limit_files[i].limit == LIMIT_PIDS ? limits_host_pids(p) : l->value, e);
 	}
 	if (r == 0 && m->dir[CG_FREEZER] &&
 	    asprintf(&c->dirs[CG_FREEZER].path, "%s/ward-%s", m->dir[CG_FREEZER], p->run_id) < 0) {

@@ -252,7 +252,7 @@ static int write_limits(const struct cgroup_dir *d, const struct plan *p, struct
 	if (memory->held_by == HELD_CGROUP2 && memory->value != POLICY_NONE)
 		r = write_memory(d, memory->value, e);
 	if (r == 0 && pids->held_by == HELD_CGROUP2 && pids->value != POLICY_NONE) {
-		snprintf(text, sizeof(text), "%llu", (unsigned long long)pids->value);
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)limits_host_pids(p));
 		r = write_or_fail(d->fd, d->path, "pids.max", text, e);
 	}
 	if (r == 0 && cpu->held_by == HELD_CGROUP2 && cpu->value != POLICY_NONE) {

@@ -32,6 +32,7 @@
 			 */
 #define MSGQUEUE_BYTES (200u << 10)
 #define FSIZE_MARGIN (1u << 20)
+#define WALL_PIDS 64
 #define STORM_REFUSED 256	/* refused forks within STORM_WINDOW_MS that end a sandbox */
 #define STORM_WINDOW_MS 10000
 #define STORM_AT_LIMIT_MS 5000	/* at the limit for so long, pauses count half */
@@ -251,6 +252,16 @@ uint64_t limits_file_bytes(const struct plan *p)
 	return disk->held_by == HELD_WATCH ? disk->value + FSIZE_MARGIN : 0;
 }
 
+uint64_t limits_host_pids(const struct plan *p)
+{
+	uint64_t value = p->limits[LIMIT_PIDS].value;
+
+	/* one of its threads for each of the command's, and those that it starts with */
+	if (value == POLICY_NONE || !p->spec->wall || !p->spec->wall->counts)
+		return value;
+	return value > UINT32_MAX ? value : 2 * value + WALL_PIDS;
+}
+
 size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t cap)
 {
 	const struct plan_limit *l = p->limits;
@@ -265,7 +276,7 @@ size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t ca
 	if (l[LIMIT_OPEN_FILES].value != POLICY_NONE)
 		add_rlimit(out, &n, cap, RLIMIT_NOFILE, l[LIMIT_OPEN_FILES].value);
 	if (l[LIMIT_PIDS].held_by == HELD_RLIMIT)
-		add_rlimit(out, &n, cap, RLIMIT_NPROC, l[LIMIT_PIDS].value);
+		add_rlimit(out, &n, cap, RLIMIT_NPROC, limits_host_pids(p));
 	if (l[LIMIT_MEMORY].held_by == HELD_WATCH &&
 	    p->spec->policy.proc_syscalls != SYSCALLS_BUILD)
 		add_rlimit(out, &n, cap, RLIMIT_DATA, l[LIMIT_MEMORY].value);
@@ -305,5 +316,5 @@ bool limits_stop(const struct plan *p, const struct usage *u, enum limit *ret_li
 	*ret_limit = LIMIT_PIDS;
 	return u->hit[LIMIT_PIDS] &&
 	       (u->pids_storm || (p->limits[LIMIT_PIDS].held_by == HELD_WATCH &&
-				  u->pids > p->limits[LIMIT_PIDS].value));
+				  u->pids > limits_host_pids(p)));
 }

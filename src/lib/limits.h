@@ -7,9 +7,13 @@
 struct usage {
 	uint64_t memory_bytes, memory_peak_bytes;
 	uint64_t cpu_ms, cpu_throttled_ms;
+	uint64_t inside_pids;	/* behind a wall that counts them; 0: none does */
 	uint64_t pids, pids_refused;	/* refused: forks, where the kernel counts them */
 	bool pids_storm;	/* it goes on and on */
 	uint64_t disk_bytes, inodes;	/* growth of the writable trees, 0 where they shrank */
+	uint64_t disk_left_bytes;	/* where the disk limit was hit: what the sandbox left in its trees at the end */
+	uint64_t disk_removed_bytes;	/* and what of it was removed, in trees of ward's own */
+	size_t disk_removed_files;
 	bool machine_short;	/* the memory limit counts as reached because the machine has none left */
 	bool hit[LIMITS];	/* reached: an OOM kill, a refused fork, trees that grew too far */
 };
@@ -37,6 +41,12 @@ struct limits_rlimit {
 size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t cap);
 /* The longest file that a process may write where the watch holds the disk limit: one call could pass that before it looks. 0: any. */
 uint64_t limits_file_bytes(const struct plan *p);
+
+/* The most processes and threads that the host's kernel lets the sandbox have: behind a wall that holds the limit itself, its own come on top. */
+uint64_t limits_host_pids(const struct plan *p);
+
+/* How far beyond the disk limit a sandbox may come before it is stopped: a look finds what was written before it. */
+uint64_t limits_disk_margin(uint64_t limit);
 
 /* Whether usage calls for the end of the sandbox now, and by which limit. A refused fork alone
  * does not (the command sees EAGAIN and may cope), a storm of them does. */
@@ -115,6 +125,7 @@ struct watch_config {
 	const int *tmpfs_fds;
 	size_t tmpfs_count;
 	const int *disk_fds;
+	const bool *disk_own;		/* which of them are ward's own: what is too much is removed there. Copied */
 	size_t disk_count;
 	bool own_network;		/* so that its sockets can be told from others' */
 };
@@ -122,10 +133,16 @@ struct watch_config {
 /* Begins to watch: what the trees hold now is the start. Call it before the command runs. */
 must_check int watch_create(const struct watch_config *c, struct watch **ret_watch,
 			    struct ward_err *e);
-/* One look (each 20 ms): updates *u. Returns true when a limit seems to be passed: then stop
+/* How long the next tick may wait at most, so that the disk limit holds between the two. */
+uint64_t watch_wait_ms(const struct watch *w, const struct usage *u);
+/* After a tick that found something: whether the disk fills so fast that the processes must be stopped by what is quickest, though they may notice. */
+bool watch_is_urgent(const struct watch *w, const struct usage *u);
+/* One look (each 20 ms, or as watch_wait_ms() says): updates *u. Returns true when a limit seems to be passed: then stop
  * every process, call watch_confirm(), and kill the sandbox if limits_stop() says so, else let
  * it go on. */
 bool watch_tick(struct watch *w, struct usage *u);
+/* Before anything is stopped, which may take long: whether files with a name are proof enough that a disk limit was passed; *u says so then. */
+bool watch_prove_disk(struct watch *w, struct usage *u);
 /* How the processes stand still: a freezer says when it is done, after signals each shows it. */
 enum watch_still { WATCH_MOVING, WATCH_SIGNALLED, WATCH_FROZEN };
 /* The close look, with every process stopped: sets u->hit[] where the sandbox itself passed a
@@ -135,6 +152,12 @@ void watch_confirm(struct watch *w, struct usage *u, enum watch_still still);
 /* After a tick: whether the processes should stand still until the next one, so that the cpu
  * limit holds. False where the limit is off or held by a cgroup. */
 bool watch_wants_pause(const struct watch *w);
+/* What the sandbox has on disk of its own, counted file by file: others change how full the file system is. Costs a walk of its
+ * trees, at most each twentieth of the time. */
+uint64_t watch_own_disk(struct watch *w, struct usage *u);
+/* Every process is dead: one last look. limited: the run was ended by a limit already. Where the disk limit was passed it counts
+ * what is left, and removes what is too much of the trees that are ward's own. */
+void watch_end(struct watch *w, struct usage *u, enum watch_still still, bool limited);
 void watch_destroy(struct watch *w);
 
 #endif

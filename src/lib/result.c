@@ -130,6 +130,10 @@ static void json_limits(struct json *j, const struct result *r, const struct pla
 		json_string(j, "unit", limit_text(l).unit);
 		json_string(j, "held_by", held_by_name(p->limits[l].held_by));
 		json_bool(j, "hit", r->usage.hit[l]);
+		if (l == LIMIT_DISK && r->usage.hit[l] && p->limits[l].held_by == HELD_WATCH) {
+			json_uint(j, "left_bytes", r->usage.disk_left_bytes);
+			json_uint(j, "removed_bytes", r->usage.disk_removed_bytes);
+		}
 		json_end_object(j);
 	}
 	json_end_object(j);
@@ -293,6 +297,22 @@ static void remedy_option(const struct limit_text *t, struct buf *out)
 							      " N");
 }
 
+/* ": 70 MiB are left, 6 MiB more than allowed" and what was removed again. */
+static void add_left(const struct usage *u, uint64_t limit, struct buf *out)
+{
+	char left[48], more[48], removed[48];
+
+	units_format_size(u->disk_left_bytes, left, sizeof(left));
+	units_format_size(u->disk_left_bytes > limit ? u->disk_left_bytes - limit : 0, more, sizeof(more));
+	units_format_size(u->disk_removed_bytes, removed, sizeof(removed));
+	buf_printf(out, ": %s are left", left);
+	if (u->disk_left_bytes > limit)
+		buf_printf(out, ", %s more than allowed", more);
+	if (u->disk_removed_files)
+		buf_printf(out, ", the %zu file%s written last (%s) %s removed", u->disk_removed_files,
+			   u->disk_removed_files == 1 ? "" : "s", removed, u->disk_removed_files == 1 ? "was" : "were");
+}
+
 void result_stopped_text(const struct result *r, const struct plan *p, struct buf *out)
 {
 	bool stopped = r->exit_code == 124 || r->exit_code == 137;
@@ -311,6 +331,8 @@ void result_stopped_text(const struct result *r, const struct plan *p, struct bu
 			buf_printf(out, " (limit %s, held by %s)", value,
 				   held_by_name(p->limits[l].held_by));
 		}
+		if (l == LIMIT_DISK && p && p->limits[l].held_by == HELD_WATCH)
+			add_left(&r->usage, p->limits[l].value, out);
 		buf_puts(out, "; remedy: ");
 		remedy_option(&t, out);
 		buf_puts(out, "\n");

@@ -86,12 +86,13 @@ static void answer_usage(struct serve *s, struct serve_client *c)
 		struct control_message m;
 		struct control_usage u;
 	} answer = { .m = { .magic = CONTROL_MAGIC, .op = CONTROL_USAGE } };
-	const struct usage *u = &b->result->usage;
+	struct usage *u = &b->result->usage;
 
 	box_look_now(b);
 	answer.u = (struct control_usage){
 		.memory_bytes = u->memory_bytes, .memory_peak_bytes = u->memory_peak_bytes, .cpu_ms = u->cpu_ms,
-		.pids = u->pids, .disk_bytes = u->disk_bytes, .uptime_ms = io_now_ms() - b->started_ms,
+		.pids = u->inside_pids ? u->inside_pids : u->pids,
+		.disk_bytes = b->watch ? watch_own_disk(b->watch, u) : u->disk_bytes, .uptime_ms = io_now_ms() - b->started_ms,
 		.output_bytes = b->streams.out_bytes, .clients = s->client_count,
 	};
 	serve_send(c, &answer, sizeof(answer), NULL, 0);

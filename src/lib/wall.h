@@ -24,6 +24,7 @@ struct wall {
 	void (*about)(struct buf *out);
 	bool memory_files;	/* its runner needs memfd_create(), which the filter refuses where the watch holds the memory limit: the watch counts what is in such files, and the command cannot make any */
 	bool holds;		/* its runner holds what is behind it when ward-init says so (GUEST_STOP): SIGSTOP and SIGCONT from outside would come to those who trace, who do not expect them */
+	bool counts;		/* the limit of processes is held behind it, and its runner tells how many there are (GUEST_TELL); what it has itself outside comes on top */
 	bool interfaces;	/* its runner asks what network interfaces can do */
 	unsigned kvm;		/* WALL_KVM_*: its runner has /dev/kvm, and may ask it for what that is for; 0: it has none */
 	bool own_root;		/* an image is behind the wall: the native sandbox around it has the host's root */

@@ -24,7 +24,11 @@
  * processes are to stand still until it is positive again. Time of children that nobody waited
  * for is lost to the counters: while new processes appear, those seen running count as well.
  *
- * Disk: see watch_disk.c.
+ * Disk: see watch_disk.c for what counts, watch_pace.c for how often it is looked at. While a look
+ * goes on, the sandbox must not outrun it: processes in the middle of a large write stand still only
+ * when it ends. Where the trees grow past half of the margin (limits_disk_margin()) before the look
+ * is over, and what the last look found and the processes have written since is more than the limit,
+ * that is the verdict: nobody waits for better proof.
  */
 #include <errno.h>
 #include <string.h>
@@ -52,6 +56,12 @@
 #define CONFIRM_MS 5000
 #define MAX_SLOTS 65536		/* of descriptors, where the plan has no limit */
 #define SETTLE_TRIES 250	/* of 2 ms */
+#define OWN_SECONDS 1
+#define SCAN_LATE_MS 500
+#define LONG_MS 5		/* after which the disk is measured again within a tick */
+#define AGAIN_MS 30		/* between two counts of files with a name, while others are looked for */
+#define FREEZE_MS 400		/* that a freezer may take where many write: it moves each process, and waits for its call to end */
+#define QUICK_TRIES 5		/* before a look at what is there while some still move */
 #define HIDDEN_LOOKS 3		/* in a row: while processes move, one may be closed for a moment; and a wall's own hand each other descriptors */
 
 struct watch {
@@ -63,6 +73,7 @@ struct watch {
 	size_t tmpfs_count;
 	struct memfds memfds;
 	int tree_fds[MAX_TREES];	/* borrowed */
+	bool tree_own[MAX_TREES];	/* ward's own */
 	size_t tree_count;
 	struct disk disks[MAX_TREES];	/* one per file system */
 	size_t disk_count;
@@ -74,6 +85,10 @@ struct watch {
 	uint64_t over_look_ms;		/* nor at the trees, because they are too large */
 	uint64_t rise_look_ms;		/* or because they grew */
 	bool disk_over;			/* the last look was after a limit was passed */
+	struct disk_pace pace;
+	uint64_t own_bytes, own_ms;	/* for those who ask: what the sandbox has on disk; when to count again */
+	uint64_t found_bytes;		/* of the sandbox's own, by the last look that came to an end */
+	uint64_t found_written;		/* and what the processes had written by then */
 	unsigned hidden_looks;		/* at moving processes, in a row */
 	uint64_t ticks_per_second;
 	uint64_t cpu_ms;		/* at the last scan */
@@ -155,6 +170,7 @@ static int add_trees(struct watch *w, const struct watch_config *c, struct ward_
 
 		if (r < 0)
 			return r;
+		w->tree_own[w->tree_count] = c->disk_own && c->disk_own[i];
 		w->tree_fds[w->tree_count++] = c->disk_fds[i];
 		for (size_t k = 0; k < w->disk_count; k++)
 			known |= disk_same(d, &w->disks[k]);
@@ -199,7 +215,7 @@ int watch_create(const struct watch_config *c, struct watch **ret_watch, struct 
 	w->view.own_fd = -1;
 	w->ticks_per_second = (uint64_t)sysconf(_SC_CLK_TCK);
 	w->last_ms = w->scan_ms = io_now_ms();
-	w->next_bytes = limit_of(w, LIMIT_DISK);
+	w->next_bytes = limit_of(w, LIMIT_DISK) / 2;	/* a first look before it is urgent */
 	w->next_files = limit_of(w, LIMIT_INODES);
 	note_start(w);
 	w->kernel.files = !in_cgroup(w) && !(c->plan->spec->wall && c->plan->spec->wall->memory_files);
@@ -252,18 +268,37 @@ static void measure_disks(struct watch *w, struct usage *u)
 	}
 }
 
+/* Whether the trees grow past half of the margin, and by the sandbox's own doing as far as its counters tell. */
+static bool is_outrun(struct watch *w, struct usage *u)
+{
+	uint64_t limit = limit_of(w, LIMIT_DISK), written;
+
+	if (!watched(w, LIMIT_DISK))
+		return false;
+	measure_disks(w, u);
+	if (u->disk_bytes <= limit + limits_disk_margin(limit) / 2)
+		return false;
+	if (proc_list(&w->view, &w->table) < 0)
+		return false;
+	written = proc_written(&w->view, &w->table);
+	return written > w->found_written && w->found_bytes + (written - w->found_written) > limit;
+}
+
 static void tick_disk(struct watch *w, struct usage *u)
 {
 	uint64_t now = io_now_ms();
 	bool over, risen;
 
 	measure_disks(w, u);
+	disk_pace_note(&w->pace, w->gross_bytes, now);
 	over = (watched(w, LIMIT_DISK) && u->disk_bytes > limit_of(w, LIMIT_DISK)) || (watched(w, LIMIT_INODES) && u->inodes > limit_of(w, LIMIT_INODES));
 	risen = (watched(w, LIMIT_DISK) && w->gross_bytes > w->next_bytes) || (watched(w, LIMIT_INODES) && w->gross_files > w->next_files);
 	/* a look before the limit was passed does not delay the first one after */
 	w->disk_suspect = (over && (now >= w->over_look_ms || !w->disk_over)) || (risen && now >= w->rise_look_ms);
 	if (w->disk_suspect)
 		w->disk_over = over;
+	else if (over && is_outrun(w, u))
+		u->hit[LIMIT_DISK] = true;	/* between two looks */
 }
 
 /* What the processes could hold, from the list alone. */
@@ -304,16 +339,17 @@ static void scan_memory(struct watch *w, struct usage *u)
 static void scan_pids(struct watch *w, struct usage *u)
 {
 	const struct plan_limit *l = &w->plan->limits[LIMIT_PIDS];
+	uint64_t most = limits_host_pids(w->plan);
 
 	u->pids = 0;
 	for (size_t i = 0; i < w->table.len; i++)
 		u->pids += w->table.items[i].threads;
 	if (l->value == POLICY_NONE || (l->held_by != HELD_RLIMIT && l->held_by != HELD_WATCH))
 		return;
-	if (u->pids > l->value || (l->held_by == HELD_RLIMIT && u->pids >= l->value))
+	if (u->pids > most || (l->held_by == HELD_RLIMIT && u->pids >= most))
 		u->hit[LIMIT_PIDS] = true;
 	if (l->held_by == HELD_RLIMIT)
-		u->pids_storm |= limits_pids_storm(&w->storm, u->pids >= l->value, 0, io_now_ms());
+		u->pids_storm |= limits_pids_storm(&w->storm, u->pids >= most, 0, io_now_ms());
 }
 
 /* How many processes run now, and whether any is new since the last scan. */
@@ -468,9 +504,37 @@ static void scan(struct watch *w, struct usage *u, uint64_t now)
 	else if (w->own_network)
 		beyond_find_networks(&w->view, &w->table, w->plan->spec->policy.proc_nesting, &w->networks);
 	scan_pids(w, u);
-	w->at_pids_limit = u->pids >= limit_of(w, LIMIT_PIDS);
+	w->at_pids_limit = u->pids >= limits_host_pids(w->plan);
 	scan_cpu(w, u, elapsed);
 	w->scan_ms = now + next_scan(w, io_now_ms() - now);
+}
+
+bool watch_is_urgent(const struct watch *w, const struct usage *u)
+{
+	uint64_t limit = limit_of(w, LIMIT_DISK);
+	uint64_t room = limit > u->disk_bytes ? limit - u->disk_bytes : 0;
+
+	return watched(w, LIMIT_DISK) && w->pace.rate * 2 * FREEZE_MS >= room;
+}
+
+/* File systems in memory and a wall's memory files: the sandbox's own, each counted once. More than the limit there needs no other proof. */
+static bool tick_files(struct watch *w, struct usage *u)
+{
+	uint64_t bytes = watched(w, LIMIT_MEMORY) ? tmpfs_bytes(w) : 0;
+
+	if (!bytes || bytes <= limit_of(w, LIMIT_MEMORY))
+		return false;
+	u->memory_bytes = bytes;
+	if (bytes > u->memory_peak_bytes)
+		u->memory_peak_bytes = bytes;
+	u->hit[LIMIT_MEMORY] = true;
+	return true;
+}
+
+/* Whether the disk has to be looked at before anything else. */
+static bool disk_is_due(const struct watch *w, const struct usage *u)
+{
+	return u->hit[LIMIT_DISK] || (w->disk_suspect && watch_is_urgent(w, u));
 }
 
 bool watch_tick(struct watch *w, struct usage *u)
@@ -478,12 +542,30 @@ bool watch_tick(struct watch *w, struct usage *u)
 	uint64_t now = io_now_ms();
 
 	tick_disk(w, u);
-	if (now >= w->scan_ms ||
-	    (watched(w, LIMIT_MEMORY) && tmpfs_bytes(w) > limit_of(w, LIMIT_MEMORY)))
+	if (disk_is_due(w, u))
+		return true;	/* the rest can wait: what follows may take long where the processors are busy */
+	if (tick_files(w, u))
+		return true;
+	/* a wall's memory was counted just now: its many processes can wait while the disk fills */
+	if (w->memfds.on && watch_is_urgent(w, u) && now < w->scan_ms + SCAN_LATE_MS)
+		return w->disk_suspect;
+	if (now >= w->scan_ms)
 		scan(w, u, now);
-	tick_beyond(w, u, now);
+	if (io_now_ms() - now > LONG_MS)
+		tick_disk(w, u);
+	if (!disk_is_due(w, u))
+		tick_beyond(w, u, now);
+	if (io_now_ms() - now > LONG_MS)
+		tick_disk(w, u);
 	return w->disk_suspect || w->beyond_suspect || (w->memory_suspect && now >= w->look_ms) ||
-	       (watched(w, LIMIT_PIDS) && u->pids > limit_of(w, LIMIT_PIDS));
+	       (watched(w, LIMIT_PIDS) && u->pids > limits_host_pids(w->plan));
+}
+
+uint64_t watch_wait_ms(const struct watch *w, const struct usage *u)
+{
+	if (!watched(w, LIMIT_DISK))
+		return UINT64_MAX;
+	return disk_pace_wait(&w->pace, limit_of(w, LIMIT_DISK), u->disk_bytes, w->plan->facts.cpus);
 }
 
 bool watch_wants_pause(const struct watch *w)
@@ -507,10 +589,10 @@ static void confirm_memory(struct watch *w, struct usage *u)
 
 	w->tmpfs_devs[w->tmpfs_count] = w->memfds.dev;
 	exact = proc_memory_exact(&w->view, &w->table, w->tmpfs_devs, w->tmpfs_count + w->memfds.on,
-				  tmpfs_bytes(w), limit);
+				  tmpfs_bytes(w), limit, w->memfds.on);
 	if (exact <= limit &&
 	    !kernel_memory_exact(w->init_pid, w->own_network ? w->sock_count : 0, &kernel))
-		kernel = limit + 1;	/* more than can be looked through */
+		kernel = limit + 1 - exact;	/* more than can be looked through */
 	exact += kernel;
 	u->memory_bytes = exact;
 	if (exact > u->memory_peak_bytes)
@@ -578,25 +660,85 @@ static void acquit_disk(struct watch *w, const struct disk_look *look, uint64_t 
 	w->disk_suspect = false;
 }
 
+/* What goes on while a look does. */
+struct meanwhile {
+	struct watch *w;
+	struct usage *u;
+	uint64_t again_ms;	/* when to count the files with a name again */
+};
+
+/* Whether the look may end: the sandbox outruns it, or the files with a name prove it by now. */
+static bool ask_outrun(void *arg)
+{
+	struct meanwhile *m = arg;
+	uint64_t limit = limit_of(m->w, LIMIT_DISK), began = io_now_ms();
+	struct disk_look names = { .since = start_now(m->w), .moving = true };
+
+	if (is_outrun(m->w, m->u))
+		return true;
+	if (began < m->again_ms || !watched(m->w, LIMIT_DISK) || m->u->disk_bytes <= limit)
+		return false;
+	clock_gettime(CLOCK_MONOTONIC, &names.deadline);
+	names.deadline.tv_sec += LOOK_SECONDS;
+	for (size_t i = 0; i < m->w->tree_count; i++)
+		disk_look_tree(&names, m->w->tree_fds[i]);
+	m->again_ms = later(AGAIN_MS, (io_now_ms() - began) * 4);
+	return names.new_bytes > limit;
+}
+
+static uint64_t bytes_limit_of(const struct watch *w)
+{
+	return watched(w, LIMIT_DISK) ? limit_of(w, LIMIT_DISK) : POLICY_NONE;
+}
+
+static uint64_t files_limit_of(const struct watch *w)
+{
+	return watched(w, LIMIT_INODES) ? limit_of(w, LIMIT_INODES) : POLICY_NONE;
+}
+
+/* Files with a name, or all: whether they prove a limit passed. *look has what else is known. */
+static void look_at_disk(struct watch *w, struct usage *u, struct disk_look *look, bool all)
+{
+	struct meanwhile arg = { w, u, io_now_ms() + AGAIN_MS };
+	uint64_t bytes_limit = bytes_limit_of(w), files_limit = files_limit_of(w);
+
+	look->since = start_now(w);
+	look->memory_devs = w->tmpfs_devs;
+	look->memory_dev_count = w->tmpfs_count;
+	look->enough = ask_outrun;
+	look->enough_arg = &arg;
+	clock_gettime(CLOCK_MONOTONIC, &look->deadline);
+	look->deadline.tv_sec += LOOK_SECONDS;
+	for (size_t i = 0; i < w->tree_count && !look->ended; i++)
+		disk_look_tree(look, w->tree_fds[i]);
+	if (all && look->new_bytes <= bytes_limit && look->new_files <= files_limit)	/* else it is proven */
+		disk_look_open(look, w->init_pid);
+	look->enough = NULL;
+	/* whatever the free space says: others may have freed what it filled */
+	u->hit[LIMIT_DISK] |= look->new_bytes > bytes_limit || look->ended;
+	u->hit[LIMIT_INODES] |= look->new_files > files_limit;
+}
+
+/* Some do not stand still yet: what they have written may be proof enough. */
+bool watch_prove_disk(struct watch *w, struct usage *u)
+{
+	struct disk_look look = { .moving = true };
+
+	if (!w->disk_suspect)
+		return false;
+	look_at_disk(w, u, &look, false);
+	return u->hit[LIMIT_DISK] || u->hit[LIMIT_INODES];
+}
+
 static void confirm_disk(struct watch *w, struct usage *u, bool moving, bool settled)
 {
-	uint64_t bytes_limit = watched(w, LIMIT_DISK) ? limit_of(w, LIMIT_DISK) : POLICY_NONE;
-	uint64_t files_limit = watched(w, LIMIT_INODES) ? limit_of(w, LIMIT_INODES) : POLICY_NONE;
-	struct disk_look look = { .since = start_now(w),
-				  .hidden = !moving && !settled,
-				  .moving = moving,
-				  .memory_devs = w->tmpfs_devs,
-				  .memory_dev_count = w->tmpfs_count };
-	uint64_t own, began = io_now_ms();
+	uint64_t bytes_limit = bytes_limit_of(w), files_limit = files_limit_of(w), own, began = io_now_ms();
+	struct disk_look look = { .hidden = !moving && !settled, .moving = moving };
 
-	clock_gettime(CLOCK_MONOTONIC, &look.deadline);
-	look.deadline.tv_sec += LOOK_SECONDS;
-	for (size_t i = 0; i < w->tree_count; i++)
-		disk_look_tree(&look, w->tree_fds[i]);
-	if (look.new_bytes <= bytes_limit && look.new_files <= files_limit)	/* else it is proven */
-		disk_look_open(&look, w->init_pid);
-	measure_disks(w, u);
-	if (moving || (w->plan->spec->wall && w->plan->spec->wall->holds)) {
+	measure_disks(w, u);	/* before the look: what is written while it goes on is not forgiven */
+	look_at_disk(w, u, &look, true);
+	/* some that never stand still may wait for a busy processor: three times in a row they do not */
+	if (moving || !settled || (w->plan->spec->wall && w->plan->spec->wall->holds)) {
 		look.moving |= look.hidden;	/* neither proven nor forgiven */
 		w->hidden_looks = look.hidden ? w->hidden_looks + 1 : 0;
 		look.hidden = w->hidden_looks >= HIDDEN_LOOKS;
@@ -606,9 +748,8 @@ static void confirm_disk(struct watch *w, struct usage *u, bool moving, bool set
 		u->hit[LIMIT_DISK] = true;
 	if (u->inodes > files_limit && look.hidden)
 		u->hit[LIMIT_INODES] = true;
-	/* whatever the free space says: others may have freed what it filled */
-	u->hit[LIMIT_DISK] |= look.new_bytes > bytes_limit;
-	u->hit[LIMIT_INODES] |= look.new_files > files_limit;
+	w->found_bytes = look.new_bytes;
+	w->found_written = proc_written(&w->view, &w->table);
 	if (u->hit[LIMIT_DISK] || u->hit[LIMIT_INODES])
 		return;
 	acquit_disk(w, &look, began, look.new_bytes > bytes_limit / 8 * 7 || look.new_files > files_limit / 8 * 7);
@@ -617,12 +758,13 @@ static void confirm_disk(struct watch *w, struct usage *u, bool moving, bool set
 }
 
 /* Reads the list again until every process stands still: a walk can be led round by one that
- * moves files. ward-init (the first) does the stopping and goes on. False when some never do. */
-static bool settle(struct watch *w, enum watch_still still)
+ * moves files. ward-init (the first) does the stopping and goes on. False when some never do, or
+ * write on and on. */
+static bool settle(struct watch *w, struct usage *u, enum watch_still still, int tries)
 {
 	const struct timespec moment = { .tv_nsec = 2000000 };
 
-	for (int i = 0; i < SETTLE_TRIES; i++) {
+	for (int i = 0; i < tries; i++) {
 		size_t moving = 0;
 
 		if (proc_list(&w->view, &w->table) < 0)
@@ -635,19 +777,96 @@ static bool settle(struct watch *w, enum watch_still still)
 			moving += !strchr("TtZXD", w->table.items[k].state);
 		if (!moving)
 			return true;
+		if (w->disk_suspect && is_outrun(w, u)) {
+			u->hit[LIMIT_DISK] = true;
+			return false;
+		}
 		nanosleep(&moment, NULL);
 	}
 	return false;
 }
 
+/* The same while the disk fills: what is there proves it as well as what stands still. */
+static bool settle_or_prove(struct watch *w, struct usage *u)
+{
+	uint64_t until = io_now_ms() + SETTLE_TRIES * 2;
+
+	do {
+		if (u->hit[LIMIT_DISK] || watch_prove_disk(w, u))
+			return false;
+		if (settle(w, u, WATCH_SIGNALLED, QUICK_TRIES))
+			return true;
+	} while (io_now_ms() < until);
+	return false;
+}
+
 void watch_confirm(struct watch *w, struct usage *u, enum watch_still still)
 {
-	bool settled = settle(w, still);
+	bool settled = w->disk_suspect && still == WATCH_SIGNALLED ? settle_or_prove(w, u)
+								   : settle(w, u, still, SETTLE_TRIES);
 
+	if (w->disk_suspect && (u->hit[LIMIT_DISK] || u->hit[LIMIT_INODES]))
+		return;		/* it is over */
 	if (w->memory_suspect)
 		confirm_memory(w, u);
 	if (w->beyond_suspect)
 		confirm_beyond(w, u);
 	if (w->disk_suspect)
 		confirm_disk(w, u, still == WATCH_MOVING && !settled, settled);
+}
+
+/* ---- the end ---- */
+
+/* What lies in the trees now that the sandbox made or made grow. */
+static uint64_t count_left(struct watch *w, struct usage *u, time_t seconds)
+{
+	struct disk_look look = { .since = start_now(w) };
+	uint64_t grown;
+
+	clock_gettime(CLOCK_MONOTONIC, &look.deadline);
+	look.deadline.tv_sec += seconds;
+	for (size_t i = 0; i < w->tree_count; i++)
+		disk_look_tree(&look, w->tree_fds[i]);
+	measure_disks(w, u);
+	grown = u->disk_bytes > look.new_bytes ? u->disk_bytes - look.new_bytes : 0;
+	return look.new_bytes + (look.hidden ? grown : at_most(look.old_bytes, grown));
+}
+
+uint64_t watch_own_disk(struct watch *w, struct usage *u)
+{
+	uint64_t began = io_now_ms();
+
+	if (!w->tree_count)
+		return u->disk_bytes;
+	if (began >= w->own_ms) {
+		w->own_bytes = count_left(w, u, OWN_SECONDS);
+		w->own_ms = later(0, (io_now_ms() - began) * 20);
+	}
+	return w->own_bytes;
+}
+
+static void remove_excess(struct watch *w, struct usage *u)
+{
+	struct timespec since = start_now(w);
+	uint64_t limit = limit_of(w, LIMIT_DISK);
+	int own[MAX_TREES];
+	size_t count = 0;
+
+	for (size_t i = 0; i < w->tree_count; i++)
+		if (w->tree_own[i])
+			own[count++] = w->tree_fds[i];
+	u->disk_left_bytes = count_left(w, u, LOOK_SECONDS);
+	if (!count || u->disk_left_bytes <= limit)
+		return;
+	u->disk_removed_bytes = disk_remove_excess(own, count, &since, u->disk_left_bytes - limit, &u->disk_removed_files);
+	u->disk_left_bytes = count_left(w, u, LOOK_SECONDS);
+}
+
+void watch_end(struct watch *w, struct usage *u, enum watch_still still, bool limited)
+{
+	w->over_look_ms = w->rise_look_ms = 0;
+	if (watch_tick(w, u) && (!limited || w->disk_suspect))
+		watch_confirm(w, u, still);
+	if (watched(w, LIMIT_DISK) && u->hit[LIMIT_DISK])
+		remove_excess(w, u);
 }

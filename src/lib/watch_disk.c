@@ -27,6 +27,10 @@
  * Others also remove files, and what the sandbox fills would not show. So every rise from one
  * tick to the next is added up beside it, and when that sum has grown by what the sandbox has
  * left, there is a look as well; then only what is found counts.
+ *
+ * A process that is in the middle of a large write does not stand still before that ends, whoever
+ * stops it; only its death interrupts it. So whoever looks is asked now and then whether it goes
+ * on growing meanwhile (enough()), and the look may end early.
  */
 #include "lib/watch_parts.h"
 
@@ -43,6 +47,7 @@
 
 #define MAX_DEPTH 200
 #define BLOCK 512
+#define ENTRIES_A_TIME 256
 
 /* ---- how much a file system grew ---- */
 
@@ -150,6 +155,10 @@ static bool out_of_time(struct disk_look *k)
 {
 	struct timespec now;
 
+	if (!k->ended && k->enough && k->enough(k->enough_arg))
+		k->ended = true;
+	if (k->ended)
+		return true;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (now.tv_sec < k->deadline.tv_sec ||
 	    (now.tv_sec == k->deadline.tv_sec && now.tv_nsec < k->deadline.tv_nsec))
@@ -171,7 +180,7 @@ static void walk(struct disk_look *k, int fd, unsigned depth)
 	}
 	if (out_of_time(k))
 		return;
-	while ((entry = readdir(dir))) {
+	for (unsigned count = 1; (entry = readdir(dir)) && !k->ended; count++) {
 		const unsigned mask =
 			STATX_TYPE | STATX_NLINK | STATX_BLOCKS | STATX_CTIME | STATX_BTIME;
 		struct statx st;
@@ -179,6 +188,8 @@ static void walk(struct disk_look *k, int fd, unsigned depth)
 
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
+		if (count % ENTRIES_A_TIME == 0 && out_of_time(k))
+			return;
 		if (statx(fd, entry->d_name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, mask, &st) < 0)
 			continue;
 		if (!S_ISDIR(st.stx_mode)) {

@@ -61,7 +61,7 @@ static void look_into(struct memfds *m, const struct proc_view *v, pid_t pid)
 
 uint64_t memfds_bytes(struct memfds *m, const struct proc_view *v, const struct proc_table *t)
 {
-	uint64_t sum = 0, now = io_now_ms();
+	uint64_t sum = 0, now = io_now_ms(), cost;
 
 	if (!m->on)
 		return 0;
@@ -69,7 +69,8 @@ uint64_t memfds_bytes(struct memfds *m, const struct proc_view *v, const struct 
 		m->len = 0;
 		for (size_t i = 0; i < t->len; i++)
 			look_into(m, v, t->items[i].pid);
-		m->again_ms = now + AGAIN_MS;
+		cost = io_now_ms() - now;	/* a wall's processes have thousands of descriptors, and a disk may fill meanwhile */
+		m->again_ms = now + (cost * 20 > AGAIN_MS ? cost * 20 : AGAIN_MS);
 	}
 	for (size_t i = 0; i < m->len; i++) {
 		char path[48];

@@ -54,10 +54,14 @@ uint64_t proc_memory_upper(const struct proc_view *v, const struct proc_table *t
 			   uint64_t *ret_slots);
 /* The same with shared pages divided by their users. tmpfs_devs: devices whose pages are
  * counted elsewhere (tmpfs_bytes of them); looked into only when that decides whether the limit
- * is passed. */
+ * is passed. only_files: the processes share nothing but those (a wall's memory files), so that what
+ * is mapped adds nothing. */
 uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t,
 			   const dev_t *tmpfs_devs, size_t dev_count, uint64_t tmpfs_bytes,
-			   uint64_t limit);
+			   uint64_t limit, bool only_files);
+
+/* What these processes have written to disk so far, as each one's counters say; those of processes that ended are lost. */
+uint64_t proc_written(const struct proc_view *v, const struct proc_table *t);
 
 /* ---- what the kernel holds: watch_kernel.c ---- */
 
@@ -169,6 +173,9 @@ struct disk_look {
 	uint64_t old_bytes;		/* of older files that were touched since */
 	bool hidden;			/* something could not be looked into */
 	bool moving;			/* the processes go on meanwhile */
+	bool (*enough)(void *arg);	/* asked now and then: whether the look is to end at once; NULL: never */
+	void *enough_arg;
+	bool ended;			/* it did */
 	const dev_t *memory_devs;	/* file systems that count as memory; borrowed */
 	size_t memory_dev_count;
 	struct memfds memory_files;	/* and the one of memory files; disk_look_open() asks for it */
@@ -192,6 +199,25 @@ bool disk_same(const struct disk *a, const struct disk *b);
 void disk_measure(struct disk *d);
 /* Takes the growth beyond own_bytes and own_files as others' from now on. */
 void disk_forgive(struct disk *d, uint64_t own_bytes, uint64_t own_files);
+
+/* ---- how fast it grows: watch_pace.c ---- */
+
+#define DISK_MARGIN (256ULL << 20)
+
+struct disk_pace {
+	uint64_t last_ms, last_gross;
+	uint64_t rate;		/* bytes in a millisecond, the highest of late */
+};
+/* The file systems have risen by so much until now, all rises added. */
+void disk_pace_note(struct disk_pace *p, uint64_t gross_bytes, uint64_t now_ms);
+/* How many milliseconds the next look may wait, when the trees have grown by grown_bytes. A pure function. */
+uint64_t disk_pace_wait(const struct disk_pace *p, uint64_t limit, uint64_t grown_bytes, unsigned cpus);
+
+/* ---- what is too much: watch_excess.c ---- */
+
+/* Removes files beneath the roots that were born since, the last change first, until so many bytes are gone or none is left.
+ * Returns how many bytes that were. */
+uint64_t disk_remove_excess(const int *root_fds, size_t count, const struct timespec *since, uint64_t excess, size_t *ret_files);
 
 /* Adds every file beneath fd that was born or touched since. Never follows a link. */
 void disk_look_tree(struct disk_look *k, int fd);

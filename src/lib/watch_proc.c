@@ -251,6 +251,17 @@ uint64_t proc_memory_upper(const struct proc_view *v, const struct proc_table *t
 	return sum;
 }
 
+uint64_t proc_written(const struct proc_view *v, const struct proc_table *t)
+{
+	uint64_t sum = 0;
+	char text[512];
+
+	for (size_t i = 0; i < t->len; i++)
+		if (proc_read(v, t->items[i].pid, "io", text, sizeof(text)) > 0)
+			sum += proc_parse_key(text, "write_bytes");
+	return sum;
+}
+
 static bool has_device(const dev_t *devs, size_t count, dev_t dev)
 {
 	for (size_t i = 0; i < count; i++)
@@ -294,7 +305,7 @@ static uint64_t mapped_bytes(const struct proc_view *v, pid_t pid, const dev_t *
 
 uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t,
 			   const dev_t *tmpfs_devs, size_t dev_count, uint64_t tmpfs_bytes,
-			   uint64_t limit)
+			   uint64_t limit, bool only_files)
 {
 	uint64_t anonymous = 0, shared = 0, overlap = 0;
 	size_t budget = SMAPS_TEXT;
@@ -307,7 +318,7 @@ uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t
 			continue;
 		if (proc_read(v, pid, "smaps_rollup", rollup, sizeof(rollup)) <= 0 ||
 		    !strstr(rollup, "\nPss_Anon:")) {
-			anonymous += status_memory(status);
+			anonymous += status_memory(status) - (only_files ? proc_parse_key(status, "RssShmem") * 1024 : 0);
 			continue;
 		}
 		anonymous += (proc_parse_key(rollup, "Pss_Anon") +
@@ -315,9 +326,13 @@ uint64_t proc_memory_exact(const struct proc_view *v, const struct proc_table *t
 			     1024;
 		shared += proc_parse_key(rollup, "Pss_Shmem") * 1024;
 	}
-	if (anonymous + shared + tmpfs_bytes <= limit ||
-	    anonymous + (shared > tmpfs_bytes ? shared : tmpfs_bytes) > limit)
+	if (only_files)
+		return anonymous + tmpfs_bytes;
+	if (anonymous + shared + tmpfs_bytes <= limit)
 		return anonymous + shared + tmpfs_bytes;
+	/* what is mapped may be the same pages: as much as there is for certain, no page twice */
+	if (anonymous + (shared > tmpfs_bytes ? shared : tmpfs_bytes) > limit)
+		return anonymous + (shared > tmpfs_bytes ? shared : tmpfs_bytes);
 	for (size_t i = 0; i < t->len; i++)
 		if (t->items[i].resident_pages * 4096 >= SMALL_SHARED)
 			overlap += mapped_bytes(v, t->items[i].pid, tmpfs_devs, dev_count, &budget);

@@ -3,8 +3,6 @@
 layer: limits
 control: without a sandbox two hundred are started
 """
-ENGINES = ("native", "oci", "vm")
-ENGINES_WHY = "threads behind it are no threads of the host; the limit counts what the wall itself starts"
 OPTIONS = ["--pids", "64"]
 
 

@@ -6,6 +6,7 @@ import signal
 import time
 
 from harness import needs, timeout
+from harness.bare import bare
 from harness.boxes import box, clean, supervisor
 from harness.gvisor import other_version, usable
 from harness.world import World, policy
@@ -280,6 +281,79 @@ def test_small_limits(t):
     r = t.ward("run", *GVISOR, "--disk", "16M", "--", "fallocate", "-l", "200M", "big", cwd=ws)
     t.check(r.rc != 0, r)
     t.check(os.stat(os.path.join(ws, "big")).st_blocks * 512 < 64 << 20, "one call passed the limit")
+
+
+THREADS = r"""
+import ctypes, os, sys, threading, time
+if "nested" in sys.argv:
+    assert ctypes.CDLL(None).unshare(0x10000000) == 0	# a user namespace of gVisor's, where limits of processes do not bind
+threading.stack_size(65536)
+started = 0
+try:
+    for _ in range(int(sys.argv[1])):
+        threading.Thread(target=time.sleep, args=(20,), daemon=True).start()
+        started += 1
+except RuntimeError:
+    pass
+print("started", started, flush=True)
+time.sleep(1)
+os._exit(0)
+"""
+
+
+@needs("unsanitized")
+def test_threads_of_the_command_count(t):
+    """The limit of processes is for the command's threads, which are none of the host's; reaching it is reported, and who gets round it is stopped."""
+    usable(t)
+    ws = t.workspace({"threads.py": THREADS})
+    r = t.ward("run", *GVISOR, "--pids", "128", "--", "python3", "threads.py", "4000", cwd=ws, report=True)
+    t.check(r.rc == 0 and 100 < int(r.out.split()[1]) < 128, r)
+    t.check(r.report["limits"]["pids"]["hit"] and "limit reached" in r.err, r)
+    r = t.ward("run", *GVISOR, "--pids", "128", "--", "python3", "threads.py", "4000", "nested", cwd=ws, report=True)
+    t.check(r.rc == 137 and r.report["limits"]["pids"]["hit"] and "4000" not in r.out, r)
+    r = t.ward("run", *GVISOR, "--pids", "128", "--", "python3", "threads.py", "100", cwd=ws, report=True)
+    t.check(r.rc == 0 and r.out == "started 100\n" and not r.report["limits"]["pids"]["hit"], r)
+
+
+HOGS = """
+import os, time
+for i in range(12):
+    if os.fork() == 0:
+        block = b"x" * (64 << 20)
+        time.sleep(20)
+        os._exit(0)
+time.sleep(20)
+"""
+
+
+@needs("unsanitized")
+def test_peak_of_memory(t):
+    """Where the watch holds the memory limit, what ended the run is reported with a peak near the limit: no page counts twice."""
+    usable(t)
+    r = t.ward("run", *GVISOR, "--memory", "256Mi", "--", "python3", "-c", HOGS, cwd=t.workspace(), report=True, wrap=bare(t))
+    t.check(r.rc == 137 and r.report["limits"]["memory"]["hit"] and "more memory than allowed" in r.err, r)
+    t.check(200 << 20 < r.report["memory_peak_bytes"] < 450 << 20, f"a peak of {r.report['memory_peak_bytes'] >> 20} MiB at a limit of 256")
+
+
+@needs("unsanitized")
+def test_stats_are_the_sandboxs_own(t):
+    """What others write on the same file system is not the sandbox's, and its processes are the command's."""
+    usable(t)
+    ws, beside = t.workspace(), t.workspace()
+    for engine in ((), GVISOR):
+        run = box(t, *engine, "--", "sh", "-c", "head -c 30M /dev/zero > mine; sleep 100 & sleep 100 & sleep 100", cwd=ws)
+        with open(os.path.join(beside, "others"), "wb") as f:
+            f.write(bytes(80 << 20))
+            f.flush()
+            os.fsync(f.fileno())
+
+        def numbers():
+            return json.loads(t.ward("stats", "--json", run).out)["sandboxes"][0]
+        t.wait_until(lambda: 30 << 20 <= numbers()["disk_bytes"] < 40 << 20, 20, f"{engine}: {numbers()}")
+        t.wait_until(lambda: 4 <= numbers()["pids"] <= 8, 20, f"{engine}: {numbers()}")
+        os.unlink(os.path.join(beside, "others"))
+        t.ward("rm", "-f", run)
+        os.unlink(os.path.join(ws, "mine"))
 
 
 # each open hands a descriptor from the gofer to the kernel

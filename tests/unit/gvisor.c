@@ -131,9 +131,30 @@ static void test_answer(void **state)
 	}
 }
 
+/* Threads are counted in lists of that name, and not in what a command calls itself. */
+static void test_threads(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t count;
+	} rows[] = {
+		{ "", 0 },
+		{ "{\"success\":true,\"err\":\"\",\"result\":null}", 0 },
+		{ "{\"success\":true,\"err\":\"\",\"result\":[{\"uid\":0,\"threads\":[1],\"cmd\":\"a\"}]}", 1 },
+		{ "{\"result\":[{\"threads\":[],\"pid\":4},{\"threads\":[1,2,3],\"pid\":5,\"cmd\":\"x\"},{\"threads\":[9]}]}", 4 },
+		{ "{\"result\":[{\"threads\":[1,2],\"cmd\":\"\\\"threads\\\":[1,2,3,4\"},{\"threads\":[7]}]}", 3 },
+		{ "{\"result\":[{\"cmd\":\"a\\\\\",\"threads\":[1,2]}]}", 2 },
+		{ "\"threads\":[", 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		assert_int_equal(answer_count_threads(rows[i].text, strlen(rows[i].text)), rows[i].count);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_version), cmocka_unit_test(test_known), cmocka_unit_test(test_told), cmocka_unit_test(test_start), cmocka_unit_test(test_answer) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_version), cmocka_unit_test(test_known), cmocka_unit_test(test_told), cmocka_unit_test(test_start), cmocka_unit_test(test_answer), cmocka_unit_test(test_threads) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

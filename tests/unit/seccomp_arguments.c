@@ -362,6 +362,23 @@ static void test_memory(void **state)
 	}
 }
 
+/* Blocks without writing: only the mode that frees some is left where the disk limit is held by looking. */
+static void test_allocation(void **state)
+{
+	static const uint32_t frees[] = { 0x3 };	/* PUNCH_HOLE | KEEP_SIZE */
+	static const uint32_t takes[] = { 0, 0x1, 0x2, 0x4, 0x8, 0x9, 0xa, 0xb, 0x10, 0x11, 0x13, 0x20, 0x21, 0x40, 0x41, 0x80, 0x81, 0x100, 0x80000003, UINT32_MAX };
+
+	(void)state;
+	EACH_PROGRAM {
+		uint32_t taken = flags & SECCOMP_CLOSE_ALLOCATION ? ERRNO(EOPNOTSUPP) : ALLOW;
+
+		for (size_t i = 0; i < ARRAY_LEN(frees); i++)
+			assert_int_equal(by_int(SYS_fallocate, 1, frees[i], NULL), ALLOW);
+		for (size_t i = 0; i < ARRAY_LEN(takes); i++)
+			assert_int_equal(by_int(SYS_fallocate, 1, takes[i], NULL), taken);
+	}
+}
+
 static void test_scheduling(void **state)
 {
 	(void)state;
@@ -443,6 +460,7 @@ int main(void)
 		cmocka_unit_test(test_prctl_and_personality),
 		cmocka_unit_test(test_own_filters),
 		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_allocation),
 		cmocka_unit_test(test_scheduling),
 		cmocka_unit_test(test_rung),
 	};

@@ -137,6 +137,30 @@ static void test_machine(void **state)
 	assert_int_equal(beyond_judge(&g, &m, 100 << 10, false), BEYOND_LOOK);
 }
 
+/* How long the next look at the disk may wait: less near the limit, with many processors, and after a fast write. */
+static void test_pace(void **state)
+{
+	const uint64_t mib = 1 << 20, gib = 1 << 30;
+	struct disk_pace p = { 0 };
+
+	(void)state;
+	assert_int_equal(limits_disk_margin(64 * mib), 256 * mib);
+	assert_int_equal(limits_disk_margin(20 * gib), 2 * gib);
+	assert_true(disk_pace_wait(&p, 20 * gib, 0, 2) >= 1000);
+	assert_in_range(disk_pace_wait(&p, 64 * mib, 64 * mib, 2), 2, 10);
+	assert_true(disk_pace_wait(&p, gib, 0, 64) < disk_pace_wait(&p, gib, 0, 2));
+	assert_true(disk_pace_wait(&p, 64 * mib, 500 * mib, 1024) >= 1);
+	disk_pace_note(&p, 0, 1000);
+	disk_pace_note(&p, 400 * mib, 1010);
+	assert_int_equal(p.rate, 40 * mib);
+	assert_true(disk_pace_wait(&p, gib, 400 * mib, 2) < 20);
+	disk_pace_note(&p, 401 * mib, 1010);	/* too soon to tell: the next one counts it */
+	assert_int_equal(p.rate, 40 * mib);
+	for (uint64_t now = 1030; now < 3000; now += 20)
+		disk_pace_note(&p, 401 * mib, now);
+	assert_true(p.rate < mib);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -146,6 +170,7 @@ int main(void)
 		cmocka_unit_test(test_sockstat),
 		cmocka_unit_test(test_netlink),
 		cmocka_unit_test(test_machine),
+		cmocka_unit_test(test_pace),
 		cmocka_unit_test(test_shared),
 	};
 

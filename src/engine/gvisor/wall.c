@@ -74,12 +74,12 @@ static const char *const stages[] = {
 static const char *const idle[] = { "/.ward/ward-gvisor", "idle", NULL };
 
 static const struct wall platforms[] = {
-	[SYSTRAP] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform systrap", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .holds = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
-	[PTRACE] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform ptrace", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .holds = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
-	[KVM] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform kvm", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .holds = true, .kvm = WALL_KVM_SENTRY, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
+	[SYSTRAP] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform systrap", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .holds = true, .counts = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
+	[PTRACE] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform ptrace", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .holds = true, .counts = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
+	[KVM] = { .name = "gvisor", .help = "gVisor's kernel (runsc), platform kvm", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .holds = true, .counts = true, .kvm = WALL_KVM_SENTRY, .interfaces = true, .stages = stages, .idle = idle, .own_view = true },
 };
 
-const struct wall wall_gvisor = { .name = "gvisor", .help = "gVisor's kernel (runsc)", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .holds = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true };
+const struct wall wall_gvisor = { .name = "gvisor", .help = "gVisor's kernel (runsc)", .probe = probe, .want = want, .mounts = mounts, .words = words, .about = about, .snapshot = gvisor_snapshot, .memory_files = true, .holds = true, .counts = true, .interfaces = true, .stages = stages, .idle = idle, .own_view = true };
 
 /* The platform that the policy asks for, or why it cannot be had. */
 static int pick(unsigned asked, const struct gvisor_runtime *r, enum platform *ret, struct ward_err *e)
@@ -286,6 +286,7 @@ static int words(struct plan *p, struct ward_err *e)
 	strv_add(&p->wall_run, !runtime.known ? "whole" : p->net.on ? "direct" : "alone");
 	strv_addf(&p->wall_run, "%" PRIu64, limits_file_bytes(p));
 	strv_addf(&p->wall_run, "%" PRIu64, gvisor_shares_shm(p) ? 0 : plan_private_bytes(p));
+	strv_addf(&p->wall_run, "%" PRIu64, p->limits[LIMIT_PIDS].value == POLICY_NONE ? 0 : p->limits[LIMIT_PIDS].value);
 	strv_addf(&p->wall_run, "%zu", dirs.len);
 	for (size_t i = 0; i < dirs.len; i++)
 		strv_add(&p->wall_run, dirs.items[i]);

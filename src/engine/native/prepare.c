@@ -98,7 +98,8 @@ static int prepare_filter(struct native_child *c, const struct plan *p, struct w
 	static const unsigned kvm_flags[] = { [WALL_KVM_MACHINE] = SECCOMP_KVM, [WALL_KVM_SENTRY] = SECCOMP_KVM_SENTRY };
 	bool memory_files = p->spec->wall && p->spec->wall->memory_files;
 	unsigned flags = (p->spec->policy.proc_nesting ? SECCOMP_NESTING : 0) |
-			 (p->limits[LIMIT_MEMORY].held_by == HELD_WATCH && !memory_files ? SECCOMP_CLOSE_MEMORY : 0) | (p->gpus ? SECCOMP_GPUS : 0);
+			 (p->limits[LIMIT_MEMORY].held_by == HELD_WATCH && !memory_files ? SECCOMP_CLOSE_MEMORY : 0) | (p->gpus ? SECCOMP_GPUS : 0) |
+			 (p->limits[LIMIT_DISK].held_by == HELD_WATCH ? SECCOMP_CLOSE_ALLOCATION : 0);
 	int r;
 
 	flags |= SECCOMP_WATCH(observe_wanted(p)) | (p->spec->wall && p->spec->wall->interfaces ? SECCOMP_INTERFACES : 0) | kvm_flags[p->spec->wall ? p->spec->wall->kvm : WALL_KVM_NONE];

@@ -3,14 +3,17 @@
  *
  * In: a set and what this run needs (flags). Out: a BPF program in the caller's memory, and later
  * its installation. The programs are constants that tools/gen_seccomp.py makes from
- * tables/syscalls.def; two things are only known at run time and are changed in the copy, at
+ * tables/syscalls.def; three things are only known at run time and are changed in the copy, at
  * positions that the generator noted:
  *
  *   - whether somebody answers notifications. A second listener in one chain of filters is EBUSY,
  *     so an inner ward has none, and an unanswered notification would be ENOSYS: its denials are made
  *     EPERM by the filter itself;
  *   - whether memory that shows in no process's size (memfd, System V) is closed, where limits are
- *     held by looking.
+ *     held by looking;
+ *   - whether fallocate() may take blocks. Where the disk limit is held by looking it fails with
+ *     EOPNOTSUPP, as on a file system that cannot do it: posix_fallocate() and most programs then
+ *     write, which takes time. The mode that frees blocks (a hole) stays.
  *
  * seccomp_program() runs in the supervisor before clone; seccomp_install() runs in the child, which
  * shares the supervisor's memory and so must not use libc. The filter is the last layer before
@@ -30,8 +33,8 @@
 
 struct program {
 	const struct sock_filter *code;
-	const uint16_t *notify, *closable; /* positions of those RETs */
-	uint16_t len, notify_count, closable_count;
+	const uint16_t *notify, *closable, *allocates; /* positions of those RETs */
+	uint16_t len, notify_count, closable_count, allocates_count;
 };
 
 #include "seccomp-programs.h"
@@ -231,6 +234,8 @@ int seccomp_program(unsigned set, unsigned flags, struct sock_filter *out, size_
 		replace(out, p->notify, p->notify_count, SECCOMP_RET_ERRNO | EPERM);
 	if (flags & SECCOMP_CLOSE_MEMORY)
 		replace(out, p->closable, p->closable_count, SECCOMP_RET_ERRNO | ENOSYS);
+	if (flags & SECCOMP_CLOSE_ALLOCATION)
+		replace(out, p->allocates, p->allocates_count, SECCOMP_RET_ERRNO | EOPNOTSUPP);
 	*ret_len = p->len;
 	if (flags >> SECCOMP_WATCH_SHIFT) {
 		struct sock_filter watch[WATCH_MAX];

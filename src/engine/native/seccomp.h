@@ -22,8 +22,9 @@ enum {
 	SECCOMP_INTERFACES = 1 << 5, /* a wall's runner may ask what its interfaces can do (SIOCETHTOOL) */
 	SECCOMP_KVM = 1 << 6, /* a wall's runner may ask /dev/kvm for a virtual machine */
 	SECCOMP_KVM_SENTRY = 1 << 7, /* a wall's runner may ask /dev/kvm for what gVisor's kernel needs, which is far less */
+	SECCOMP_CLOSE_ALLOCATION = 1 << 8, /* fallocate that takes blocks is EOPNOTSUPP: the disk limit is held by looking */
 	/* What every set allows anyhow is shown to the listener first: OBSERVE_* of lib/observe.h, shifted. On the Landlock rung only programs are. */
-	SECCOMP_WATCH_SHIFT = 8,
+	SECCOMP_WATCH_SHIFT = 9,
 	SECCOMP_WATCH_EXEC = 1 << SECCOMP_WATCH_SHIFT,
 };
 
