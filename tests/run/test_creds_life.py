@@ -421,6 +421,60 @@ def test_several_grants_in_http2(t):
     t.equal((len(requests), path, headers["x-id"], headers["x-secret"]), (1, "/pair?key=THIRD%2FSECRET%2BINxTHExQUERY", values["FIRST"], values["SECOND"]), "the server")
 
 
+OPEN = r"""
+const http2 = require('http2'), fs = require('fs');
+const say = (name, value) => console.log(JSON.stringify([name, value]));
+const session = http2.connect('https://web.test:9446');
+const ask = (headers, begun) => new Promise(resolve => {
+    const stream = session.request(headers), out = { body: '', trailers: {} };
+    stream.on('response', h => out.status = h[':status']);
+    stream.on('trailers', t => out.trailers = { ...t });
+    stream.on('data', d => { out.body += d; if (begun) begun(); });
+    stream.on('error', () => {});
+    stream.on('close', () => resolve(out));
+    stream.end();
+});
+(async () => {
+    await ask({ ':path': '/a/one' });
+    const open = ask({ ':path': '/open' }, () => fs.writeFileSync('ready', ''));
+    while (!fs.existsSync('go'))
+        await new Promise(resolve => setTimeout(resolve, 50));
+    say('two', (await ask({ ':path': '/a/two' })).status);
+    fs.writeFileSync('done', '');
+    say('open', await open);
+    session.close();
+})();
+"""
+
+
+def test_a_stream_that_was_open_before(t):
+    """A stream of HTTP/2 that was open before several values came: none of them comes back, in its body and its trailers."""
+    node = shutil.which("node")
+    if not node:
+        t.skip("no node")
+    world = trusted_world(t)
+    t.write(world.dir, {"seen": ""})
+    serve(t, world, [node, os.path.join(HERE, "keys_h2_server.js"), world.certificates, str(H2_PORT), os.path.join(world.dir, "seen")], H2_PORT)
+    place = rotating(t, stop=6)
+    grant = {"name": "api", "source": f"cmd:{place}/give", "hosts": ["web.test"], "paths": ["/a/*"], "ttl_seconds": 2}
+    ws = t.workspace({"client.js": OPEN})
+    process = t.popen(t.ward_argv("run", "-p", policy(t, [grant], port=H2_PORT), "--", "node", "client.js", wrap=world.wrap(ws)), cwd=ws, root=True)
+    waits = lambda name: os.path.exists(os.path.join(ws, name)) or process.poll() is not None
+    t.wait_until(lambda: waits("ready"), 60, "the stream is not open")
+    t.wait_until(lambda: int(t.read(place, "count") or 0) >= 6 or process.poll() is not None, 60, "the value does not change")
+    t.write(ws, {"go": ""})
+    t.wait_until(lambda: waits("done"), 60, "the last value is not used")
+    with t.root():
+        t.write(world.dir, {"seen.go": ""})
+    out, err = (text.decode() for text in process.communicate(timeout=100))
+    t.equal(process.returncode, 0, f"exit code ({out} {err})")
+    got = {line[0]: line[1] for line in map(json.loads, out.splitlines())}
+    t.equal((got["two"], got["open"]["status"]), (200, 200), f"answers: {got}")
+    t.check("ROTATED" not in out, f"a value came back: {got}")
+    t.check(re.fullmatch("begun.\n(Bearer x{30,} ?){2,}", got["open"]["body"]), f"what came: {got}")
+    t.check("x" * 30 in got["open"]["trailers"].get("x-known", ""), f"trailers: {got}")
+
+
 def test_grants_that_overlap(t):
     """Two grants that could be put into one place of one request: an error of ward check with its place, of ward run, and of ward secret grant; others go together."""
     one = {"name": "one", "source": f"file:{secret_file(t)}", "hosts": ["web.test"]}
