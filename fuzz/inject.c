@@ -76,7 +76,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	if (n < 2 || policy_grant_read(lines[data[0] % 5], &g, &e) < 0)
 		return 0;
 	secrets[0] = with_values(&g);
-	if (data[0] >= 128 && policy_grant_read("{" COMMON ",\"query\":\"other\"}", &beside, &e) == 0)	/* and a second one */
+	/* and a second one */
+	if (data[0] >= 128 &&
+	    policy_grant_read("{" COMMON ",\"query\":\"other\"}", &beside, &e) == 0)
 		secrets[count_of++] = with_values(&beside);
 	exact = malloc(n - 1);
 	memcpy(exact, data + 1, n - 1);

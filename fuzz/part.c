@@ -1,4 +1,5 @@
-/* Frames of event streams, heads of answers, and parts of something: whatever is asked for and comes, a window lies within what came, and a head that is made is read again as one part. */
+/* Frames of event streams, heads of answers, and parts of something: whatever is asked for and
+ * comes, a window lies within what came, and a head that is made is read again as one part. */
 #include <assert.h>
 #include <string.h>
 
@@ -30,7 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	check_frames(data, n, cut);
 	buf_add(&head, data + 1, cut);
 	buf_add(&lines, data + 1 + cut, n - 1 - cut);
-	assert(answer_hides(&lines, true) <= answer_hides(&lines, false));	/* one line less can only hide less */
+	assert(answer_hides(&lines, true) <=
+	       answer_hides(&lines, false)); /* one line less can only hide less */
 	(void)answer_has(&lines, "x");
 	assert(part_request(&head, 64, n % 4, &p));
 	buf_add(&again, head.data, head.len);

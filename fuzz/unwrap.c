@@ -1,6 +1,6 @@
 /*
- * Fuzzes readings without line breaks and escapes: they only leave out, and say where each byte stands; a base64 text that is broken
- * into lines in any of the usual ways is read as one.
+ * Fuzzes readings without line breaks and escapes: they only leave out, and say where each byte
+ * stands; a base64 text that is broken into lines in any of the usual ways is read as one.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -17,7 +17,8 @@ static void check(reading_make *make, const uint8_t *data, size_t n, bool same)
 	struct reading r = { .bytes = bytes, .at = at, .room = UNWRAP_ROOM_LEAST + n % 1024 };
 
 	make(data, n, &r);
-	assert(r.len <= r.room && r.used <= n && r.len <= r.used && (r.used == n || r.len == r.room));
+	assert(r.len <= r.room && r.used <= n && r.len <= r.used &&
+	       (r.used == n || r.len == r.room));
 	for (size_t i = 0; i < r.len; i++) {
 		assert(at[i] < r.used && (!i || at[i] > at[i - 1]));
 		assert(!same || bytes[i] == data[at[i]]);
@@ -28,7 +29,9 @@ static void check(reading_make *make, const uint8_t *data, size_t n, bool same)
 /* A text of letters, broken where data says. */
 static void check_broken(const uint8_t *data, size_t n)
 {
-	static const char *const breaks[] = { "\n", "\r\n", "\\n", "\\r\\n", "%0A", "%0d%0a", "\\u000A", "&#10;", "\n  ", "\ndata: ", "=\r\n" };
+	static const char *const breaks[] = { "\n",   "\r\n",     "\\n",     "\\r\\n",
+					      "%0A",  "%0d%0a",   "\\u000A", "&#10;",
+					      "\n  ", "\ndata: ", "=\r\n" };
 	uint8_t broken[2048], bytes[2048];
 	uint32_t at[2048];
 	struct reading r = { .bytes = bytes, .at = at, .room = sizeof(bytes) };

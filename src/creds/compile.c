@@ -101,8 +101,8 @@ bool scanner_texts(struct keeper *k, scanner_emit *emit, void *to)
 		for (size_t v = 0; v < g->earlier_count; v++) {
 			size_t which = g->earlier[v].which;
 
-			emit_forms(&e, PATTERN_ID(i, GRANT_VALUES + v, 0, 0), g->earlier[v].value, g->earlier[v].bytes,
-				   g->shown[which], g->shown_bytes[which]);
+			emit_forms(&e, PATTERN_ID(i, GRANT_VALUES + v, 0, 0), g->earlier[v].value,
+				   g->earlier[v].bytes, g->shown[which], g->shown_bytes[which]);
 		}
 		for (size_t v = 0; v < GRANT_VALUES && g->shown[v]; v++)
 			emit_forms(&e, PATTERN_ID(i, v, 1, 0), g->shown[v], g->shown_bytes[v], NULL, 0);
@@ -164,7 +164,8 @@ static int compile_child(int in_fd, int out_fd)
 	size_t n = 0;
 
 	if (!read_patterns(in_fd, &p) ||
-	    hs_compile_lit_multi(p.texts, p.flags, p.ids, p.bytes, p.count, HS_MODE_BLOCK, NULL, &db, &error) != HS_SUCCESS ||
+	    hs_compile_lit_multi(p.texts, p.flags, p.ids, p.bytes, p.count, HS_MODE_BLOCK, NULL,
+				 &db, &error) != HS_SUCCESS ||
 	    hs_serialize_database(db, &serial, &n) != HS_SUCCESS)
 		return 1;
 	return io_write_all(out_fd, serial, n) < 0;

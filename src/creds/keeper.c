@@ -74,7 +74,9 @@ static int goes_with(const struct kept *there, const struct kept *g, struct ward
 		ward_fail(e, EEXIST, "the sandbox has a grant %s already", g->grant.name);
 		return ward_remedy(e, "take another name, or revoke that one first");
 	}
-	return grants_overlap(&g->grant, &there->grant) ? grants_refuse_overlap(&g->grant, &there->grant, e) : 0;
+	return grants_overlap(&g->grant, &there->grant)
+		       ? grants_refuse_overlap(&g->grant, &there->grant, e)
+		       : 0;
 }
 
 int keeper_add(struct keeper *k, const char *line, int fd, struct ward_err *e)
@@ -165,7 +167,10 @@ static int remember(struct kept *g, struct ward_err *e)
 		if (is_earlier(g, g->secret.values[i], g->secret.bytes[i]))
 			continue;
 		if (g->earlier_count == EARLIER_MAX)
-			return ward_fail(e, ENOSPC, "it has had %d values, and no more are remembered; start a new run", EARLIER_MAX);
+			return ward_fail(
+				e, ENOSPC,
+				"it has had %d values, and no more are remembered; start a new run",
+				EARLIER_MAX);
 		g->earlier[g->earlier_count].value = g->secret.values[i];
 		g->earlier[g->earlier_count].bytes = g->secret.bytes[i];
 		g->earlier[g->earlier_count++].which = i;
@@ -187,8 +192,9 @@ static void forget_known(struct keeper *k, const struct kept *g, struct secret *
 	*last = (struct secret){ 0 };
 }
 
-/* The grant gets another value. The one that it had is looked for until the run ends, and the new one before it is used: where not
- * all of them can be looked for, the grant keeps what it has, and runs out. */
+/* The grant gets another value. The one that it had is looked for until the run ends, and the new
+ * one before it is used: where not all of them can be looked for, the grant keeps what it has, and
+ * runs out. */
 static int change_value(struct keeper *k, struct kept *g, struct secret *fresh, struct ward_err *e)
 {
 	struct secret last = g->secret;
@@ -233,7 +239,8 @@ static void renew_one(struct keeper *k, size_t number, uint64_t now)
 	} else if (change_value(k, g, &fresh, &e) < 0) {
 		g->told = false;
 		tell_failure(k, g, &e);
-		g->renew_at_ms = 0;	/* its source would only make more values that cannot be looked for */
+		/* its source would only make more values that cannot be looked for */
+		g->renew_at_ms = 0;
 		return;
 	}
 	set_times(g, io_now_ms());

@@ -4,7 +4,8 @@
 
 #include "creds/source.h"
 
-#define EARLIER_MAX 192	/* earlier values of one grant that are remembered; then it is not renewed any more */
+/* earlier values of one grant that are remembered; then it is not renewed any more */
+#define EARLIER_MAX 192
 
 struct kept {
 	char *line;			/* canonical; owned */
@@ -13,7 +14,7 @@ struct kept {
 	struct {
 		uint8_t *value;		/* in the safe */
 		size_t bytes, which;	/* which: of the grant's values */
-	} earlier[EARLIER_MAX];		/* every other value that it has had: they stay secret for the whole run */
+	} earlier[EARLIER_MAX];		/* other values that it has had: they stay secret */
 	size_t earlier_count;
 	uint8_t *shown[GRANT_VALUES];	/* placeholders, as long as the first values were; owned */
 	size_t shown_bytes[GRANT_VALUES];
@@ -55,8 +56,8 @@ void keeper_row(const struct kept *g, uint64_t now, struct secrets_row *ret);
 must_check int keys_start(struct keeper *k, int link_fd, int trust_fd, struct ward_err *e);
 void keys_tell_grant(struct keeper *k, size_t number);
 void keys_tell_revoked(struct keeper *k, size_t number);
-/* Makes the scanner anew and hands it over. Where none can be made, ward-keys keeps the one that it has: the caller takes back
- * what the new one was for. */
+/* Makes the scanner anew and hands it over. Where none can be made, ward-keys keeps the one that it
+ * has: the caller takes back what the new one was for. */
 must_check int keys_tell_scanner(struct keeper *k, struct ward_err *e);
 /* What it says; false: it is gone. */
 bool keys_hear(struct keeper *k);

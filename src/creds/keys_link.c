@@ -100,10 +100,14 @@ int keys_tell_scanner(struct keeper *k, struct ward_err *e)
 	r = scanner_compile(k, &db, &n, e);
 	if (r < 0)
 		return r;
-	if (!scanner_texts(k, count_bytes, &texts) || sizeof(db_bytes) + n + texts > KEYS_FRAME_MAX) {
+	if (!scanner_texts(k, count_bytes, &texts) ||
+	    sizeof(db_bytes) + n + texts > KEYS_FRAME_MAX) {
 		safe_give(&k->safe, db);
-		ward_fail(e, ENOSPC, "all forms of so many or so long secrets do not fit into the memory that is locked for them");
-		return ward_remedy(e, "use fewer or shorter secrets in one run, or start a new run; see also ulimit -l");
+		ward_fail(e, ENOSPC,
+			  "all forms of so many or so long secrets do not fit into the memory that "
+			  "is locked for them");
+		return ward_remedy(e, "use fewer or shorter secrets in one run, or start a new "
+				      "run; see also ulimit -l");
 	}
 	db_bytes = n;
 	if (!send_frame(k, KEYS_SCANNER, 0, sizeof(db_bytes) + n + texts) || !send_all(k, &db_bytes, sizeof(db_bytes)) || !send_all(k, db, n) ||

@@ -141,11 +141,14 @@ static void grant(struct keeper *k, const char *line, int fd, uint64_t tag)
 
 static void say_not_started(struct keeper *k, const struct ward_err *why)
 {
-	static const char room[] = "no scanner could be made (are there many or long secrets?): no secret is used any more";
+	static const char room[] = "no scanner could be made (are there many or long secrets?): no "
+				   "secret is used any more";
 	struct keys_event event = { .kind = KEYS_EVENT_REFUSED };
 
 	snprintf(event.detail, sizeof(event.detail), "%s",
-		 why->code == ENOSPC || why->code == ENOMEM ? room : "ward-keys could not be started: no secret is used");
+		 why->code == ENOSPC || why->code == ENOMEM
+			 ? room
+			 : "ward-keys could not be started: no secret is used");
 	control_event(k, &event);
 }
 

@@ -1,7 +1,7 @@
 /*
- * Heads of answers (answer_head.h). In: the lines of a head, as of HTTP/1.1. Out: whether what follows can be looked through as it
- * comes. A client may take the last of two fields, or both, or a folded one; so each must be harmless. Run by ward-keys, for both
- * versions of HTTP.
+ * Heads of answers (answer_head.h). In: the lines of a head, as of HTTP/1.1. Out: whether what
+ * follows can be looked through as it comes. A client may take the last of two fields, or both, or
+ * a folded one; so each must be harmless. Run by ward-keys, for both versions of HTTP.
  */
 #include "gateway/answer_head.h"
 
@@ -58,17 +58,20 @@ static bool line_hides(struct text line)
 
 	if (!line.n)
 		return false;
-	if (*line.s == ' ' || *line.s == '\t' || memchr(line.s, '\r', line.n))	/* it goes on with the line before, or is two */
+	if (*line.s == ' ' || *line.s == '\t' ||
+	    memchr(line.s, '\r', line.n)) /* it goes on with the line before, or is two */
 		return true;
 	if (!colon)
 		return false;
 	name = trim((struct text){ line.s, (size_t)(colon - line.s) });
 	value = trim((struct text){ colon + 1, line.n - (size_t)(colon - line.s) - 1 });
-	if (is(name, "content-type") && value.n >= 20 && strncasecmp(value.s, "multipart/byteranges", 20) == 0)
+	if (is(name, "content-type") && value.n >= 20 &&
+	    strncasecmp(value.s, "multipart/byteranges", 20) == 0)
 		return true;
 	for (size_t i = 0; i < sizeof(codings) / sizeof(*codings); i++)
 		if (is(name, codings[i].name))
-			return value.n && !is(value, codings[i].harmless[0]) && !is(value, codings[i].harmless[1]);
+			return value.n && !is(value, codings[i].harmless[0]) &&
+			       !is(value, codings[i].harmless[1]);
 	return false;
 }
 

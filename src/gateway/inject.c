@@ -83,17 +83,21 @@ static bool is_way(const struct inject_secret *secrets, size_t count, enum grant
 	return found;
 }
 
-static bool is_parameter(const struct inject_secret *secrets, size_t count, const char *name, size_t n)
+static bool is_parameter(const struct inject_secret *secrets, size_t count, const char *name,
+			 size_t n)
 {
 	bool found = false;
 
 	for (size_t i = 0; i < count && !found; i++)
-		found = secrets[i].grant->way == GRANT_QUERY && http_parameter_like(name, n, secrets[i].grant->parameter);
+		found = secrets[i].grant->way == GRANT_QUERY &&
+			http_parameter_like(name, n, secrets[i].grant->parameter);
 	return found;
 }
 
-/* The target without the grants' parameters, whatever the spelling and the separator: they would be there twice, and the server's choice. */
-static void add_target(const struct inject_secret *secrets, size_t count, const struct inject_line *l, struct buf *out)
+/* The target without the grants' parameters, whatever the spelling and the separator: they would be
+ * there twice, and the server's choice. */
+static void add_target(const struct inject_secret *secrets, size_t count,
+		       const struct inject_line *l, struct buf *out)
 {
 	const char *at = l->target + l->path_len, *end = l->target + l->target_len;
 	char before = '?';
@@ -109,7 +113,8 @@ static void add_target(const struct inject_secret *secrets, size_t count, const 
 		while (next < end && *next != '&' && *next != ';')
 			next++;
 		sign = memchr(at, '=', (size_t)(next - at));
-		if (next > at && !is_parameter(secrets, count, at, (size_t)((sign ? sign : next) - at))) {
+		if (next > at &&
+		    !is_parameter(secrets, count, at, (size_t)((sign ? sign : next) - at))) {
 			buf_add(out, &before, 1);
 			buf_add(out, at, (size_t)(next - at));
 			before = next < end ? *next : '&';
@@ -131,8 +136,10 @@ static bool is_place(const struct inject_secret *secrets, size_t count, const ch
 	for (size_t i = 0; i < count && !found; i++) {
 		const struct policy_grant *g = secrets[i].grant;
 
-		found = g->way != GRANT_QUERY && (http_name_like(name, n, g->header) ||
-						  (g->way == GRANT_SIGV4 && http_name_like(name, n, "x-amz-security-token")));
+		found = g->way != GRANT_QUERY &&
+			(http_name_like(name, n, g->header) ||
+			 (g->way == GRANT_SIGV4 &&
+			  http_name_like(name, n, "x-amz-security-token")));
 	}
 	return found;
 }
@@ -153,8 +160,8 @@ static void read_sign(struct sigv4_request *sign, const char *name, size_t name_
 		sigv4_read_field(sign, lower, name_len, value, n);
 }
 
-bool inject_base(const struct inject_secret *secrets, size_t count, const uint8_t *head, const struct http_head *h, struct buf *ret,
-		 struct sigv4_request *sign)
+bool inject_base(const struct inject_secret *secrets, size_t count, const uint8_t *head,
+		 const struct http_head *h, struct buf *ret, struct sigv4_request *sign)
 {
 	const char *at = (const char *)head, *end = at + h->len;
 	struct inject_line l;
@@ -177,8 +184,10 @@ bool inject_base(const struct inject_secret *secrets, size_t count, const uint8_
 			return false;
 		if (sign)
 			read_sign(sign, at, (size_t)(colon - at), colon + 1, (size_t)(line_end - colon) - 1);
-		if (!is_place(secrets, count, at, (size_t)(colon - at)) && !is(at, (size_t)(colon - at), "accept-encoding") &&
-		    !is(at, (size_t)(colon - at), "grpc-accept-encoding") && !is(at, (size_t)(colon - at), "sec-websocket-extensions"))
+		if (!is_place(secrets, count, at, (size_t)(colon - at)) &&
+		    !is(at, (size_t)(colon - at), "accept-encoding") &&
+		    !is(at, (size_t)(colon - at), "grpc-accept-encoding") &&
+		    !is(at, (size_t)(colon - at), "sec-websocket-extensions"))
 			buf_add(ret, at, (size_t)(line_end - at) + 2);
 		at = line_end + 2;
 	}
@@ -186,9 +195,10 @@ bool inject_base(const struct inject_secret *secrets, size_t count, const uint8_
 	return !ret->failed;
 }
 
-/* What one grant puts in, behind the target (QUERY) or the fields. head: what is sent so far, for a signature. */
-static size_t write_place(const struct inject_secret *secret, const uint8_t *head, size_t head_n, const struct sigv4_request *sign, uint8_t *out,
-			  size_t room)
+/* What one grant puts in, behind the target (QUERY) or the fields. head: what is sent so far, for a
+ * signature. */
+static size_t write_place(const struct inject_secret *secret, const uint8_t *head, size_t head_n,
+			  const struct sigv4_request *sign, uint8_t *out, size_t room)
 {
 	const struct policy_grant *g = secret->grant;
 	const uint8_t *const *values = secret->values;
@@ -197,7 +207,8 @@ static size_t write_place(const struct inject_secret *secret, const uint8_t *hea
 	const char *user = g->user ? g->user : "", *parameter = g->parameter ? g->parameter : "";
 	struct sigv4_key key = { .id = values[0], .id_len = bytes[0] };
 
-	if (!secret->count || room < 3 * n + name + before + behind + 512 + 2 * strlen(user) + strlen(parameter))
+	if (!secret->count ||
+	    room < 3 * n + name + before + behind + 512 + 2 * strlen(user) + strlen(parameter))
 		return 0;
 	switch (g->way) {
 	case GRANT_QUERY:
@@ -238,7 +249,8 @@ static size_t write_place(const struct inject_secret *secret, const uint8_t *hea
 }
 
 /* The head with the grants' parameters, in front of " HTTP/1.1". */
-static size_t write_parameters(const struct inject_secret *secrets, size_t count, const struct buf *base, uint8_t *out, size_t room)
+static size_t write_parameters(const struct inject_secret *secrets, size_t count,
+			       const struct buf *base, uint8_t *out, size_t room)
 {
 	const char *line_end = memmem(base->data, base->len, "\r\n", 2);
 	size_t target_end = line_end ? (size_t)(line_end - base->data) - 9 : 0, at = target_end;
@@ -252,7 +264,9 @@ static size_t write_parameters(const struct inject_secret *secrets, size_t count
 
 		if (secrets[i].grant->way != GRANT_QUERY)
 			continue;
-		put = at + 1 < room ? write_place(&secrets[i], NULL, 0, NULL, out + at + 1, room - at - 1) : 0;
+		put = at + 1 < room
+			      ? write_place(&secrets[i], NULL, 0, NULL, out + at + 1, room - at - 1)
+			      : 0;
 		if (!put)
 			return 0;
 		out[at] = query ? '&' : '?';
@@ -265,8 +279,10 @@ static size_t write_parameters(const struct inject_secret *secrets, size_t count
 	return at + (base->len - target_end);
 }
 
-/* One more field, in front of the empty line. It is written behind the head, which a signature is over. */
-static size_t add_field(const struct inject_secret *secret, const struct sigv4_request *sign, uint8_t *out, size_t n, size_t room)
+/* One more field, in front of the empty line. It is written behind the head, which a signature is
+ * over. */
+static size_t add_field(const struct inject_secret *secret, const struct sigv4_request *sign,
+			uint8_t *out, size_t n, size_t room)
 {
 	size_t put = n < room ? write_place(secret, out, n, sign, out + n, room - n) : 0;
 
@@ -277,14 +293,15 @@ static size_t add_field(const struct inject_secret *secret, const struct sigv4_r
 	return n + put;
 }
 
-size_t inject_write(const struct inject_secret *secrets, size_t count, const struct buf *base, const struct sigv4_request *sign, uint8_t *out,
-		    size_t room)
+size_t inject_write(const struct inject_secret *secrets, size_t count, const struct buf *base,
+		    const struct sigv4_request *sign, uint8_t *out, size_t room)
 {
 	size_t n = write_parameters(secrets, count, base, out, room);
 
 	for (int signing = 0; signing < 2; signing++)
 		for (size_t i = 0; n && i < count; i++)
-			if (secrets[i].grant->way != GRANT_QUERY && (secrets[i].grant->way == GRANT_SIGV4) == signing)
+			if (secrets[i].grant->way != GRANT_QUERY &&
+			    (secrets[i].grant->way == GRANT_SIGV4) == signing)
 				n = add_field(&secrets[i], sign, out, n, room);
 	if (!n)
 		explicit_bzero(out, room);	/* some of them may be there */

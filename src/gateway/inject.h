@@ -31,15 +31,16 @@ struct inject_secret {
 };
 #define INJECT_MAX 16		/* of one request */
 
-/* The head without what the grants put in (count 0: nothing is put in), with Accept-Encoding: identity and no extension of websockets (they compress), so that what comes back can be
- * looked through. sign gets what SigV4 has to know (NULL where it is not that). False: out of memory. */
-must_check bool inject_base(const struct inject_secret *secrets, size_t count, const uint8_t *head, const struct http_head *h, struct buf *ret,
-			    struct sigv4_request *sign);
+/* The head without what the grants put in (count 0: nothing is put in), with Accept-Encoding:
+ * identity and no extension of websockets (they compress), so that what comes back can be looked
+ * through. sign gets what SigV4 has to know (NULL where it is not that). False: out of memory. */
+must_check bool inject_base(const struct inject_secret *secrets, size_t count, const uint8_t *head,
+			    const struct http_head *h, struct buf *ret, struct sigv4_request *sign);
 
-/* Writes the head with the secrets into out: parameters, then headers in their order, then a signature over all of it. Returns its
- * length; 0: it does not fit into room. */
-size_t inject_write(const struct inject_secret *secrets, size_t count, const struct buf *base, const struct sigv4_request *sign, uint8_t *out,
-		    size_t room);
+/* Writes the head with the secrets into out: parameters, then headers in their order, then a
+ * signature over all of it. Returns its length; 0: it does not fit into room. */
+size_t inject_write(const struct inject_secret *secrets, size_t count, const struct buf *base,
+		    const struct sigv4_request *sign, uint8_t *out, size_t room);
 
 /* The first header in which one of the texts stands, for messages; NULL: none, or it is in the request line (*ret_len 0). */
 const char *inject_field_at(const struct buf *base, size_t at, size_t *ret_len);

@@ -60,10 +60,11 @@ must_check bool store_hear(struct keys *k);
 bool store_say(struct keys *k, enum keys_op op, uint64_t number, const void *bytes, size_t n);
 void store_flush(struct keys *k);
 void store_event(struct keys *k, const struct keys_event *event);
-/* All grants for a request; returns how many. *ret_why is set where one of them may not be used now, and *ret_name to its name. Counts
- * nothing. */
-size_t store_find(struct keys *k, const char *host, const struct http_request *request, uint64_t now, struct key_grant *ret[INJECT_MAX],
-		  const char **ret_why, const char **ret_name);
+/* All grants for a request; returns how many. *ret_why is set where one of them may not be used
+ * now, and *ret_name to its name. Counts nothing. */
+size_t store_find(struct keys *k, const char *host, const struct http_request *request,
+		  uint64_t now, struct key_grant *ret[INJECT_MAX], const char **ret_why,
+		  const char **ret_name);
 /* Why a grant may not be used now; NULL: it may. */
 const char *store_why_not(const struct key_grant *g, uint64_t now);
 void store_used(struct keys *k, struct key_grant *g, const char *host);

@@ -173,8 +173,10 @@ static bool choose_grants(struct keys *k, struct ask *a, const uint8_t *bytes)
 
 	if (!http_request_read(bytes, &a->head, &k->request) || k->request.path.s[0] != '/')
 		return ask_refuse(a, 400, "not a request that can be sent on");
-	a->grant_count = store_find(k, a->host->name, &k->request, io_now_ms(), a->grants, &why, &name);
-	if (!inject_base(secrets, secrets_of(a, secrets), bytes, &a->head, &a->base, &a->sign) || !widen_part(k, a))
+	a->grant_count =
+		store_find(k, a->host->name, &k->request, io_now_ms(), a->grants, &why, &name);
+	if (!inject_base(secrets, secrets_of(a, secrets), bytes, &a->head, &a->base, &a->sign) ||
+	    !widen_part(k, a))
 		return ask_refuse(a, 400, "not a request that can be sent on");
 	signing = why ? NULL : signing_grant(a);
 	if (signing) {
@@ -224,7 +226,8 @@ bool ask_compose(struct keys *k, struct ask *a, bool again, size_t *ret_n)
 		if (why && (!again || !g->there || g->revoked))
 			return refuse_grant(k, a, g->grant.name, why);
 	}
-	*ret_n = inject_write(secrets, secrets_of(a, secrets), &a->base, &a->sign, k->compose, k->compose_bytes);
+	*ret_n = inject_write(secrets, secrets_of(a, secrets), &a->base, &a->sign, k->compose,
+			      k->compose_bytes);
 	return *ret_n ||
 	       ask_refuse(a, 403, "the secret cannot be put into this request: it is too long, or a header that was signed is missing");
 }

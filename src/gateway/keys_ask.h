@@ -16,7 +16,7 @@
 struct ask {
 	const struct host *host;	/* borrowed: the connection's */
 	struct http_head head;
-	struct key_grant *grants[INJECT_MAX];	/* all that are put in, each in a place of its own */
+	struct key_grant *grants[INJECT_MAX]; /* all that are put in, each in a place of its own */
 	size_t grant_count;
 	struct sigv4_request sign;
 	struct part part;		/* of something, that was asked for; more was asked for then */
@@ -50,7 +50,8 @@ must_check bool ask_take(struct keys *k, struct ask *a, const struct buf *data, 
 must_check bool ask_look(struct keys *k, struct ask *a, struct buf *data, bool ended, bool sent, size_t *ret_clean);
 /* Whether a body that is held may have grown to n bytes. */
 must_check bool ask_hold(struct keys *k, struct ask *a, size_t n);
-/* A message of a websocket, looked through with final; *f is what was found. False: it must not leave. */
+/* A message of a websocket, looked through with final; *f is what was found. False: it must not
+ * leave. */
 must_check bool ask_message(struct keys *k, struct ask *a, const struct scan_for *f);
 struct scan_for ask_looks_for(const struct keys *k);
 /* Fields behind the body, as lines. */

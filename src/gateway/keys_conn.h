@@ -1,5 +1,5 @@
-/* One connection of ward-keys; shared by its own files: keys_conn.c (life), keys_up.c (requests), keys_down.c (answers), keys_ws.c
- * (websockets); keys_h2*.c in HTTP/2. */
+/* One connection of ward-keys; shared by its own files: keys_conn.c (life), keys_up.c (requests),
+ * keys_down.c (answers), keys_ws.c (websockets); keys_h2*.c in HTTP/2. */
 #ifndef WARD_GATEWAY_KEYS_CONN_H
 #define WARD_GATEWAY_KEYS_CONN_H
 
@@ -29,7 +29,7 @@ struct keys_h2;
 
 /* One side of a websocket. */
 enum ws_way { WS_UP, WS_DOWN, WS_WAYS };
-#define TALK_WHOLE_MAX (64 * 1024)	/* a message that goes on when all of it was looked through */
+#define TALK_WHOLE_MAX (64 * 1024) /* a message that goes on when all of it was looked through */
 struct talk {
 	struct ws frames;
 	struct buf held;		/* of the message that is under way */
@@ -91,8 +91,10 @@ void queue_drop(struct queue *q, size_t n);
 void conn_refuse(struct conn *c, unsigned status, const char *why);
 void conn_kill(struct conn *c);
 /* Each does what can be done now; true: something happened. */
-/* keys_ws.c: what one side of a websocket says, looked through, goes to the other. False: the connection is to be cut. */
-must_check bool talk_pass(struct keys *k, struct conn *c, enum ws_way way, const uint8_t *bytes, size_t n);
+/* keys_ws.c: what one side of a websocket says, looked through, goes to the other. False: the
+ * connection is to be cut. */
+must_check bool talk_pass(struct keys *k, struct conn *c, enum ws_way way, const uint8_t *bytes,
+			  size_t n);
 bool up_step(struct keys *k, struct conn *c);
 bool down_step(struct keys *k, struct conn *c);
 #define CONN_SILENCE_MS 1000

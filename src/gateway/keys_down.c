@@ -87,8 +87,10 @@ static void begin_answer(struct keys *k, struct conn *c)
 		conn_refuse(c, 502, "the server compresses its answer unasked, or sends several parts in one, so it cannot be looked through for the secret");
 		return;
 	}
-	if (a->status == 101 && (!c->ask.head.websocket || answer_has(&c->down_head, "sec-websocket-extensions"))) {
-		conn_refuse(c, 502, "the server changes the protocol, or extends the websocket, unasked");
+	if (a->status == 101 &&
+	    (!c->ask.head.websocket || answer_has(&c->down_head, "sec-websocket-extensions"))) {
+		conn_refuse(c, 502,
+			    "the server changes the protocol, or extends the websocket, unasked");
 		return;
 	}
 	c->down_window = (struct part_window){ .on = false };
@@ -122,7 +124,8 @@ static size_t frame_end(struct conn *c)
 	size_t before = c->down_known, end = 0;
 
 	if (c->down_data.len > before && c->down_events)
-		end = eventstream_take(&c->events, (const uint8_t *)c->down_data.data + before, c->down_data.len - before);
+		end = eventstream_take(&c->events, (const uint8_t *)c->down_data.data + before,
+				       c->down_data.len - before);
 	return end ? before + end : 0;
 }
 

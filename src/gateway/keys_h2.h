@@ -29,7 +29,7 @@ struct keys_stream {
 	unsigned status, fields;
 	bool has_head;
 	struct ask ask;
-	uint8_t *secret;		/* what is put into its head, in the safe, until it is sent: */
+	uint8_t *secret; /* what is put into its head, in the safe, until it is sent: */
 	size_t secret_target, secret_lines;	/* bytes of its target, and of lines behind it */
 	bool down_grpc;
 	struct part_window down_window;

@@ -97,8 +97,8 @@ void keys_h2_sent_all(struct keys_h2 *h, struct keys_stream *s)
 	}
 }
 
-/* What the grants put in, out of the whole head in k->compose: the target where it has grown, and lines in front of the empty one. False:
- * there is no room in the safe. */
+/* What the grants put in, out of the whole head in k->compose: the target where it has grown, and
+ * lines in front of the empty one. False: there is no room in the safe. */
 static bool keep_secrets(struct keys_h2 *h, struct keys_stream *s, size_t n)
 {
 	const struct buf *base = &s->ask.base;
@@ -132,11 +132,14 @@ static size_t write_fields(struct keys_stream *s, const char *authority, nghttp2
 	out[0] = keys_h2_field(":method", base->data, (size_t)(target - base->data), there);
 	out[1] = keys_h2_field(":scheme", "https", 5, there);
 	out[2] = keys_h2_field(":authority", authority, strlen(authority), NGHTTP2_NV_FLAG_NONE);
-	out[3] = s->secret_target ? keys_h2_field(":path", (const char *)s->secret, s->secret_target, hide) :
-				    keys_h2_field(":path", target + 1, (size_t)(line_end - target) - 10, there);
+	out[3] = s->secret_target
+			 ? keys_h2_field(":path", (const char *)s->secret, s->secret_target, hide)
+			 : keys_h2_field(":path", target + 1, (size_t)(line_end - target) - 10,
+					 there);
 	count += keys_h2_fields(line_end + 2, (size_t)(base->data + base->len - line_end) - 4, out + count, HTTP1_HEADERS_MAX, there);
 	if (s->secret_lines)
-		count += keys_h2_fields((char *)s->secret + s->secret_target, s->secret_lines, out + count, INJECT_MAX + 1, hide);
+		count += keys_h2_fields((char *)s->secret + s->secret_target, s->secret_lines,
+					out + count, INJECT_MAX + 1, hide);
 	return count;
 }
 

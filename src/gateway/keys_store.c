@@ -230,7 +230,8 @@ bool store_hear(struct keys *k)
 
 	if (!receive(k, &f, sizeof(f)) || f.bytes > KEYS_FRAME_MAX)
 		return false;
-	if (f.op == KEYS_SCANNER)	/* their memory is for the new one; until it is there nothing passes */
+	if (f.op ==
+	    KEYS_SCANNER) /* their memory is for the new one; until it is there nothing passes */
 		drop_scanner(k);
 	small = f.bytes <= k->compose_bytes;
 	if (!small)
@@ -289,8 +290,9 @@ static bool is_for(const struct key_grant *g, const char *host)
 	return (g->there || g->revoked) && g->grant.name && grant_is_for_host(&g->grant, host);
 }
 
-size_t store_find(struct keys *k, const char *host, const struct http_request *request, uint64_t now, struct key_grant *ret[INJECT_MAX],
-		  const char **ret_why, const char **ret_name)
+size_t store_find(struct keys *k, const char *host, const struct http_request *request,
+		  uint64_t now, struct key_grant *ret[INJECT_MAX], const char **ret_why,
+		  const char **ret_name)
 {
 	struct key_grant *other = NULL, *revoked = NULL, *fits[GRANTS_MAX];
 	size_t count = 0;
@@ -309,12 +311,14 @@ size_t store_find(struct keys *k, const char *host, const struct http_request *r
 	}
 	if (other && !count && !revoked)
 		tell_passed_over(k, other);
-	if (revoked && !count) {	/* where others are for the request, they are what was decided since */
+	if (revoked &&
+	    !count) { /* where others are for the request, they are what was decided since */
 		*ret_why = store_why_not(revoked, now);
 		*ret_name = revoked->grant.name;
 	}
 	for (size_t i = 0; i < count && !*ret_why; i++) {
-		*ret_why = i < INJECT_MAX ? store_why_not(fits[i], now) : "more grants are for this request than can be put in";
+		*ret_why = i < INJECT_MAX ? store_why_not(fits[i], now)
+					  : "more grants are for this request than can be put in";
 		*ret_name = fits[i]->grant.name;
 		ret[i % INJECT_MAX] = fits[i];
 	}

@@ -194,7 +194,8 @@ bool up_step(struct keys *k, struct conn *c)
 	case UP_TUNNEL:
 		if (!queue_len(&c->in) || queue_len(&c->out) >= CONN_PENDING_MAX)
 			return false;
-		if (!talk_pass(k, c, WS_UP, (const uint8_t *)c->in.bytes.data + c->in.at, queue_len(&c->in)))
+		if (!talk_pass(k, c, WS_UP, (const uint8_t *)c->in.bytes.data + c->in.at,
+			       queue_len(&c->in)))
 			conn_kill(c);
 		queue_drop(&c->in, queue_len(&c->in));
 		return true;

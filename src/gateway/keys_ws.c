@@ -1,8 +1,10 @@
 /*
- * Websockets in ward-keys. In: what a program or a server says behind the 101. Out: the same messages for the other side. They are taken
- * out of their frames, without masks, so that both ways are looked through as bodies are: what a program says is stopped where a
- * secret or a placeholder is in it (the connection is cut, there is no answer that could say why), and a secret that a server says
- * is overwritten. A message of up to 64 KiB goes when all of it was looked through, as one frame; a larger one in several.
+ * Websockets in ward-keys. In: what a program or a server says behind the 101. Out: the same
+ * messages for the other side. They are taken out of their frames, without masks, so that both ways
+ * are looked through as bodies are: what a program says is stopped where a secret or a placeholder
+ * is in it (the connection is cut, there is no answer that could say why), and a secret that a
+ * server says is overwritten. A message of up to 64 KiB goes when all of it was looked through, as
+ * one frame; a larger one in several.
  */
 #include "gateway/keys_conn.h"
 
@@ -10,7 +12,8 @@
 
 static struct scan_for looks_for(const struct keys *k, enum ws_way way)
 {
-	return way == WS_UP ? ask_looks_for(k) : (struct scan_for){ .secrets = true, .replace = true };
+	return way == WS_UP ? ask_looks_for(k)
+			    : (struct scan_for){ .secrets = true, .replace = true };
 }
 
 /* Whether what was found may pass; counts it. */

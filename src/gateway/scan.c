@@ -1,12 +1,17 @@
 /*
- * The scanner of ward-keys. In: bytes on their way. Out: how many are clean. A match can only cross the border of two pieces if it begins in the last
- * bytes of the first; those are held back, so each call can look at its bytes alone: there is no state but
- * what the caller holds. How many are held back must not depend on the secrets: who can have a server send guesses would see which of them
- * are waited for, and so learn a secret letter by letter. It depends on where the last byte stands that is in no text, of a few that end lines
- * and documents and of those that are in no secret at all, so that what comes in such pieces does not wait. Where a program speaks, and not a server, only what may be the beginning of a text is. Only the part of vectorscan that looks is linked here; the database was compiled by ward-secrets.
+ * The scanner of ward-keys. In: bytes on their way. Out: how many are clean. A match can only cross
+ * the border of two pieces if it begins in the last bytes of the first; those are held back, so
+ * each call can look at its bytes alone: there is no state but what the caller holds. How many are
+ * held back must not depend on the secrets: who can have a server send guesses would see which of
+ * them are waited for, and so learn a secret letter by letter. It depends on where the last byte
+ * stands that is in no text, of a few that end lines and documents and of those that are in no
+ * secret at all, so that what comes in such pieces does not wait. Where a program speaks, and not a
+ * server, only what may be the beginning of a text is. Only the part of vectorscan that looks is
+ * linked here; the database was compiled by ward-secrets.
  *
- * Bytes are looked at as they are and, where that differs, in other readings (unwrap.h): without the line breaks of encoders, and of
- * heads without escapes. What is held back is enough for both. A scanner that is not there or fails lets nothing pass as clean.
+ * Bytes are looked at as they are and, where that differs, in other readings (unwrap.h): without
+ * the line breaks of encoders, and of heads without escapes. What is held back is enough for both.
+ * A scanner that is not there or fails lets nothing pass as clean.
  */
 #include "gateway/scan.h"
 
@@ -21,8 +26,10 @@
 #include "gateway/unwrap.h"
 
 #define READING_BYTES 32768	/* of another reading, beside what two texts need */
-#define HELD_MAX 24576		/* bytes that are held back because of line breaks in them: less than any window of HTTP/2 */
-#define HELD_BREAKS 16		/* so many times as many as a text has: the longest break behind each letter */
+/* Bytes that are held back because of line breaks in them: less than any window of HTTP/2. */
+#define HELD_MAX 24576
+/* So many times as many as a text has: the longest break behind each letter. */
+#define HELD_BREAKS 16
 
 struct scan {
 	hs_database_t *db;		/* at the caller's place */
@@ -105,7 +112,8 @@ int scan_new(const uint8_t *serial, size_t n, void *place, const struct scan_tex
 	for (size_t i = 0; i < text_count; i++)
 		s->longest = texts[i].len > s->longest ? texts[i].len : s->longest;
 	s->reading = reading_new(READING_BYTES + 2 * (size_t)s->longest);
-	if (!s->order || !s->reading || hs_deserialize_database_at((const char *)serial, n, place) != HS_SUCCESS) {
+	if (!s->order || !s->reading ||
+	    hs_deserialize_database_at((const char *)serial, n, place) != HS_SUCCESS) {
 		scan_free(s);
 		return ward_fail(e, EINVAL, "the scanner's database cannot be used");
 	}
@@ -147,7 +155,8 @@ struct looking {
 	} spans[SPANS_MAX];		/* to be overwritten */
 };
 
-/* All of the text that this is the beginning of: they stand one behind the other (creds/compile.c). */
+/* All of the text that this is the beginning of: they stand one behind the other (creds/compile.c).
+ */
 static const struct scan_text *whole_of(const struct scan *s, const struct scan_text *t)
 {
 	const struct scan_text *before = t > s->texts ? t - 1 : NULL;
@@ -191,7 +200,8 @@ static bool is_overwritten(const uint8_t *bytes, size_t n)
 }
 
 /* number: the text's place in the row of them. */
-static int found(unsigned number, unsigned long long unused, unsigned long long to, unsigned flags, void *context)
+static int found(unsigned number, unsigned long long unused, unsigned long long to, unsigned flags,
+		 void *context)
 {
 	struct looking *l = context;
 	const struct scan_text *t = number < l->scan->count ? &l->scan->texts[number] : NULL;
@@ -246,10 +256,14 @@ static size_t last_bytes(const struct scan *s, const uint8_t *bytes, size_t n, v
 /* How many bytes at the end are held back, or more: of one reading. */
 typedef size_t held_back(const struct scan *s, const uint8_t *bytes, size_t n, void *with);
 
-/* Of the last bytes, as they are read without line breaks, how many are held back. stripped: without a break at their end. */
-static size_t held_broken(const struct scan *s, const uint8_t *bytes, size_t n, bool stripped, held_back *of, void *with)
+/* Of the last bytes, as they are read without line breaks, how many are held back. stripped:
+ * without a break at their end. */
+static size_t held_broken(const struct scan *s, const uint8_t *bytes, size_t n, bool stripped,
+			  held_back *of, void *with)
 {
-	size_t most = HELD_BREAKS * (size_t)s->longest < HELD_MAX ? HELD_BREAKS * (size_t)s->longest : HELD_MAX, from;
+	size_t most = HELD_BREAKS * (size_t)s->longest < HELD_MAX ? HELD_BREAKS * (size_t)s->longest
+								  : HELD_MAX,
+	       from;
 	size_t end, held;
 	struct reading *r = s->reading;
 
@@ -265,10 +279,13 @@ static size_t held_broken(const struct scan *s, const uint8_t *bytes, size_t n, 
 	return held;
 }
 
-/* How many bytes at the end are held back, of the bytes themselves and without line breaks, whichever is more. */
-static size_t held_of(const struct scan *s, const uint8_t *bytes, size_t n, held_back *of, void *with)
+/* How many bytes at the end are held back, of the bytes themselves and without line breaks,
+ * whichever is more. */
+static size_t held_of(const struct scan *s, const uint8_t *bytes, size_t n, held_back *of,
+		      void *with)
 {
-	size_t held = of(s, bytes, n, with), whole = held_broken(s, bytes, n, false, of, with), stripped = held_broken(s, bytes, n, true, of, with);
+	size_t held = of(s, bytes, n, with), whole = held_broken(s, bytes, n, false, of, with),
+	       stripped = held_broken(s, bytes, n, true, of, with);
 
 	held = held > whole ? held : whole;
 	return held > stripped ? held : stripped;
@@ -297,7 +314,8 @@ static void overwrite(const struct looking *l, uint8_t *bytes)
 		}
 }
 
-/* Looks through what is in l, and overwrites it in the bytes and in their reading (NULL: there is none). False: the scanner has failed. */
+/* Looks through what is in l, and overwrites it in the bytes and in their reading (NULL: there is
+ * none). False: the scanner has failed. */
 static bool look(struct looking *l, uint8_t *bytes, uint8_t *reading)
 {
 	const struct scan *s = l->scan;
@@ -305,7 +323,8 @@ static bool look(struct looking *l, uint8_t *bytes, uint8_t *reading)
 
 	do {
 		l->span_count = 0;
-		error = hs_scan(s->db, (const char *)l->bytes, (unsigned)l->n, 0, s->scratch, found, l);
+		error = hs_scan(s->db, (const char *)l->bytes, (unsigned)l->n, 0, s->scratch, found,
+				l);
 		overwrite(l, bytes);
 		for (uint32_t i = 0; reading && i < l->span_count; i++)
 			memset(reading + l->spans[i].from, OVER, l->spans[i].to - l->spans[i].from);
@@ -313,14 +332,18 @@ static bool look(struct looking *l, uint8_t *bytes, uint8_t *reading)
 	return error == HS_SUCCESS;
 }
 
-/* The bytes in another reading, in pieces that have as much in common as the longest text. False: the scanner has failed. */
-static bool look_again(const struct scan *s, reading_make *make, uint8_t *bytes, size_t n, size_t open, struct scan_for *f)
+/* The bytes in another reading, in pieces that have as much in common as the longest text. False:
+ * the scanner has failed. */
+static bool look_again(const struct scan *s, reading_make *make, uint8_t *bytes, size_t n,
+		       size_t open, struct scan_for *f)
 {
 	struct reading *r = s->reading;
 	bool fine = true;
 
 	for (size_t from = 0; fine && from < n;) {
-		struct looking l = { .scan = s, .f = f, .bytes = r->bytes, .at = r->at, .origin = from };
+		struct looking l = {
+			.scan = s, .f = f, .bytes = r->bytes, .at = r->at, .origin = from
+		};
 		size_t used;
 
 		make(bytes + from, n - from, r);
@@ -350,25 +373,30 @@ size_t scan_run(const struct scan *s, uint8_t *bytes, size_t n, bool final, stru
 	/* an end that is held back is looked at again with what follows: matches in it are whole only then, or were told before */
 	held = final ? 0 : held_of(s, bytes, n, f->prompt ? open_end : last_bytes, NULL);
 	l.open = n - held;
-	if (!look(&l, bytes, NULL) || (!known && !look_again(s, reading_unwrap, bytes, n, l.open, f)))
+	if (!look(&l, bytes, NULL) ||
+	    (!known && !look_again(s, reading_unwrap, bytes, n, l.open, f)))
 		found_all(bytes, n, f);
 	return n - held;
 }
 
 /* -- names of fields */
 
-/* Whether a text stands at the beginning of those characters, in whichever case; how many are overwritten then. */
-static size_t name_begins(const struct scan *s, const char *name, size_t n, const struct scan_for *f, uint32_t *ret_id)
+/* Whether a text stands at the beginning of those characters, in whichever case; how many are
+ * overwritten then. */
+static size_t name_begins(const struct scan *s, const char *name, size_t n,
+			  const struct scan_for *f, uint32_t *ret_id)
 {
 	for (int upper = 0; upper < 2; upper++) {
-		uint8_t c = (uint8_t)(upper ? toupper((unsigned char)*name) : tolower((unsigned char)*name));
+		uint8_t c = (uint8_t)(upper ? toupper((unsigned char)*name)
+					    : tolower((unsigned char)*name));
 
 		if (upper && c == (uint8_t)tolower((unsigned char)*name))
 			break;
 		for (uint32_t i = s->first[c]; i < s->first[c + 1]; i++) {
 			const struct scan_text *t = &s->texts[s->order[i]];
 
-			if (!(PATTERN_SHOWN(t->id) ? f->shown : f->secrets) || t->len > n || strncasecmp((const char *)t->bytes, name, t->len) != 0)
+			if (!(PATTERN_SHOWN(t->id) ? f->shown : f->secrets) || t->len > n ||
+			    strncasecmp((const char *)t->bytes, name, t->len) != 0)
 				continue;
 			*ret_id = t->id;
 			return PATTERN_IS_BEGUN(t->id) ? n : t->len;

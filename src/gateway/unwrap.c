@@ -1,9 +1,10 @@
 /*
- * Readings without line breaks and without escapes (unwrap.h). In: bytes on their way. Out: the bytes that a decoder would see. Base64
- * is written in lines of 64, 76 or any other number of characters, and the breaks between them are written as they are, as JSON,
- * URLs or HTML escape them, or as soft breaks of mail; the next line may be indented, or begin as lines of an event stream do.
- * Between two characters of an encoded text at most one such break is left out, so that work and what is held back are bounded.
- * Run by ward-keys.
+ * Readings without line breaks and without escapes (unwrap.h). In: bytes on their way. Out: the
+ * bytes that a decoder would see. Base64 is written in lines of 64, 76 or any other number of
+ * characters, and the breaks between them are written as they are, as JSON, URLs or HTML escape
+ * them, or as soft breaks of mail; the next line may be indented, or begin as lines of an event
+ * stream do. Between two characters of an encoded text at most one such break is left out, so that
+ * work and what is held back are bounded. Run by ward-keys.
  */
 #include "gateway/unwrap.h"
 
@@ -15,15 +16,36 @@
 
 /* Longer ones first: each is the beginning of none behind it. */
 static const char *const breaks[] = {
-	"\\u000d\\u000a", "&#13;&#10;", "&#xd;&#xa;", "\\\\r\\\\n", "\\u000a", "\\u000d", "%0d%0a", "\\r\\n", "&#10;", "&#13;",
-	"&#xa;",	  "&#xd;",	"\\\\n",      "\\\\r",	    "=\r\n",   "%0a",	  "%0d",    "\\n",    "\\r",   "\r\n",
-	"=\n",		  "\n",		"\r",
+	"\\u000d\\u000a",
+	"&#13;&#10;",
+	"&#xd;&#xa;",
+	"\\\\r\\\\n",
+	"\\u000a",
+	"\\u000d",
+	"%0d%0a",
+	"\\r\\n",
+	"&#10;",
+	"&#13;",
+	"&#xa;",
+	"&#xd;",
+	"\\\\n",
+	"\\\\r",
+	"=\r\n",
+	"%0a",
+	"%0d",
+	"\\n",
+	"\\r",
+	"\r\n",
+	"=\n",
+	"\n",
+	"\r",
 };
 
 /* Whether a character may be one of base64 or hexadecimal, in whichever alphabet. */
 static bool is_encoded(uint8_t c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' || c == '/' || c == '-' || c == '_';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '+' || c == '/' || c == '-' || c == '_';
 }
 
 static bool may_break(uint8_t c)
@@ -67,7 +89,9 @@ void reading_unwrap(const uint8_t *bytes, size_t n, struct reading *r)
 	r->len = 0;
 	r->differs = false;
 	while (at < n && r->len < r->room) {
-		size_t skip = at && may_break(bytes[at]) && is_encoded(bytes[at - 1]) ? break_length(bytes + at, n - at) : 0;
+		size_t skip = at && may_break(bytes[at]) && is_encoded(bytes[at - 1])
+				      ? break_length(bytes + at, n - at)
+				      : 0;
 
 		if (skip && at + skip < n && is_encoded(bytes[at + skip])) {
 			at += skip;
@@ -94,7 +118,8 @@ void reading_unescape(const uint8_t *bytes, size_t n, struct reading *r)
 	r->len = 0;
 	r->differs = false;
 	while (at < n && r->len < r->room) {
-		int high = bytes[at] == '%' && n - at >= 3 ? hex_digit(bytes[at + 1]) : -1, low = high >= 0 ? hex_digit(bytes[at + 2]) : -1;
+		int high = bytes[at] == '%' && n - at >= 3 ? hex_digit(bytes[at + 1]) : -1,
+		    low = high >= 0 ? hex_digit(bytes[at + 2]) : -1;
 
 		r->at[r->len] = (uint32_t)at;
 		r->bytes[r->len++] = low >= 0 ? (uint8_t)(high << 4 | low) : bytes[at];
@@ -123,7 +148,8 @@ static bool may_be_break(const uint8_t *bytes, size_t n)
 	for (size_t i = 0; i < sizeof(breaks) / sizeof(*breaks); i++) {
 		size_t len = strlen(breaks[i]);
 
-		if (strncasecmp((const char *)bytes, breaks[i], n < len ? n : len) == 0 && (n < len || may_begin_line(bytes + len, n - len)))
+		if (strncasecmp((const char *)bytes, breaks[i], n < len ? n : len) == 0 &&
+		    (n < len || may_begin_line(bytes + len, n - len)))
 			return true;
 	}
 	return false;

@@ -1,7 +1,7 @@
 /*
- * Other readings of bytes on their way: what stands there without the line breaks that encoders put into long texts, and without
- * the escapes of URLs. A reading is only looked at; what is found in it is overwritten where it really stands. Pure functions,
- * fuzzed (fuzz/unwrap.c).
+ * Other readings of bytes on their way: what stands there without the line breaks that encoders put
+ * into long texts, and without the escapes of URLs. A reading is only looked at; what is found in
+ * it is overwritten where it really stands. Pure functions, fuzzed (fuzz/unwrap.c).
  */
 #ifndef WARD_GATEWAY_UNWRAP_H
 #define WARD_GATEWAY_UNWRAP_H
@@ -23,13 +23,14 @@ struct reading {
 
 typedef void reading_make(const uint8_t *bytes, size_t n, struct reading *r);
 
-/* Without line breaks inside of what may be encoded: one break, however it is written, and what begins the next line. */
+/* Without line breaks inside of what may be encoded: one break, however it is written, and what
+ * begins the next line. */
 reading_make reading_unwrap;
 /* %XX as the byte that it stands for. */
 reading_make reading_unescape;
 
-/* How many of the bytes are left if a line break at their end, or the beginning of one, is cut off behind which an encoded text may
- * go on. */
+/* How many of the bytes are left if a line break at their end, or the beginning of one, is cut off
+ * behind which an encoded text may go on. */
 size_t unwrap_end(const uint8_t *bytes, size_t n);
 
 #endif

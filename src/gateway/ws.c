@@ -1,7 +1,8 @@
 /*
- * Frames of a websocket (ws.h). In: what one side says behind the 101, in pieces. Out: its messages without framing and masks, and
- * frames again for the other side. Everything that could hide a text is refused: reserved bits (no extension was agreed upon),
- * unknown opcodes, masks where there are none, a message within another one. Run by ward-keys.
+ * Frames of a websocket (ws.h). In: what one side says behind the 101, in pieces. Out: its messages
+ * without framing and masks, and frames again for the other side. Everything that could hide a text
+ * is refused: reserved bits (no extension was agreed upon), unknown opcodes, masks where there are
+ * none, a message within another one. Run by ward-keys.
  */
 #include "gateway/ws.h"
 
@@ -18,7 +19,12 @@ static unsigned head_length(const struct ws *w)
 {
 	unsigned size = w->have < 2 ? 0 : w->head[1] & 127;
 
-	return w->have < 2 ? 2 : 2u + (size == 126 ? 2 : size == 127 ? 8 : 0) + (w->head[1] & MASKED ? 4 : 0);
+	return w->have < 2 ? 2
+			   : 2u +
+				     (size == 126   ? 2
+				      : size == 127 ? 8
+						    : 0) +
+				     (w->head[1] & MASKED ? 4 : 0);
 }
 
 static uint64_t payload_length(const struct ws *w)
@@ -89,7 +95,8 @@ static enum ws_say end_frame(struct ws *w)
 	return WS_MESSAGE;
 }
 
-enum ws_say ws_take(struct ws *w, const uint8_t *bytes, size_t n, struct buf *data, size_t *ret_used)
+enum ws_say ws_take(struct ws *w, const uint8_t *bytes, size_t n, struct buf *data,
+		    size_t *ret_used)
 {
 	enum ws_say say = WS_MORE;
 	size_t at = 0;
@@ -114,7 +121,8 @@ enum ws_say ws_take(struct ws *w, const uint8_t *bytes, size_t n, struct buf *da
 	return data->failed ? WS_BAD : say;
 }
 
-static void write_frame(const struct ws *w, uint8_t first, const uint8_t *bytes, size_t n, struct buf *out)
+static void write_frame(const struct ws *w, uint8_t first, const uint8_t *bytes, size_t n,
+			struct buf *out)
 {
 	uint8_t head[14] = { first, w->masked ? MASKED : 0 };
 	unsigned wide = n < 126 ? 0 : n < 65536 ? 2 : 8, len = 2 + wide;

@@ -1,7 +1,7 @@
 /*
- * Frames of a websocket (RFC 6455, 5.2), taken apart and made anew. What is looked through is messages, not frames: a text that a
- * sender has cut into several frames of one message is one text. Pure but for the buffer that the caller hands over; fuzzed
- * (fuzz/ws.c).
+ * Frames of a websocket (RFC 6455, 5.2), taken apart and made anew. What is looked through is
+ * messages, not frames: a text that a sender has cut into several frames of one message is one
+ * text. Pure but for the buffer that the caller hands over; fuzzed (fuzz/ws.c).
  */
 #ifndef WARD_GATEWAY_WS_H
 #define WARD_GATEWAY_WS_H
@@ -24,13 +24,16 @@ struct ws {
 	uint8_t control_len;
 };
 
-/* WS_MESSAGE: the message in data is whole. WS_CONTROL: a control frame is. WS_BAD: not what a websocket without extensions says. */
+/* WS_MESSAGE: the message in data is whole. WS_CONTROL: a control frame is. WS_BAD: not what a
+ * websocket without extensions says. */
 enum ws_say { WS_MORE, WS_MESSAGE, WS_CONTROL, WS_BAD };
 
-/* Takes the next n bytes up to the end of a message or control frame: *ret_used of them. Payload of messages comes behind what is
- * in data. */
-enum ws_say ws_take(struct ws *w, const uint8_t *bytes, size_t n, struct buf *data, size_t *ret_used);
-/* Writes n bytes of the message as a frame, as the sender of w would; last: nothing more of it follows. */
+/* Takes the next n bytes up to the end of a message or control frame: *ret_used of them. Payload of
+ * messages comes behind what is in data. */
+enum ws_say ws_take(struct ws *w, const uint8_t *bytes, size_t n, struct buf *data,
+		    size_t *ret_used);
+/* Writes n bytes of the message as a frame, as the sender of w would; last: nothing more of it
+ * follows. */
 void ws_give(struct ws *w, const uint8_t *bytes, size_t n, bool last, struct buf *out);
 /* Writes the control frame that was taken last. */
 void ws_give_control(const struct ws *w, struct buf *out);

@@ -1,8 +1,9 @@
 /*
- * The grants of a policy beside each other. In: two grants, or all of them. Out: whether they go together. A request carries every
- * grant that is for it, each in its own place; two grants that could be put into one place of one request are an error, since which
- * of the secrets a server gets must not depend on an order that nobody sees. Pure functions, no rights; run by the supervisor, by
- * `ward check` and by ward-secrets.
+ * The grants of a policy beside each other. In: two grants, or all of them. Out: whether they go
+ * together. A request carries every grant that is for it, each in its own place; two grants that
+ * could be put into one place of one request are an error, since which of the secrets a server gets
+ * must not depend on an order that nobody sees. Pure functions, no rights; run by the supervisor,
+ * by `ward check` and by ward-secrets.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -17,7 +18,8 @@
 static bool names_equal(const char *a, const char *b)
 {
 	for (; *a && *b; a++, b++) {
-		char x = *a == '_' ? '-' : (char)tolower((unsigned char)*a), y = *b == '_' ? '-' : (char)tolower((unsigned char)*b);
+		char x = *a == '_' ? '-' : (char)tolower((unsigned char)*a),
+		     y = *b == '_' ? '-' : (char)tolower((unsigned char)*b);
 
 		if (x != y)
 			return false;
@@ -28,7 +30,8 @@ static bool names_equal(const char *a, const char *b)
 static bool parameters_equal(const char *a, const char *b)
 {
 	for (; *a && *b; a++, b++) {
-		char x = *a == '.' ? '_' : (char)tolower((unsigned char)*a), y = *b == '.' ? '_' : (char)tolower((unsigned char)*b);
+		char x = *a == '.' ? '_' : (char)tolower((unsigned char)*a),
+		     y = *b == '.' ? '_' : (char)tolower((unsigned char)*b);
 
 		if (x != y)
 			return false;
@@ -64,11 +67,12 @@ static bool is_same(const char *a, size_t i, char c)
 {
 	bool escape = (i && a[i - 1] == '%') || (i > 1 && a[i - 2] == '%');
 
-	return a[i] == c || (escape && isxdigit((unsigned char)c) && tolower((unsigned char)a[i]) == tolower((unsigned char)c));
+	return a[i] == c || (escape && isxdigit((unsigned char)c) &&
+			     tolower((unsigned char)a[i]) == tolower((unsigned char)c));
 }
 
-/* Whether some text matches both patterns: from their ends to their beginnings, one row of answers at a time. Out of memory counts
- * as yes. */
+/* Whether some text matches both patterns: from their ends to their beginnings, one row of answers
+ * at a time. Out of memory counts as yes. */
 bool grant_paths_meet(const char *a, const char *b)
 {
 	size_t n = strlen(a), m = strlen(b);
@@ -85,7 +89,8 @@ bool grant_paths_meet(const char *a, const char *b)
 			else if (k < m && b[k] == '*')
 				met = row[k + 1] || (i < n && below[k]);
 			else
-				met = i == n || k == m ? i == n && k == m : is_same(a, i, b[k]) && below[k + 1];
+				met = i == n || k == m ? i == n && k == m
+						       : is_same(a, i, b[k]) && below[k + 1];
 			row[k] = met;
 		}
 		memcpy(below, row, (m + 1) * sizeof(*row));
@@ -114,18 +119,25 @@ static bool hosts_meet(const struct policy_grant *a, const struct policy_grant *
 
 bool grants_overlap(const struct policy_grant *a, const struct policy_grant *b)
 {
-	return grants_share_place(a, b) && hosts_meet(a, b) && methods_meet(a, b) && paths_meet(a, b);
+	return grants_share_place(a, b) && hosts_meet(a, b) && methods_meet(a, b) &&
+	       paths_meet(a, b);
 }
 
-int grants_refuse_overlap(const struct policy_grant *a, const struct policy_grant *b, struct ward_err *e)
+int grants_refuse_overlap(const struct policy_grant *a, const struct policy_grant *b,
+			  struct ward_err *e)
 {
 	if (a->way == GRANT_QUERY)
-		ward_fail(e, EINVAL, "grants %s and %s overlap: both would be put into the parameter %.60s of one request", b->name, a->name,
-			  a->parameter);
+		ward_fail(e, EINVAL,
+			  "grants %s and %s overlap: both would be put into the parameter %.60s of "
+			  "one request",
+			  b->name, a->name, a->parameter);
 	else
-		ward_fail(e, EINVAL, "grants %s and %s overlap: both would be put into the header %.60s of one request", b->name, a->name,
-			  a->header);
-	return ward_remedy(e, "give them hosts, methods or paths of which no request can have both, or another header or query");
+		ward_fail(e, EINVAL,
+			  "grants %s and %s overlap: both would be put into the header %.60s of "
+			  "one request",
+			  b->name, a->name, a->header);
+	return ward_remedy(e, "give them hosts, methods or paths of which no request can have "
+			      "both, or another header or query");
 }
 
 /* -- all of them */
@@ -133,11 +145,16 @@ int grants_refuse_overlap(const struct policy_grant *a, const struct policy_gran
 static int check_pair(const struct policy_grant *grants, size_t i, size_t k, struct ward_err *e)
 {
 	if (strcmp(grants[i].name, grants[k].name) == 0)
-		return ward_fail(e, EINVAL, "credentials.grants[%zu].name: %s is the name of grants[%zu] already", i, grants[i].name, k);
+		return ward_fail(
+			e, EINVAL,
+			"credentials.grants[%zu].name: %s is the name of grants[%zu] already", i,
+			grants[i].name, k);
 	for (size_t v = 0; v < grants[i].variables.len; v++)
 		if (strv_has(&grants[k].variables, grants[i].variables.items[v])) {
-			ward_fail(e, EINVAL, "credentials.grants[%zu]: the placeholder of %s and that of %s would both stand in %s", i,
-				  grants[i].name, grants[k].name, grants[i].variables.items[v]);
+			ward_fail(e, EINVAL,
+				  "credentials.grants[%zu]: the placeholder of %s and that of %s "
+				  "would both stand in %s",
+				  i, grants[i].name, grants[k].name, grants[i].variables.items[v]);
 			return ward_remedy(e, "give one of them another variable: as: NAME");
 		}
 	if (!grants_overlap(&grants[i], &grants[k]))
@@ -156,7 +173,8 @@ int grants_check(const struct policy_grant *grants, size_t count, struct ward_er
 	return r;
 }
 
-int grants_read(const struct policy *p, struct policy_grant **ret, size_t *ret_count, struct ward_err *e)
+int grants_read(const struct policy *p, struct policy_grant **ret, size_t *ret_count,
+		struct ward_err *e)
 {
 	size_t count = 0;
 	int r = 0;

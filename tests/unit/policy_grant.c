@@ -174,23 +174,36 @@ static void test_overlaps(void **state)
 		{ "hosts: ['*.a.example']", "hosts: ['*.x.a.example']", true },
 		{ "hosts: ['*.a.example']", "hosts: [a.example]", false },
 		{ "hosts: [a.example], header: 'X-Key: {}'", "hosts: [a.example]", false },
-		{ "hosts: [a.example], header: 'X-Key: {}'", "hosts: [a.example], header: 'x_key: <{}>'", true },
-		{ "hosts: [a.example], header: 'X-Id: {}'", "hosts: [a.example], header: 'X-Key: {}'", false },
+		{ "hosts: [a.example], header: 'X-Key: {}'",
+		  "hosts: [a.example], header: 'x_key: <{}>'", true },
+		{ "hosts: [a.example], header: 'X-Id: {}'",
+		  "hosts: [a.example], header: 'X-Key: {}'", false },
 		{ "hosts: [a.example], basic: joe", "hosts: [a.example]", true },
 		{ "hosts: [a.example], basic: joe", "hosts: [a.example], sigv4: '*/*'", true },
-		{ "hosts: [a.example], header: 'X-Amz-Security-Token: {}'", "hosts: [a.example], sigv4: '*/*'", true },
-		{ "hosts: [a.example], header: 'X-Key: {}'", "hosts: [a.example], sigv4: '*/*'", false },
-		{ "hosts: [a.example], query: api_key", "hosts: [a.example], query: API_KEY", true },
-		{ "hosts: [a.example], query: key", "hosts: [a.example], header: 'key: {}'", false },
+		{ "hosts: [a.example], header: 'X-Amz-Security-Token: {}'",
+		  "hosts: [a.example], sigv4: '*/*'", true },
+		{ "hosts: [a.example], header: 'X-Key: {}'", "hosts: [a.example], sigv4: '*/*'",
+		  false },
+		{ "hosts: [a.example], query: api_key", "hosts: [a.example], query: API_KEY",
+		  true },
+		{ "hosts: [a.example], query: key", "hosts: [a.example], header: 'key: {}'",
+		  false },
 		{ "hosts: [a.example], query: key", "hosts: [a.example], query: id", false },
-		{ "hosts: [a.example], methods: [GET]", "hosts: [a.example], methods: [POST, PUT]", false },
-		{ "hosts: [a.example], methods: [GET, POST]", "hosts: [a.example], methods: [POST]", true },
+		{ "hosts: [a.example], methods: [GET]", "hosts: [a.example], methods: [POST, PUT]",
+		  false },
+		{ "hosts: [a.example], methods: [GET, POST]", "hosts: [a.example], methods: [POST]",
+		  true },
 		{ "hosts: [a.example], methods: [GET]", "hosts: [a.example]", true },
-		{ "hosts: [a.example], paths: ['/a/*']", "hosts: [a.example], paths: ['/b/*']", false },
-		{ "hosts: [a.example], paths: ['/a/*']", "hosts: [a.example], paths: ['/b/*', '*/c']", true },
-		{ "hosts: [a.example], paths: ['/a/*/x']", "hosts: [a.example], paths: ['/a/b/*']", true },
-		{ "hosts: [a.example], paths: ['/a/*x']", "hosts: [a.example], paths: ['/a/*y']", false },
-		{ "hosts: [a.example], paths: ['/a%2fb']", "hosts: [a.example], paths: ['/a%2Fb']", true },
+		{ "hosts: [a.example], paths: ['/a/*']", "hosts: [a.example], paths: ['/b/*']",
+		  false },
+		{ "hosts: [a.example], paths: ['/a/*']",
+		  "hosts: [a.example], paths: ['/b/*', '*/c']", true },
+		{ "hosts: [a.example], paths: ['/a/*/x']", "hosts: [a.example], paths: ['/a/b/*']",
+		  true },
+		{ "hosts: [a.example], paths: ['/a/*x']", "hosts: [a.example], paths: ['/a/*y']",
+		  false },
+		{ "hosts: [a.example], paths: ['/a%2fb']", "hosts: [a.example], paths: ['/a%2Fb']",
+		  true },
 		{ "hosts: [a.example], paths: ['/A']", "hosts: [a.example], paths: ['/a']", false },
 	};
 
@@ -203,13 +216,15 @@ static void test_overlaps(void **state)
 			const char *fields = k ? cases[i].b : cases[i].a;
 			auto_buf text = { 0 };
 
-			buf_printf(&text, "{name: n%zu, source: 'env:K%zu%s', %s}", k, k, strstr(fields, "sigv4") ? ",L,M" : "", fields);
+			buf_printf(&text, "{name: n%zu, source: 'env:K%zu%s', %s}", k, k,
+				   strstr(fields, "sigv4") ? ",L,M" : "", fields);
 			parse(buf_text(&text), &two[k]);
 		}
 		assert_int_equal(grants_overlap(&two[0], &two[1]), cases[i].overlap);
 		assert_int_equal(grants_overlap(&two[1], &two[0]), cases[i].overlap);
 		assert_int_equal(grants_check(two, 2, &e), cases[i].overlap ? -EINVAL : 0);
-		assert_true(!cases[i].overlap || (strstr(e.what, "credentials.grants[1]") && strstr(e.why, "n0 and n1 overlap") && *e.remedy));
+		assert_true(!cases[i].overlap || (strstr(e.what, "credentials.grants[1]") &&
+						  strstr(e.why, "n0 and n1 overlap") && *e.remedy));
 		policy_grant_clear(&two[0]);
 		policy_grant_clear(&two[1]);
 	}

@@ -1,4 +1,5 @@
-/* Frames of a websocket (gateway/ws.c), and what heads of answers say about their bodies (gateway/answer_head.c). */
+/* Frames of a websocket (gateway/ws.c), and what heads of answers say about their bodies
+ * (gateway/answer_head.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +28,8 @@ static void test_messages(void **state)
 	auto_buf data = { 0 }, out = { 0 };
 
 	(void)state;
-	assert_int_equal(take(&server, BYTES("\x01\x03sec\x89\x01p\x80\x03ret\x82"), &data, 8), WS_CONTROL);
+	assert_int_equal(take(&server, BYTES("\x01\x03sec\x89\x01p\x80\x03ret\x82"), &data, 8),
+			 WS_CONTROL);
 	assert_int_equal(server.control_len, 1);
 	ws_give_control(&server, &out);
 	assert_int_equal(take(&server, BYTES("\x80\x03ret\x82"), &data, 5), WS_MESSAGE);
@@ -37,7 +39,8 @@ static void test_messages(void **state)
 	assert_int_equal(out.len, 3 + 6 + 4);
 	assert_memory_equal(out.data, "\x89\x01p\x01\x04secr\x80\x02" "et", 13);
 	data.len = out.len = 0;
-	assert_int_equal(take(&program, BYTES("\x81\x84\x01\x02\x03\x04iglh"), &data, 10), WS_MESSAGE);
+	assert_int_equal(take(&program, BYTES("\x81\x84\x01\x02\x03\x04iglh"), &data, 10),
+			 WS_MESSAGE);
 	assert_memory_equal(data.data, "heol", 4);
 	ws_give(&program, (const uint8_t *)data.data, 4, true, &out);
 	assert_memory_equal(out.data, "\x81\x84\x01\x02\x03\x04iglh", 10);
@@ -68,7 +71,9 @@ static void test_refused(void **state)
 		auto_buf data = { 0 };
 		size_t used;
 
-		assert_int_equal(ws_take(&w, (const uint8_t *)cases[i].bytes, strlen(cases[i].bytes), &data, &used), WS_BAD);
+		assert_int_equal(ws_take(&w, (const uint8_t *)cases[i].bytes,
+					 strlen(cases[i].bytes), &data, &used),
+				 WS_BAD);
 	}
 }
 
@@ -84,7 +89,8 @@ static void test_answers(void **state)
 {
 	(void)state;
 	assert_false(hides(""));
-	assert_false(hides("Content-Type: text/plain\r\nContent-Encoding: identity\r\nTransfer-Encoding: chunked\r\n"));
+	assert_false(hides("Content-Type: text/plain\r\nContent-Encoding: "
+			   "identity\r\nTransfer-Encoding: chunked\r\n"));
 	assert_false(hides("content-encoding:\r\n"));
 	assert_true(hides("content-encoding: gzip\r\n"));
 	assert_true(hides("content-encoding: identity\r\ncontent-encoding: gzip\r\n"));
@@ -95,12 +101,15 @@ static void test_answers(void **state)
 	assert_true(hides("grpc-encoding: identity\r\ngrpc-encoding: gzip\r\n"));
 	assert_true(hides("Transfer-Encoding: gzip, chunked\r\n"));
 	assert_true(hides("Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n"));
-	assert_true(hides("content-type: text/plain\r\nContent-Type: multipart/byteranges; boundary=x\r\n"));
+	assert_true(hides(
+		"content-type: text/plain\r\nContent-Type: multipart/byteranges; boundary=x\r\n"));
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_messages), cmocka_unit_test(test_refused), cmocka_unit_test(test_answers) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_messages),
+					    cmocka_unit_test(test_refused),
+					    cmocka_unit_test(test_answers) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
