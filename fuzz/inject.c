@@ -45,15 +45,26 @@ static void check_sent(const struct policy_grant *g, const struct http_head *bef
 	(void)had;
 }
 
+static struct inject_secret with_values(const struct policy_grant *g)
+{
+	struct inject_secret s = { .grant = g, .count = GRANT_VALUES };
+
+	for (size_t i = 0; i < GRANT_VALUES; i++) {
+		s.values[i] = (const uint8_t *)SECRET;
+		s.bytes[i] = strlen(SECRET);
+	}
+	return s;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	const uint8_t *values[] = { (const uint8_t *)SECRET, (const uint8_t *)SECRET, (const uint8_t *)SECRET };
-	const size_t bytes[] = { strlen(SECRET), strlen(SECRET), strlen(SECRET) };
 	static uint8_t out[HTTP1_HEAD_MAX + 8192];
 	static struct http_request request;
 	static struct http_path room;
 	struct sigv4_request sign;
-	auto_grant g = { 0 };
+	auto_grant g = { 0 }, beside = { 0 };
+	struct inject_secret secrets[2];
+	size_t count_of = 1;
 	auto_buf base = { 0 };
 	struct ward_err e = { 0 };
 	struct http_head head;
@@ -64,6 +75,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 	if (n < 2 || policy_grant_read(lines[data[0] % 5], &g, &e) < 0)
 		return 0;
+	secrets[0] = with_values(&g);
+	/* and a second one */
+	if (data[0] >= 128 &&
+	    policy_grant_read("{" COMMON ",\"query\":\"other\"}", &beside, &e) == 0)
+		secrets[count_of++] = with_values(&beside);
 	exact = malloc(n - 1);
 	memcpy(exact, data + 1, n - 1);
 	if (http1_head(exact, n - 1, &scanned, &head, &wrong) != 1 || !inject_line(exact, &head, &line))
@@ -71,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	assert(line.path_len <= line.target_len && line.line_len <= head.len);
 	if (http_request_read(exact, &head, &request) && inject_fits(&g, &request, &room))
 		assert(!g.paths.len || grant_path_matches(g.paths.items[0], room.text, room.len) || g.paths.len > 1);
-	if (!inject_base(&g, exact, &head, &base, &sign))
+	if (!inject_base(secrets, count_of, exact, &head, &base, &sign))
 		return 0;
 	for (size_t at = 0; at < base.len; at += 7)
 		(void)inject_field_at(&base, at, &field);
@@ -79,7 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		return 0;
 	if (g.way == GRANT_SIGV4 && !sign.has_hash)
 		sigv4_hash_body(&sign, exact, n - 1);
-	len = inject_write(&g, values, bytes, 3, &base, &sign, out, sizeof(out));
+	len = inject_write(secrets, count_of, &base, &sign, out, sizeof(out));
 	if (len)
 		check_sent(&g, &head, out, len, count(exact, n - 1, SECRET));
 	return 0;

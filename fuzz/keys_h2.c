@@ -48,6 +48,11 @@ size_t scan_run(const struct scan *s, uint8_t *bytes, size_t n, bool final, stru
 	return final || !n ? n : n - hold(bytes, n);
 }
 
+void scan_head(const struct scan *s, uint8_t *bytes, size_t n, struct scan_for *f)
+{
+	(void)scan_run(s, bytes, n, true, f);
+}
+
 size_t scan_begun(const struct scan *s, const uint8_t *bytes, size_t n, struct scan_for *f)
 {
 	(void)s;

@@ -17,6 +17,7 @@
 #include "gateway/waf.h"
 #include "lib/plan_net.h"
 #include "lib/plan_tape.h"
+#include "policy/policy_grant.h"
 #include "policy/policy_rule.h"
 #include "policy/suffix.h"
 
@@ -148,6 +149,18 @@ static void look_at_network(const struct policy *p, struct findings *f)
 		plan_net_clear(n);
 }
 
+/* Grants that do not go together, in force or not. */
+static void look_at_grants(const struct policy *p, struct findings *f)
+{
+	struct policy_grant *grants = NULL;
+	struct ward_err why = { 0 };
+	size_t count = 0;
+
+	if (grants_read(p, &grants, &count, &why) < 0 || grants_check(grants, count, &why) < 0)
+		add_refusal(p, &why, f);
+	grants_free(grants, count);
+}
+
 static int look(struct findings *f, struct ward_err *e)
 {
 	struct policy base = { 0 }, p = { 0 };
@@ -162,6 +175,7 @@ static int look(struct findings *f, struct ward_err *e)
 	if (r == 0) {
 		warn_about_rules(&p, f);
 		look_at_network(&p, f);
+		look_at_grants(&p, f);
 		r = policy_unsupported(&p, &f->refused);
 		if (r >= 0)
 			r = policy_compare_on(&base, &p, memory_bytes, &f->wider);

@@ -16,12 +16,11 @@
 #include "base/io.h"
 #include "creds/forms.h"
 
-#define PATTERNS_MAX (GRANTS_MAX * (2 * GRANT_VALUES + 1) * 2 * (FORMS + FORMS_BASIC))
-
 #define BEGUN_LEAST 16		/* characters: who knows all but the last can try that one out, so they are more than is ever seen of a secret otherwise (SCAN_SEEN_MAX) */
 #define BEGUN_MOST 64		/* enough of a long one, and patterns stay small */
 
 _Static_assert(FORMS + FORMS_BASIC <= PATTERN_BEGUN, "a form fits into a pattern's id");
+_Static_assert(GRANT_VALUES + EARLIER_MAX <= 256, "a value fits into a pattern's id");
 
 struct pattern {
 	uint32_t id, bytes;
@@ -96,14 +95,15 @@ bool scanner_texts(struct keeper *k, scanner_emit *emit, void *to)
 	e.fine = e.room;
 	for (size_t i = 0; e.fine && i < k->count; i++) {
 		struct kept *g = k->kept[i];
-		size_t old = g->before.count > 1;
-
 		e.grant = &g->grant;
 		for (size_t v = 0; v < g->secret.count; v++)
 			emit_forms(&e, PATTERN_ID(i, v, 0, 0), g->secret.values[v], g->secret.bytes[v], g->shown[v], g->shown_bytes[v]);
-		/* the number behind those of the values; of several, the one that is secret */
-		if (g->before.count)
-			emit_forms(&e, PATTERN_ID(i, GRANT_VALUES, 0, 0), g->before.values[old], g->before.bytes[old], g->shown[old], g->shown_bytes[old]);
+		for (size_t v = 0; v < g->earlier_count; v++) {
+			size_t which = g->earlier[v].which;
+
+			emit_forms(&e, PATTERN_ID(i, GRANT_VALUES + v, 0, 0), g->earlier[v].value,
+				   g->earlier[v].bytes, g->shown[which], g->shown_bytes[which]);
+		}
 		for (size_t v = 0; v < GRANT_VALUES && g->shown[v]; v++)
 			emit_forms(&e, PATTERN_ID(i, v, 1, 0), g->shown[v], g->shown_bytes[v], NULL, 0);
 	}
@@ -118,41 +118,54 @@ static bool write_to(void *fd, const void *bytes, size_t n)
 
 /* -- the child */
 
-static int read_patterns(int fd, const char **texts, size_t *bytes, unsigned *ids, unsigned *flags)
-{
-	unsigned count = 0;
-	struct pattern p;
-	auto_buf all = { 0 };
-	size_t at = 0;
+/* All texts, as the compiler takes them. Lives until the end of this process. */
+struct patterns {
+	struct buf all;
+	const char **texts;
+	size_t *bytes;
+	unsigned *ids, *flags, count;
+};
 
-	if (io_read_all(fd, 64 * 1024 * 1024, &all) < 0)
-		return -1;
-	while (at + sizeof(p) <= all.len && count < PATTERNS_MAX) {
-		memcpy(&p, all.data + at, sizeof(p));
+/* A pattern's id is its place in the row of texts: ward-keys has the same row. */
+static bool read_patterns(int fd, struct patterns *ret)
+{
+	struct pattern p;
+	size_t at = 0, most;
+
+	if (io_read_all(fd, 64 * 1024 * 1024, &ret->all) < 0)
+		return false;
+	most = ret->all.len / sizeof(p) + 1;
+	ret->texts = calloc(most, sizeof(*ret->texts));
+	ret->bytes = calloc(most, sizeof(*ret->bytes));
+	ret->ids = calloc(most, sizeof(*ret->ids));
+	ret->flags = calloc(most, sizeof(*ret->flags));
+	if (!ret->texts || !ret->bytes || !ret->ids || !ret->flags)
+		return false;
+	while (at + sizeof(p) <= ret->all.len) {
+		memcpy(&p, ret->all.data + at, sizeof(p));
 		at += sizeof(p);
-		if (p.bytes > all.len - at)
-			return -1;
-		texts[count] = all.data + at;
-		bytes[count] = p.bytes;
-		ids[count] = p.id;
-		flags[count++] = 0;
+		if (p.bytes > ret->all.len - at)
+			return false;
+		ret->texts[ret->count] = ret->all.data + at;
+		ret->bytes[ret->count] = p.bytes;
+		ret->ids[ret->count] = ret->count;
+		ret->count++;
 		at += p.bytes;
 	}
-	all = (struct buf){ 0 };	/* lives until the end of this process */
-	return (int)count;
+	return at == ret->all.len && ret->count;
 }
 
 static int compile_child(int in_fd, int out_fd)
 {
-	const char **texts = calloc(PATTERNS_MAX, sizeof(*texts));
-	size_t *bytes = calloc(PATTERNS_MAX, sizeof(*bytes)), n = 0;
-	unsigned *ids = calloc(PATTERNS_MAX, sizeof(*ids)), *flags = calloc(PATTERNS_MAX, sizeof(*flags));
+	struct patterns p = { .count = 0 };
 	hs_compile_error_t *error = NULL;
 	hs_database_t *db = NULL;
 	char *serial = NULL;
-	int count = texts && bytes && ids && flags ? read_patterns(in_fd, texts, bytes, ids, flags) : -1;
+	size_t n = 0;
 
-	if (count <= 0 || hs_compile_lit_multi(texts, flags, ids, bytes, (unsigned)count, HS_MODE_BLOCK, NULL, &db, &error) != HS_SUCCESS ||
+	if (!read_patterns(in_fd, &p) ||
+	    hs_compile_lit_multi(p.texts, p.flags, p.ids, p.bytes, p.count, HS_MODE_BLOCK, NULL,
+				 &db, &error) != HS_SUCCESS ||
 	    hs_serialize_database(db, &serial, &n) != HS_SUCCESS)
 		return 1;
 	return io_write_all(out_fd, serial, n) < 0;

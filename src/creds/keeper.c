@@ -19,7 +19,8 @@ static void drop(struct keeper *k, struct kept *g)
 	if (!g)
 		return;
 	secret_forget(&k->safe, &g->secret);
-	secret_forget(&k->safe, &g->before);
+	for (size_t i = 0; i < g->earlier_count; i++)
+		safe_give(&k->safe, g->earlier[i].value);
 	for (size_t i = 0; i < GRANT_VALUES; i++)
 		free(g->shown[i]);
 	policy_grant_clear(&g->grant);
@@ -64,6 +65,20 @@ static void set_times(struct kept *g, uint64_t now)
 	g->told = false;
 }
 
+/* Whether a new grant and one that there is go together. */
+static int goes_with(const struct kept *there, const struct kept *g, struct ward_err *e)
+{
+	if (there->state == SECRET_REVOKED)
+		return 0;
+	if (strcmp(there->grant.name, g->grant.name) == 0) {
+		ward_fail(e, EEXIST, "the sandbox has a grant %s already", g->grant.name);
+		return ward_remedy(e, "take another name, or revoke that one first");
+	}
+	return grants_overlap(&g->grant, &there->grant)
+		       ? grants_refuse_overlap(&g->grant, &there->grant, e)
+		       : 0;
+}
+
 int keeper_add(struct keeper *k, const char *line, int fd, struct ward_err *e)
 {
 	struct source_place place = place_of(k);
@@ -73,10 +88,7 @@ int keeper_add(struct keeper *k, const char *line, int fd, struct ward_err *e)
 	if (r == 0 && !(g->line = strdup(line)))
 		r = ward_fail(e, ENOMEM, "out of memory");
 	for (size_t i = 0; r == 0 && i < k->count; i++)
-		if (strcmp(k->kept[i]->grant.name, g->grant.name) == 0 && k->kept[i]->state != SECRET_REVOKED) {
-			r = ward_fail(e, EEXIST, "the sandbox has a grant %s already", g->grant.name);
-			ward_remedy(e, "take another name, or revoke that one first");
-		}
+		r = goes_with(k->kept[i], g, e);
 	if (r == 0 && k->count == GRANTS_MAX)
 		r = ward_fail(e, E2BIG, "more than %d grants", GRANTS_MAX);
 	if (r == 0) {
@@ -95,6 +107,12 @@ int keeper_add(struct keeper *k, const char *line, int fd, struct ward_err *e)
 	set_times(g, io_now_ms());
 	k->kept[k->count++] = g;
 	return 0;
+}
+
+void keeper_undo(struct keeper *k)
+{
+	drop(k, k->kept[--k->count]);
+	k->kept[k->count] = NULL;
 }
 
 int keeper_revoke(struct keeper *k, const char *name, struct ward_err *e)
@@ -134,13 +152,75 @@ static void tell_failure(struct keeper *k, struct kept *g, const struct ward_err
 	control_event(k, &event);
 }
 
+static bool is_earlier(const struct kept *g, const uint8_t *value, size_t n)
+{
+	for (size_t i = 0; i < g->earlier_count; i++)
+		if (g->earlier[i].bytes == n && memcmp(g->earlier[i].value, value, n) == 0)
+			return true;
+	return false;
+}
+
+/* Puts the grant's values among the earlier ones, which then hold the same memory. */
+static int remember(struct kept *g, struct ward_err *e)
+{
+	for (size_t i = 0; i < g->secret.count; i++) {
+		if (is_earlier(g, g->secret.values[i], g->secret.bytes[i]))
+			continue;
+		if (g->earlier_count == EARLIER_MAX)
+			return ward_fail(
+				e, ENOSPC,
+				"it has had %d values, and no more are remembered; start a new run",
+				EARLIER_MAX);
+		g->earlier[g->earlier_count].value = g->secret.values[i];
+		g->earlier[g->earlier_count].bytes = g->secret.bytes[i];
+		g->earlier[g->earlier_count++].which = i;
+	}
+	return 0;
+}
+
+/* Gives back what of last is not held as one of the earlier values. */
+static void forget_known(struct keeper *k, const struct kept *g, struct secret *last)
+{
+	for (size_t i = 0; i < last->count; i++) {
+		bool held = false;
+
+		for (size_t v = 0; v < g->earlier_count; v++)
+			held |= g->earlier[v].value == last->values[i];
+		if (!held)
+			safe_give(&k->safe, last->values[i]);
+	}
+	*last = (struct secret){ 0 };
+}
+
+/* The grant gets another value. The one that it had is looked for until the run ends, and the new
+ * one before it is used: where not all of them can be looked for, the grant keeps what it has, and
+ * runs out. */
+static int change_value(struct keeper *k, struct kept *g, struct secret *fresh, struct ward_err *e)
+{
+	struct secret last = g->secret;
+	size_t before = g->earlier_count;
+	int r = remember(g, e);
+
+	if (r == 0) {
+		g->secret = *fresh;
+		r = keys_tell_scanner(k, e);
+	}
+	if (r < 0) {
+		g->secret = last;
+		g->earlier_count = before;
+		secret_forget(&k->safe, fresh);
+		return r;
+	}
+	forget_known(k, g, &last);
+	return 0;
+}
+
 static void renew_one(struct keeper *k, size_t number, uint64_t now)
 {
 	struct source_place place = place_of(k);
 	struct kept *g = k->kept[number];
 	struct secret fresh;
 	struct ward_err e = { 0 };
-	bool changed;
 	int r = source_fetch(&place, &g->grant, &fresh, &e);
 
 	if (g->state == SECRET_REVOKED) {	/* while its source was asked */
@@ -153,17 +233,17 @@ static void renew_one(struct keeper *k, size_t number, uint64_t now)
 		g->renew_at_ms = now + RETRY_MS;
 		return;
 	}
-	changed = !secret_equal(&fresh, &g->secret);
-	if (changed) {
-		secret_forget(&k->safe, &g->before);
-		g->before = g->secret;
-	} else {
+	if (secret_equal(&fresh, &g->secret)) {
 		secret_forget(&k->safe, &g->secret);
+		g->secret = fresh;
+	} else if (change_value(k, g, &fresh, &e) < 0) {
+		g->told = false;
+		tell_failure(k, g, &e);
+		/* its source would only make more values that cannot be looked for */
+		g->renew_at_ms = 0;
+		return;
 	}
-	g->secret = fresh;
 	set_times(g, io_now_ms());
-	if (changed)
-		keys_tell_scanner(k);
 	keys_tell_grant(k, number);
 }
 

@@ -4,10 +4,18 @@
 
 #include "creds/source.h"
 
+/* earlier values of one grant that are remembered; then it is not renewed any more */
+#define EARLIER_MAX 192
+
 struct kept {
 	char *line;			/* canonical; owned */
 	struct policy_grant grant;
-	struct secret secret, before;	/* before: the last one; answers to requests that had it are still under way */
+	struct secret secret;
+	struct {
+		uint8_t *value;		/* in the safe */
+		size_t bytes, which;	/* which: of the grant's values */
+	} earlier[EARLIER_MAX];		/* other values that it has had: they stay secret */
+	size_t earlier_count;
 	uint8_t *shown[GRANT_VALUES];	/* placeholders, as long as the first values were; owned */
 	size_t shown_bytes[GRANT_VALUES];
 	enum secret_state state;
@@ -33,6 +41,8 @@ struct keeper {
 
 /* keeper.c. Adds a grant; its value is fetched, or read from fd where that is not -1 (borrowed). */
 must_check int keeper_add(struct keeper *k, const char *line, int fd, struct ward_err *e);
+/* Takes back the grant that was added last; nobody has its value yet. */
+void keeper_undo(struct keeper *k);
 must_check int keeper_revoke(struct keeper *k, const char *name, struct ward_err *e);
 /* Fetches again what is due. When that is next, of io_now_ms(); 0: never. */
 void keeper_renew(struct keeper *k, uint64_t now);
@@ -46,8 +56,9 @@ void keeper_row(const struct kept *g, uint64_t now, struct secrets_row *ret);
 must_check int keys_start(struct keeper *k, int link_fd, int trust_fd, struct ward_err *e);
 void keys_tell_grant(struct keeper *k, size_t number);
 void keys_tell_revoked(struct keeper *k, size_t number);
-/* Makes the scanner anew and hands it over. */
-void keys_tell_scanner(struct keeper *k);
+/* Makes the scanner anew and hands it over. Where none can be made, ward-keys keeps the one that it
+ * has: the caller takes back what the new one was for. */
+must_check int keys_tell_scanner(struct keeper *k, struct ward_err *e);
 /* What it says; false: it is gone. */
 bool keys_hear(struct keeper *k);
 

@@ -88,30 +88,33 @@ static bool send_bytes(void *to, const void *bytes, size_t n)
 	return send_all(to, bytes, n);
 }
 
-void keys_tell_scanner(struct keeper *k)
+int keys_tell_scanner(struct keeper *k, struct ward_err *e)
 {
-	struct ward_err e = { 0 };
 	uint8_t *db = NULL;
 	size_t n = 0, texts = 0;
 	uint64_t db_bytes;
 	int r;
 
 	if (k->keys_fd < 0)
-		return;
-	r = scanner_compile(k, &db, &n, &e);
-	if (r < 0 || !scanner_texts(k, count_bytes, &texts) || sizeof(db_bytes) + n + texts > KEYS_FRAME_MAX) {
-		control_event(k, &(struct keys_event){ .kind = KEYS_EVENT_REFUSED,
-							.detail = "no scanner could be made (are there many or long secrets?): no secret is used any more" });
-		lost(k);	/* nothing is put in that cannot be looked for */
-		if (r == 0)
-			safe_give(&k->safe, db);
-		return;
+		return 0;
+	r = scanner_compile(k, &db, &n, e);
+	if (r < 0)
+		return r;
+	if (!scanner_texts(k, count_bytes, &texts) ||
+	    sizeof(db_bytes) + n + texts > KEYS_FRAME_MAX) {
+		safe_give(&k->safe, db);
+		ward_fail(e, ENOSPC,
+			  "all forms of so many or so long secrets do not fit into the memory that "
+			  "is locked for them");
+		return ward_remedy(e, "use fewer or shorter secrets in one run, or start a new "
+				      "run; see also ulimit -l");
 	}
 	db_bytes = n;
 	if (!send_frame(k, KEYS_SCANNER, 0, sizeof(db_bytes) + n + texts) || !send_all(k, &db_bytes, sizeof(db_bytes)) || !send_all(k, db, n) ||
 	    !scanner_texts(k, send_bytes, k))
 		lost(k);
 	safe_give(&k->safe, db);
+	return 0;
 }
 
 static void become_keys(struct keeper *k, int secrets_fd, int link_fd, int trust_fd)
@@ -158,7 +161,10 @@ int keys_start(struct keeper *k, int link_fd, int trust_fd, struct ward_err *e)
 	setsockopt(k->keys_fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (send_frame(k, KEYS_SETTINGS, 0, sizeof(settings)))
 		send_all(k, &settings, sizeof(settings));
-	keys_tell_scanner(k);
+	if (keys_tell_scanner(k, e) < 0) {
+		lost(k);	/* nothing is put in that cannot be looked for */
+		return -e->code;
+	}
 	for (size_t i = 0; i < k->count && k->keys_fd >= 0; i++)
 		keys_tell_grant(k, i);
 	send_frame(k, KEYS_READY, 0, 0);

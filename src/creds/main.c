@@ -18,7 +18,6 @@
 #include "creds/keeper.h"
 #include "lib/slim.h"
 
-#define SAFE_BYTES (2 * 1024 * 1024)
 #define LATER_MAX 32		/* messages that are kept while a source is asked; the others stay in the socket */
 #define LOST_AGAIN_MS 50	/* until it is tried again to tell that events were lost */
 
@@ -130,10 +129,27 @@ static void grant(struct keeper *k, const char *line, int fd, uint64_t tag)
 	}
 	if (!tag)
 		return;
-	keys_tell_scanner(k);
+	if (keys_tell_scanner(k, &e) < 0) {
+		keeper_undo(k);
+		say_error(k, tag, &e);
+		return;
+	}
 	keys_tell_grant(k, k->count - 1);
 	control_change(k, KEYS_EVENT_GRANTED, k->kept[k->count - 1]->grant.name);
 	control_say(k, SECRETS_OK, 0, tag, k->kept[k->count - 1]->shown[0], k->kept[k->count - 1]->shown_bytes[0]);
+}
+
+static void say_not_started(struct keeper *k, const struct ward_err *why)
+{
+	static const char room[] = "no scanner could be made (are there many or long secrets?): no "
+				   "secret is used any more";
+	struct keys_event event = { .kind = KEYS_EVENT_REFUSED };
+
+	snprintf(event.detail, sizeof(event.detail), "%s",
+		 why->code == ENOSPC || why->code == ENOMEM
+			 ? room
+			 : "ward-keys could not be started: no secret is used");
+	control_event(k, &event);
 }
 
 static void obey(struct keeper *k, const struct secrets_message *m, const char *text, size_t n, const int *fds, size_t fd_count)
@@ -157,8 +173,7 @@ static void obey(struct keeper *k, const struct secrets_message *m, const char *
 		break;
 	case SECRETS_KEYS:
 		if (fd_count == 2 && keys_start(k, fds[0], fds[1], &e) < 0)
-			control_event(k, &(struct keys_event){ .kind = KEYS_EVENT_REFUSED,
-							       .detail = "ward-keys could not be started: no secret is used" });
+			say_not_started(k, &e);
 		slim_now();	/* the compiler of scanners, for one, has done its work */
 		break;
 	case SECRETS_LIST:

@@ -18,7 +18,9 @@
 #define SECRETS_MESSAGE_MAX (128 * 1024)
 #define SECRET_LEAST 8			/* bytes: what is shorter is found in everything */
 #define SECRET_MOST 4096
-#define KEYS_FRAME_MAX (1024 * 1024)
+#define KEYS_FRAME_MAX (2 * 1024 * 1024)
+/* locked, in ward-secrets and in ward-keys: a frame, what is made of it, the values */
+#define SAFE_BYTES (8 * 1024 * 1024)
 
 /* Descriptors that the programs are started with, beside 0-2. */
 enum { SECRETS_FD_CONTROL = 3, SECRETS_FDS_END };
@@ -92,9 +94,12 @@ struct keys_grant {
 };
 
 /* What a pattern of the scanner stands for. */
-#define PATTERN_ID(grant, value, shown, form) ((uint32_t)(grant) << 10 | (uint32_t)(value) << 8 | (uint32_t)(shown) << 7 | (uint32_t)(form))
-#define PATTERN_GRANT(id) ((id) >> 10)
-#define PATTERN_VALUE(id) ((id) >> 8 & 3)
+#define PATTERN_ID(grant, value, shown, form)                                                      \
+	((uint32_t)(grant) << 16 | (uint32_t)(value) << 8 | (uint32_t)(shown) << 7 |               \
+	 (uint32_t)(form))
+#define PATTERN_GRANT(id) ((id) >> 16)
+/* behind the grant's values: those that it had before */
+#define PATTERN_VALUE(id) ((id) >> 8 & 255)
 #define PATTERN_SHOWN(id) ((id) >> 7 & 1)	/* the placeholder's, not the secret's */
 #define PATTERN_BEGUN 64			/* not all of it: more of its beginning than anybody may see */
 #define PATTERN_IS_BEGUN(id) (((id) & PATTERN_BEGUN) != 0)

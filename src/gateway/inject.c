@@ -74,13 +74,35 @@ bool inject_fits(const struct policy_grant *g, const struct http_request *reques
 	return method_fits(g, request) && path_fits(g, request, room);
 }
 
-/* The target without the grant's parameter, whatever the spelling and the separator: it would be there twice, and the server's choice. */
-static void add_target(const struct policy_grant *g, const struct inject_line *l, struct buf *out)
+static bool is_way(const struct inject_secret *secrets, size_t count, enum grant_way way)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < count && !found; i++)
+		found = secrets[i].grant->way == way;
+	return found;
+}
+
+static bool is_parameter(const struct inject_secret *secrets, size_t count, const char *name,
+			 size_t n)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < count && !found; i++)
+		found = secrets[i].grant->way == GRANT_QUERY &&
+			http_parameter_like(name, n, secrets[i].grant->parameter);
+	return found;
+}
+
+/* The target without the grants' parameters, whatever the spelling and the separator: they would be
+ * there twice, and the server's choice. */
+static void add_target(const struct inject_secret *secrets, size_t count,
+		       const struct inject_line *l, struct buf *out)
 {
 	const char *at = l->target + l->path_len, *end = l->target + l->target_len;
 	char before = '?';
 
-	if (!g || g->way != GRANT_QUERY) {
+	if (!is_way(secrets, count, GRANT_QUERY)) {
 		buf_add(out, l->target, l->target_len);
 		return;
 	}
@@ -91,7 +113,8 @@ static void add_target(const struct policy_grant *g, const struct inject_line *l
 		while (next < end && *next != '&' && *next != ';')
 			next++;
 		sign = memchr(at, '=', (size_t)(next - at));
-		if (next > at && !http_parameter_like(at, (size_t)((sign ? sign : next) - at), g->parameter)) {
+		if (next > at &&
+		    !is_parameter(secrets, count, at, (size_t)((sign ? sign : next) - at))) {
 			buf_add(out, &before, 1);
 			buf_add(out, at, (size_t)(next - at));
 			before = next < end ? *next : '&';
@@ -105,12 +128,20 @@ static bool is(const char *name, size_t n, const char *what)
 	return n == strlen(what) && strncasecmp(name, what, n) == 0;
 }
 
-/* Whether a field is the grant's own place, or would be for some servers. */
-static bool is_place(const struct policy_grant *g, const char *name, size_t n)
+/* Whether a field is a grant's own place, or would be for some servers. */
+static bool is_place(const struct inject_secret *secrets, size_t count, const char *name, size_t n)
 {
-	if (!g || g->way == GRANT_QUERY)
-		return false;
-	return http_name_like(name, n, g->header) || (g->way == GRANT_SIGV4 && http_name_like(name, n, "x-amz-security-token"));
+	bool found = false;
+
+	for (size_t i = 0; i < count && !found; i++) {
+		const struct policy_grant *g = secrets[i].grant;
+
+		found = g->way != GRANT_QUERY &&
+			(http_name_like(name, n, g->header) ||
+			 (g->way == GRANT_SIGV4 &&
+			  http_name_like(name, n, "x-amz-security-token")));
+	}
+	return found;
 }
 
 static void read_sign(struct sigv4_request *sign, const char *name, size_t name_len, const char *value, size_t n)
@@ -129,7 +160,8 @@ static void read_sign(struct sigv4_request *sign, const char *name, size_t name_
 		sigv4_read_field(sign, lower, name_len, value, n);
 }
 
-bool inject_base(const struct policy_grant *g, const uint8_t *head, const struct http_head *h, struct buf *ret, struct sigv4_request *sign)
+bool inject_base(const struct inject_secret *secrets, size_t count, const uint8_t *head,
+		 const struct http_head *h, struct buf *ret, struct sigv4_request *sign)
 {
 	const char *at = (const char *)head, *end = at + h->len;
 	struct inject_line l;
@@ -140,7 +172,7 @@ bool inject_base(const struct policy_grant *g, const uint8_t *head, const struct
 		return false;
 	buf_add(ret, l.method, l.method_len);
 	buf_puts(ret, " ");
-	add_target(g, &l, ret);
+	add_target(secrets, count, &l, ret);
 	buf_puts(ret, " HTTP/1.1\r\n");
 	for (at += l.line_len; at && at < end;) {
 		const char *line_end = memmem(at, (size_t)(end - at), "\r\n", 2), *colon;
@@ -152,8 +184,10 @@ bool inject_base(const struct policy_grant *g, const uint8_t *head, const struct
 			return false;
 		if (sign)
 			read_sign(sign, at, (size_t)(colon - at), colon + 1, (size_t)(line_end - colon) - 1);
-		if (!is_place(g, at, (size_t)(colon - at)) && !is(at, (size_t)(colon - at), "accept-encoding") &&
-		    !is(at, (size_t)(colon - at), "grpc-accept-encoding") && !is(at, (size_t)(colon - at), "sec-websocket-extensions"))
+		if (!is_place(secrets, count, at, (size_t)(colon - at)) &&
+		    !is(at, (size_t)(colon - at), "accept-encoding") &&
+		    !is(at, (size_t)(colon - at), "grpc-accept-encoding") &&
+		    !is(at, (size_t)(colon - at), "sec-websocket-extensions"))
 			buf_add(ret, at, (size_t)(line_end - at) + 2);
 		at = line_end + 2;
 	}
@@ -161,15 +195,20 @@ bool inject_base(const struct policy_grant *g, const uint8_t *head, const struct
 	return !ret->failed;
 }
 
-/* What is put in, at the end of the target (QUERY) or of the fields. */
-static size_t write_place(const struct policy_grant *g, const uint8_t *const *values, const size_t *bytes, size_t count, const struct buf *base,
+/* What one grant puts in, behind the target (QUERY) or the fields. head: what is sent so far, for a
+ * signature. */
+static size_t write_place(const struct inject_secret *secret, const uint8_t *head, size_t head_n,
 			  const struct sigv4_request *sign, uint8_t *out, size_t room)
 {
+	const struct policy_grant *g = secret->grant;
+	const uint8_t *const *values = secret->values;
+	const size_t *bytes = secret->bytes;
 	size_t n = bytes[0], before = strlen(g->before), behind = strlen(g->behind), name = strlen(g->header), at = 0;
 	const char *user = g->user ? g->user : "", *parameter = g->parameter ? g->parameter : "";
 	struct sigv4_key key = { .id = values[0], .id_len = bytes[0] };
 
-	if (room < 3 * n + name + before + behind + 512 + 2 * strlen(user) + strlen(parameter))
+	if (!secret->count ||
+	    room < 3 * n + name + before + behind + 512 + 2 * strlen(user) + strlen(parameter))
 		return 0;
 	switch (g->way) {
 	case GRANT_QUERY:
@@ -178,13 +217,13 @@ static size_t write_place(const struct policy_grant *g, const uint8_t *const *va
 		out[at++] = '=';
 		return at + form_percent(values[0], n, out + at);
 	case GRANT_SIGV4:
-		if (count < 2)
+		if (secret->count < 2)
 			return 0;
 		key.secret = values[1];
 		key.secret_len = bytes[1];
-		key.token = count > 2 ? values[2] : NULL;
-		key.token_len = count > 2 ? bytes[2] : 0;
-		return sigv4_sign(sign, &key, (const uint8_t *)base->data, base->len, (char *)out, room);
+		key.token = secret->count > 2 ? values[2] : NULL;
+		key.token_len = secret->count > 2 ? bytes[2] : 0;
+		return sigv4_sign(sign, &key, head, head_n, (char *)out, room);
 	case GRANT_BASIC:
 		before = (size_t)snprintf((char *)out, room, "Authorization: Basic ");
 		name = strlen(user);
@@ -209,36 +248,64 @@ static size_t write_place(const struct policy_grant *g, const uint8_t *const *va
 	return at + 2;
 }
 
-size_t inject_write(const struct policy_grant *g, const uint8_t *const *values, const size_t *bytes, size_t count, const struct buf *base,
-		    const struct sigv4_request *sign, uint8_t *out, size_t room)
+/* The head with the grants' parameters, in front of " HTTP/1.1". */
+static size_t write_parameters(const struct inject_secret *secrets, size_t count,
+			       const struct buf *base, uint8_t *out, size_t room)
 {
 	const char *line_end = memmem(base->data, base->len, "\r\n", 2);
-	size_t at, put;
+	size_t target_end = line_end ? (size_t)(line_end - base->data) - 9 : 0, at = target_end;
+	bool query = line_end && memchr(base->data, '?', target_end);
 
-	if (base->len > room)
+	if (!line_end || base->len > room)
 		return 0;
-	if (!g) {
-		memcpy(out, base->data, base->len);
-		return base->len;
-	}
-	if (!count || !line_end)
-		return 0;
-	/* behind the target, in front of " HTTP/1.1"; or in front of the empty line */
-	at = g->way == GRANT_QUERY ? (size_t)(line_end - base->data) - 9 : base->len - 2;
 	memcpy(out, base->data, at);
-	if (g->way == GRANT_QUERY) {
-		if (at + 1 >= room)
+	for (size_t i = 0; i < count; i++) {
+		size_t put;
+
+		if (secrets[i].grant->way != GRANT_QUERY)
+			continue;
+		put = at + 1 < room
+			      ? write_place(&secrets[i], NULL, 0, NULL, out + at + 1, room - at - 1)
+			      : 0;
+		if (!put)
 			return 0;
-		out[at] = memchr(base->data, '?', at) ? '&' : '?';
+		out[at] = query ? '&' : '?';
+		query = true;
+		at += put + 1;
 	}
-	put = write_place(g, values, bytes, count, base, sign, out + at + (g->way == GRANT_QUERY), room - at - (g->way == GRANT_QUERY));
+	if (at + (base->len - target_end) > room)
+		return 0;
+	memcpy(out + at, base->data + target_end, base->len - target_end);
+	return at + (base->len - target_end);
+}
+
+/* One more field, in front of the empty line. It is written behind the head, which a signature is
+ * over. */
+static size_t add_field(const struct inject_secret *secret, const struct sigv4_request *sign,
+			uint8_t *out, size_t n, size_t room)
+{
+	size_t put = n < room ? write_place(secret, out, n, sign, out + n, room - n) : 0;
+
 	if (!put)
 		return 0;
-	put += g->way == GRANT_QUERY;
-	if (at + put + (base->len - at) > room)
-		return 0;
-	memcpy(out + at + put, base->data + at, base->len - at);
-	return base->len + put;
+	memmove(out + n - 2, out + n, put);
+	memcpy(out + n - 2 + put, "\r\n", 2);
+	return n + put;
+}
+
+size_t inject_write(const struct inject_secret *secrets, size_t count, const struct buf *base,
+		    const struct sigv4_request *sign, uint8_t *out, size_t room)
+{
+	size_t n = write_parameters(secrets, count, base, out, room);
+
+	for (int signing = 0; signing < 2; signing++)
+		for (size_t i = 0; n && i < count; i++)
+			if (secrets[i].grant->way != GRANT_QUERY &&
+			    (secrets[i].grant->way == GRANT_SIGV4) == signing)
+				n = add_field(&secrets[i], sign, out, n, room);
+	if (!n)
+		explicit_bzero(out, room);	/* some of them may be there */
+	return n;
 }
 
 const char *inject_field_at(const struct buf *base, size_t at, size_t *ret_len)

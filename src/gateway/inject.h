@@ -23,12 +23,23 @@ must_check bool inject_line(const uint8_t *head, const struct http_head *h, stru
 /* Whether the grant's methods and paths are those of the request, however its server may read it. */
 must_check bool inject_fits(const struct policy_grant *g, const struct http_request *request, struct http_path *room);
 
-/* The head without what the grant puts in (g NULL: nothing is put in), with Accept-Encoding: identity and no extension of websockets (they compress), so that what comes back can be
- * looked through. sign gets what SigV4 has to know (NULL where it is not that). False: out of memory. */
-must_check bool inject_base(const struct policy_grant *g, const uint8_t *head, const struct http_head *h, struct buf *ret, struct sigv4_request *sign);
+/* One grant of a request, with its values as its source gave them. */
+struct inject_secret {
+	const struct policy_grant *grant;
+	const uint8_t *values[GRANT_VALUES];
+	size_t bytes[GRANT_VALUES], count;
+};
+#define INJECT_MAX 16		/* of one request */
 
-/* Writes the head with the secret into out. values: as the grant's source gave them. Returns its length; 0: it does not fit into room. */
-size_t inject_write(const struct policy_grant *g, const uint8_t *const *values, const size_t *bytes, size_t count, const struct buf *base,
+/* The head without what the grants put in (count 0: nothing is put in), with Accept-Encoding:
+ * identity and no extension of websockets (they compress), so that what comes back can be looked
+ * through. sign gets what SigV4 has to know (NULL where it is not that). False: out of memory. */
+must_check bool inject_base(const struct inject_secret *secrets, size_t count, const uint8_t *head,
+			    const struct http_head *h, struct buf *ret, struct sigv4_request *sign);
+
+/* Writes the head with the secrets into out: parameters, then headers in their order, then a
+ * signature over all of it. Returns its length; 0: it does not fit into room. */
+size_t inject_write(const struct inject_secret *secrets, size_t count, const struct buf *base,
 		    const struct sigv4_request *sign, uint8_t *out, size_t room);
 
 /* The first header in which one of the texts stands, for messages; NULL: none, or it is in the request line (*ret_len 0). */

@@ -10,7 +10,7 @@
 #include "gateway/tls_up.h"
 #include "gateway/unzip.h"
 
-#define KEYS_COMPOSE (HTTP1_HEAD_MAX + 4 * SECRET_MOST)	/* a head with its secret */
+#define KEYS_COMPOSE (HTTP1_HEAD_MAX + 8 * SECRET_MOST)	/* a head with its secrets */
 #define KEYS_LEAK_FIELD "x-ward-leak"
 #define KEYS_LEAK_LINE "X-Ward-Leak: yes\r\n"	/* in an answer to front: something was found in its request */
 #define KEYS_CONNS_MAX 1000
@@ -60,9 +60,11 @@ must_check bool store_hear(struct keys *k);
 bool store_say(struct keys *k, enum keys_op op, uint64_t number, const void *bytes, size_t n);
 void store_flush(struct keys *k);
 void store_event(struct keys *k, const struct keys_event *event);
-/* The grant for a request, NULL: none; *ret_why is set where there is one that may not be used now. Counts nothing. */
-struct key_grant *store_find(struct keys *k, const char *host, const struct http_request *request, uint64_t now, const char **ret_why,
-			     const char **ret_name);
+/* All grants for a request; returns how many. *ret_why is set where one of them may not be used
+ * now, and *ret_name to its name. Counts nothing. */
+size_t store_find(struct keys *k, const char *host, const struct http_request *request,
+		  uint64_t now, struct key_grant *ret[INJECT_MAX], const char **ret_why,
+		  const char **ret_name);
 /* Why a grant may not be used now; NULL: it may. */
 const char *store_why_not(const struct key_grant *g, uint64_t now);
 void store_used(struct keys *k, struct key_grant *g, const char *host);

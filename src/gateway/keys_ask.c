@@ -30,7 +30,7 @@ void ask_words(struct buf *out, const char *why)
 
 /* -- the head */
 
-static struct scan_for looking_for(const struct keys *k)
+struct scan_for ask_looks_for(const struct keys *k)
 {
 	return (struct scan_for){ .secrets = true, .shown = true, .replace = k->leaks == LEAKS_STRIP, .prompt = true };
 }
@@ -51,12 +51,12 @@ static bool may_pass(struct keys *k, struct ask *a, const struct scan_for *f, co
 
 static bool look_through_head(struct keys *k, struct ask *a)
 {
-	struct scan_for f = looking_for(k);
+	struct scan_for f = ask_looks_for(k);
 	char where[100] = "the request line";
 	const char *field;
 	size_t n;
 
-	(void)scan_run(k->scan, (uint8_t *)a->base.data, a->base.len, true, &f);
+	scan_head(k->scan, (uint8_t *)a->base.data, a->base.len, &f);
 	if (!f.count)
 		return true;
 	field = inject_field_at(&a->base, f.at ? f.at - 1 : 0, &n);
@@ -100,7 +100,7 @@ static void read_coding(struct ask *a)
 /* A body that cannot be looked into does not leave, unless finding something would not stop it either. */
 static bool prepare_body(struct keys *k, struct ask *a, bool body)
 {
-	a->found = looking_for(k);
+	a->found = ask_looks_for(k);
 	if (!body)
 		return true;
 	read_coding(a);
@@ -142,20 +142,47 @@ static bool widen_part(struct keys *k, struct ask *a)
 	return true;
 }
 
-static bool choose_grant(struct keys *k, struct ask *a, const uint8_t *bytes)
+static const struct policy_grant *signing_grant(const struct ask *a)
 {
+	for (size_t i = 0; i < a->grant_count; i++)
+		if (a->grants[i]->grant.way == GRANT_SIGV4)
+			return &a->grants[i]->grant;
+	return NULL;
+}
+
+static size_t secrets_of(const struct ask *a, struct inject_secret secrets[INJECT_MAX])
+{
+	for (size_t i = 0; i < a->grant_count; i++) {
+		const struct key_grant *g = a->grants[i];
+
+		secrets[i] = (struct inject_secret){ .grant = &g->grant, .count = g->count };
+		for (size_t v = 0; v < g->count; v++) {
+			secrets[i].values[v] = g->values[v];
+			secrets[i].bytes[v] = g->bytes[v];
+		}
+	}
+	return a->grant_count;
+}
+
+static bool choose_grants(struct keys *k, struct ask *a, const uint8_t *bytes)
+{
+	struct inject_secret secrets[INJECT_MAX];
+	const struct policy_grant *signing;
 	const char *why = NULL, *name = NULL;
 	enum sigv4_wrong wrong;
 
 	if (!http_request_read(bytes, &a->head, &k->request) || k->request.path.s[0] != '/')
 		return ask_refuse(a, 400, "not a request that can be sent on");
-	a->grant = store_find(k, a->host->name, &k->request, io_now_ms(), &why, &name);
-	if (!inject_base(a->grant ? &a->grant->grant : NULL, bytes, &a->head, &a->base, &a->sign) || !widen_part(k, a))
+	a->grant_count =
+		store_find(k, a->host->name, &k->request, io_now_ms(), a->grants, &why, &name);
+	if (!inject_base(secrets, secrets_of(a, secrets), bytes, &a->head, &a->base, &a->sign) ||
+	    !widen_part(k, a))
 		return ask_refuse(a, 400, "not a request that can be sent on");
-	if (a->grant && a->grant->grant.way == GRANT_SIGV4) {
-		wrong = sigv4_check(&a->sign, a->grant->grant.region, a->grant->grant.service);
-		why = wrong == SIGV4_FINE ? why : sigv4_wrong_text(wrong);
-		name = a->grant->grant.name;
+	signing = why ? NULL : signing_grant(a);
+	if (signing) {
+		wrong = sigv4_check(&a->sign, signing->region, signing->service);
+		why = wrong == SIGV4_FINE ? NULL : sigv4_wrong_text(wrong);
+		name = signing->name;
 	}
 	return !why || refuse_grant(k, a, name, why);
 }
@@ -167,30 +194,40 @@ bool ask_begin(struct keys *k, struct ask *a, const struct host *host, uint16_t 
 		return ask_refuse(a, 403, "the request is for another host than the connection");
 	if (!k->scan)
 		return ask_refuse(a, 403, gone);
-	return choose_grant(k, a, bytes) && look_through_head(k, a) && prepare_body(k, a, body);
+	return choose_grants(k, a, bytes) && look_through_head(k, a) && prepare_body(k, a, body);
+}
+
+bool ask_signs_body(const struct ask *a)
+{
+	return signing_grant(a) && !a->sign.has_hash;
 }
 
 bool ask_wants_all(const struct ask *a, bool body)
 {
-	return (a->grant && a->grant->grant.way == GRANT_SIGV4 && !a->sign.has_hash) || (body && a->head.has_length && a->head.length <= ASK_WHOLE_MAX);
+	return ask_signs_body(a) || (body && a->head.has_length && a->head.length <= ASK_WHOLE_MAX);
+}
+
+void ask_used(struct keys *k, const struct ask *a)
+{
+	for (size_t i = 0; i < a->grant_count; i++)
+		store_used(k, a->grants[i], a->host->name);
 }
 
 bool ask_compose(struct keys *k, struct ask *a, bool again, size_t *ret_n)
 {
-	const struct policy_grant *g = a->grant ? &a->grant->grant : NULL;
-	const uint8_t *values[GRANT_VALUES] = { NULL };
-	size_t bytes[GRANT_VALUES] = { 0 };
-	const char *why = g ? store_why_not(a->grant, io_now_ms()) : NULL;
+	struct inject_secret secrets[INJECT_MAX];
 
 	*ret_n = 0;
-	/* others may have used it up since it was chosen */
-	if (why && (!again || !a->grant->there || a->grant->revoked))
-		return refuse_grant(k, a, g->name, why);
-	for (size_t i = 0; g && i < a->grant->count; i++) {
-		values[i] = a->grant->values[i];
-		bytes[i] = a->grant->bytes[i];
+	for (size_t i = 0; i < a->grant_count; i++) {
+		const struct key_grant *g = a->grants[i];
+		const char *why = store_why_not(g, io_now_ms());
+
+		/* others may have used it up since it was chosen */
+		if (why && (!again || !g->there || g->revoked))
+			return refuse_grant(k, a, g->grant.name, why);
 	}
-	*ret_n = inject_write(g, values, bytes, g ? a->grant->count : 0, &a->base, &a->sign, k->compose, k->compose_bytes);
+	*ret_n = inject_write(secrets, secrets_of(a, secrets), &a->base, &a->sign, k->compose,
+			      k->compose_bytes);
 	return *ret_n ||
 	       ask_refuse(a, 403, "the secret cannot be put into this request: it is too long, or a header that was signed is missing");
 }
@@ -296,13 +333,18 @@ bool ask_hold(struct keys *k, struct ask *a, size_t n)
 	return k->collected <= ASK_COLLECTED_MAX || ask_refuse(a, 503, "too many bodies are held at one time; try again");
 }
 
+bool ask_message(struct keys *k, struct ask *a, const struct scan_for *f)
+{
+	return !f->count || may_pass(k, a, f, "a message of the websocket");
+}
+
 bool ask_trailers(struct keys *k, struct ask *a, struct buf *lines)
 {
-	struct scan_for f = looking_for(k);
+	struct scan_for f = ask_looks_for(k);
 
 	if (!k->scan)
 		return ask_refuse(a, 403, gone);
-	(void)scan_run(k->scan, (uint8_t *)lines->data, lines->len, true, &f);
+	scan_head(k->scan, (uint8_t *)lines->data, lines->len, &f);
 	return !f.count || may_pass(k, a, &f, "the trailers");
 }
 

@@ -16,7 +16,8 @@
 struct ask {
 	const struct host *host;	/* borrowed: the connection's */
 	struct http_head head;
-	struct key_grant *grant;	/* NULL: none is put in */
+	struct key_grant *grants[INJECT_MAX]; /* all that are put in, each in a place of its own */
+	size_t grant_count;
 	struct sigv4_request sign;
 	struct part part;		/* of something, that was asked for; more was asked for then */
 	struct buf base;		/* its head, without a secret */
@@ -37,6 +38,10 @@ struct ask {
 bool ask_refuse(struct ask *a, unsigned status, const char *why);
 /* A whole head at bytes, which http1_head() has read into a->head. body: one follows. */
 must_check bool ask_begin(struct keys *k, struct ask *a, const struct host *host, uint16_t port, const uint8_t *bytes, bool body);
+/* Whether it is signed by a grant, and the hash of its body not said yet. */
+bool ask_signs_body(const struct ask *a);
+/* Counts a use of each of its grants. */
+void ask_used(struct keys *k, const struct ask *a);
 /* Whether all of its body is to be there before its head is sent. */
 bool ask_wants_all(const struct ask *a, bool body);
 /* Bytes of the body behind data's first `before`. */
@@ -45,6 +50,10 @@ must_check bool ask_take(struct keys *k, struct ask *a, const struct buf *data, 
 must_check bool ask_look(struct keys *k, struct ask *a, struct buf *data, bool ended, bool sent, size_t *ret_clean);
 /* Whether a body that is held may have grown to n bytes. */
 must_check bool ask_hold(struct keys *k, struct ask *a, size_t n);
+/* A message of a websocket, looked through with final; *f is what was found. False: it must not
+ * leave. */
+must_check bool ask_message(struct keys *k, struct ask *a, const struct scan_for *f);
+struct scan_for ask_looks_for(const struct keys *k);
 /* Fields behind the body, as lines. */
 must_check bool ask_trailers(struct keys *k, struct ask *a, struct buf *lines);
 /* The head with its secret, in k->compose; the caller zeroes *ret_n bytes there. again: some of it was sent before. */

@@ -215,6 +215,8 @@ void conn_free_dead(struct keys *k)
 		buf_free(&c->up_data);
 		buf_free(&c->down_head);
 		buf_free(&c->down_data);
+		for (int way = 0; way < WS_WAYS; way++)
+			buf_free(&c->talk[way].held);
 		free(c);
 	}
 }

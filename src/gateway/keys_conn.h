@@ -1,4 +1,5 @@
-/* One connection of ward-keys; shared by its own files: keys_conn.c (life), keys_up.c (requests), keys_down.c (answers); keys_h2*.c in HTTP/2. */
+/* One connection of ward-keys; shared by its own files: keys_conn.c (life), keys_up.c (requests),
+ * keys_down.c (answers), keys_ws.c (websockets); keys_h2*.c in HTTP/2. */
 #ifndef WARD_GATEWAY_KEYS_CONN_H
 #define WARD_GATEWAY_KEYS_CONN_H
 
@@ -25,6 +26,14 @@ struct hold {
 };
 
 struct keys_h2;
+
+/* One side of a websocket. */
+enum ws_way { WS_UP, WS_DOWN, WS_WAYS };
+#define TALK_WHOLE_MAX (64 * 1024) /* a message that goes on when all of it was looked through */
+struct talk {
+	struct ws frames;
+	struct buf held;		/* of the message that is under way */
+};
 
 struct conn {
 	struct conn *prev, *next, *dead_next;
@@ -62,7 +71,7 @@ struct conn {
 	struct http_body down_body;
 	bool down_chunked;
 	struct part_window down_window;
-	struct ws frames;		/* behind a 101 */
+	struct talk talk[WS_WAYS];	/* behind a 101 */
 	bool down_events;		/* it is an event stream of AWS's */
 	struct eventstream events;
 	size_t down_known;		/* bytes of down_data whose frames are known */
@@ -82,6 +91,10 @@ void queue_drop(struct queue *q, size_t n);
 void conn_refuse(struct conn *c, unsigned status, const char *why);
 void conn_kill(struct conn *c);
 /* Each does what can be done now; true: something happened. */
+/* keys_ws.c: what one side of a websocket says, looked through, goes to the other. False: the
+ * connection is to be cut. */
+must_check bool talk_pass(struct keys *k, struct conn *c, enum ws_way way, const uint8_t *bytes,
+			  size_t n);
 bool up_step(struct keys *k, struct conn *c);
 bool down_step(struct keys *k, struct conn *c);
 #define CONN_SILENCE_MS 1000

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/io.h"
+#include "gateway/answer_head.h"
 
 /* The value of a line of that name, name with its colon; NULL: it is another line. */
 static const char *value_of(const char *line, size_t *n, const char *name)
@@ -26,18 +27,6 @@ static const char *value_of(const char *line, size_t *n, const char *name)
 	return line;
 }
 
-/* A line that says that the body cannot be looked through: a coding, or several parts of something in one. */
-static bool hides(const char *line, size_t n)
-{
-	size_t type = n;
-	const char *value = value_of(line, &n, "content-encoding:");
-
-	if (value)
-		return n && !(n == 8 && strncasecmp(value, "identity", 8) == 0) && !(n == 11 && strncasecmp(value, "aws-chunked", 11) == 0);
-	value = value_of(line, &type, "content-type:");
-	return value && type >= 20 && strncasecmp(value, "multipart/byteranges", 20) == 0;
-}
-
 static bool is_event_stream(const struct buf *head)
 {
 	const char *at = head->data, *end = head->data + head->len, *value = NULL;
@@ -53,27 +42,13 @@ static bool is_event_stream(const struct buf *head)
 	return value && eventstream_is_type(value, n);
 }
 
-static bool has_coding(const struct buf *head)
-{
-	const char *at = head->data, *end = head->data + head->len;
-	bool found = false;
-
-	while (at < end && !found) {
-		const char *line_end = memchr(at, '\n', (size_t)(end - at));
-
-		found = hides(at, (size_t)((line_end ? line_end : end) - at));
-		at = line_end ? line_end + 1 : end;
-	}
-	return found;
-}
-
 static void clean_head(struct keys *k, struct conn *c)
 {
 	const char *line;
 	size_t first;
 
 	c->down_found = (struct scan_for){ .secrets = true, .replace = true };
-	(void)scan_run(k->scan, (uint8_t *)c->down_head.data, c->down_head.len, true, &c->down_found);
+	scan_head(k->scan, (uint8_t *)c->down_head.data, c->down_head.len, &c->down_found);
 	line = c->down_head.len && c->ask.leaked ? memchr(c->down_head.data, '\n', c->down_head.len) : NULL;
 	first = line ? (size_t)(line + 1 - c->down_head.data) : 0;
 	buf_add(&c->back.bytes, c->down_head.data, first);
@@ -108,12 +83,14 @@ static void begin_answer(struct keys *k, struct conn *c)
 		answer_init(&c->answer);
 		return;
 	}
-	if (has_coding(&c->down_head) && !none) {
+	if (answer_hides(&c->down_head, true) && !none) {
 		conn_refuse(c, 502, "the server compresses its answer unasked, or sends several parts in one, so it cannot be looked through for the secret");
 		return;
 	}
-	if (a->status == 101 && !c->ask.head.websocket) {
-		conn_refuse(c, 502, "the server changes the protocol unasked");
+	if (a->status == 101 &&
+	    (!c->ask.head.websocket || answer_has(&c->down_head, "sec-websocket-extensions"))) {
+		conn_refuse(c, 502,
+			    "the server changes the protocol, or extends the websocket, unasked");
 		return;
 	}
 	c->down_window = (struct part_window){ .on = false };
@@ -122,7 +99,8 @@ static void begin_answer(struct keys *k, struct conn *c)
 	c->down_chunked = a->chunked && !none;
 	if (a->status == 101) {
 		c->up = UP_TUNNEL;
-		c->frames = (struct ws){ .within = false };
+		c->talk[WS_UP].frames = (struct ws){ .masked = true };
+		c->talk[WS_DOWN].frames = (struct ws){ .masked = false };
 	}
 	c->down_known = 0;
 	c->hold = (struct hold){ 0 };
@@ -140,17 +118,14 @@ static void begin_answer(struct keys *k, struct conn *c)
 	c->down_begun = true;
 }
 
-/* Where the last message of a websocket or an event stream ends in down_data; 0: nowhere, or it is none. */
+/* Where the last message of an event stream ends in down_data; 0: nowhere, or it is none. */
 static size_t frame_end(struct conn *c)
 {
 	size_t before = c->down_known, end = 0;
 
-	if (c->down_data.len > before && (c->up == UP_TUNNEL || c->down_events)) {
-		const uint8_t *bytes = (const uint8_t *)c->down_data.data + before;
-		size_t n = c->down_data.len - before;
-
-		end = c->up == UP_TUNNEL ? ws_take(&c->frames, bytes, n) : eventstream_take(&c->events, bytes, n);
-	}
+	if (c->down_data.len > before && c->down_events)
+		end = eventstream_take(&c->events, (const uint8_t *)c->down_data.data + before,
+				       c->down_data.len - before);
 	return end ? before + end : 0;
 }
 
@@ -265,6 +240,10 @@ static void take(struct keys *k, struct conn *c, const uint8_t *bytes, size_t n)
 			buf_add(&c->down_head, bytes, used);
 			if (c->answer.state == ANSWER_DONE || c->answer.bad)
 				begin_answer(k, c);
+		} else if (c->up == UP_TUNNEL) {
+			used = n;
+			if (!talk_pass(k, c, WS_DOWN, bytes, n))
+				conn_kill(c);
 		} else {
 			used = body_data(&c->down_body, bytes, n, false, &c->down_data);
 			c->hold.came_ms = io_now_ms();
@@ -307,6 +286,10 @@ bool down_step(struct keys *k, struct conn *c)
 
 	if (!c->open || c->dead || c->finishing || c->server_ended || queue_len(&c->back) >= CONN_PENDING_MAX)
 		return false;
+	if (!k->scan) {		/* nothing passes that cannot be looked through */
+		conn_kill(c);
+		return false;
+	}
 	say = tls_up_read(c->tls, bytes, sizeof(bytes), &n);
 	if (say == TLS_READ || say == TLS_WRITE) {
 		c->server_write |= say == TLS_WRITE;

@@ -540,9 +540,13 @@ static void submit(struct keys_h2 *h, struct conn *c)
 bool keys_h2_step(struct keys *k, struct conn *c)
 {
 	struct keys_h2 *h = c->h2;
-	bool moved = hear_front(h, c);
+	bool moved;
 
-	(void)k;
+	if (!k->scan) {		/* nothing passes that cannot be looked through */
+		conn_kill(c);
+		return false;
+	}
+	moved = hear_front(h, c);
 	moved |= hear_server(h, c);
 	if (!c->server_ended && !nghttp2_session_want_read(h->up) && !nghttp2_session_want_write(h->up))
 		c->server_ended = true;

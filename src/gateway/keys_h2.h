@@ -11,7 +11,7 @@
 
 #define KEYS_H2_FIELDS_BYTES HTTP1_HEAD_MAX	/* of one head */
 #define KEYS_H2_STREAMS 128			/* at one time */
-#define KEYS_H2_FIELDS (HTTP1_HEADERS_MAX + 8)
+#define KEYS_H2_FIELDS (HTTP1_HEADERS_MAX + 8 + INJECT_MAX)
 
 enum keys_way { WAY_UP, WAY_DOWN, WAYS };
 
@@ -29,7 +29,8 @@ struct keys_stream {
 	unsigned status, fields;
 	bool has_head;
 	struct ask ask;
-	uint8_t *secret;		/* what is put into its head, in the safe, until it is sent */
+	uint8_t *secret; /* what is put into its head, in the safe, until it is sent: */
+	size_t secret_target, secret_lines;	/* bytes of its target, and of lines behind it */
 	bool down_grpc;
 	struct part_window down_window;
 	struct hold hold;		/* of held[WAY_DOWN] */

@@ -4,15 +4,15 @@
  * not passed on.
  */
 #include <string.h>
-#include <strings.h>
 
 #include "base/io.h"
+#include "gateway/answer_head.h"
 #include "gateway/keys_h2.h"
 
 static void clean(struct keys_h2 *h, struct keys_stream *s, struct buf *lines)
 {
 	if (lines->len)
-		(void)scan_run(h->k->scan, (uint8_t *)lines->data, lines->len, true, &s->down_found);
+		scan_head(h->k->scan, (uint8_t *)lines->data, lines->len, &s->down_found);
 }
 
 /* A field of lines; *ret_n 0: there is none. */
@@ -34,14 +34,6 @@ static const char *field(const struct buf *lines, const char *name, size_t *ret_
 		at = line_end + 2;
 	}
 	return NULL;
-}
-
-static bool is_coded(const struct buf *lines, const char *name)
-{
-	size_t n;
-	const char *value = field(lines, name, &n);
-
-	return n && !(n == 8 && strncasecmp(value, "identity", 8) == 0) && !(n == 11 && strncasecmp(value, "aws-chunked", 11) == 0);
 }
 
 static void pass_head(struct keys_h2 *h, struct keys_stream *s, bool ends)
@@ -79,8 +71,7 @@ void keys_h2_answer(struct keys_h2 *h, struct keys_stream *s, bool ends)
 		return;
 	}
 	type = field(&s->lines, "content-type", &n);
-	if (!none && s->status >= 200 && (is_coded(&s->lines, "content-encoding") || is_coded(&s->lines, "grpc-encoding") ||
-					  (n >= 20 && strncasecmp(type, "multipart/byteranges", 20) == 0))) {
+	if (!none && s->status >= 200 && answer_hides(&s->lines, false)) {
 		keys_h2_refuse(h, s, 502, "the server compresses its answer unasked, or sends several parts in one, so it cannot be looked through for the secret");
 		return;
 	}

@@ -21,7 +21,7 @@ static void release(struct keys_h2 *h, struct keys_stream *s)
 
 	if (!go_on(h, s, ask_look(h->k, &s->ask, &s->held[WAY_UP], true, false, &clean)))
 		return;
-	if (s->ask.grant && s->ask.grant->grant.way == GRANT_SIGV4 && !s->ask.sign.has_hash)
+	if (ask_signs_body(&s->ask))
 		sigv4_hash_body(&s->ask.sign, (const uint8_t *)s->held[WAY_UP].data, s->held[WAY_UP].len);
 	s->collecting = false;
 	s->waiting = true;
@@ -97,33 +97,34 @@ void keys_h2_sent_all(struct keys_h2 *h, struct keys_stream *s)
 	}
 }
 
-/* What the grant puts in, out of the whole head in k->compose: the target, or lines. False: there is no room in the safe. */
-static bool keep_secret(struct keys_h2 *h, struct keys_stream *s, size_t n, size_t *ret_n)
+/* What the grants put in, out of the whole head in k->compose: the target where it has grown, and
+ * lines in front of the empty one. False: there is no room in the safe. */
+static bool keep_secrets(struct keys_h2 *h, struct keys_stream *s, size_t n)
 {
 	const struct buf *base = &s->ask.base;
 	const char *all = (const char *)h->k->compose, *target = memchr(all, ' ', n), *line_end = memmem(all, n, "\r\n", 2);
-	size_t from = base->len - 2, bytes = n - base->len;
+	const char *base_end = memmem(base->data, base->len, "\r\n", 2);
+	size_t grown;
 
-	if (!s->ask.grant || !target || !line_end)
-		return !s->ask.grant;
-	if (s->ask.grant->grant.way == GRANT_QUERY) {
-		from = (size_t)(target - all) + 1;
-		bytes = (size_t)(line_end - all) - 9 - from;
-	}
-	s->secret = safe_take(&h->k->safe, bytes);
-	if (s->secret)
-		memcpy(s->secret, all + from, bytes);
-	*ret_n = bytes;
-	return s->secret;
+	if (!s->ask.grant_count || !target || !line_end || !base_end)
+		return !s->ask.grant_count;
+	grown = (size_t)(line_end - all) - (size_t)(base_end - base->data);
+	s->secret_target = grown ? (size_t)(line_end - target) - 10 : 0;
+	s->secret_lines = n - base->len - grown;
+	s->secret = safe_take(&h->k->safe, s->secret_target + s->secret_lines);
+	if (!s->secret)
+		return false;
+	memcpy(s->secret, target + 1, s->secret_target);
+	memcpy(s->secret + s->secret_target, all + n - 2 - s->secret_lines, s->secret_lines);
+	return true;
 }
 
 /* The head as fields; they lie in base and in the safe until it is sent. */
-static size_t write_fields(struct keys_stream *s, size_t secret_n, const char *authority, nghttp2_nv *out)
+static size_t write_fields(struct keys_stream *s, const char *authority, nghttp2_nv *out)
 {
 	const uint8_t there = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE, hide = there | NGHTTP2_NV_FLAG_NO_INDEX;
 	struct buf *base = &s->ask.base;
 	char *line_end = memmem(base->data, base->len, "\r\n", 2), *target = memchr(base->data, ' ', base->len);
-	bool query = s->secret && s->ask.grant->grant.way == GRANT_QUERY;
 	size_t count = 4;
 
 	if (!line_end || !target)
@@ -131,11 +132,14 @@ static size_t write_fields(struct keys_stream *s, size_t secret_n, const char *a
 	out[0] = keys_h2_field(":method", base->data, (size_t)(target - base->data), there);
 	out[1] = keys_h2_field(":scheme", "https", 5, there);
 	out[2] = keys_h2_field(":authority", authority, strlen(authority), NGHTTP2_NV_FLAG_NONE);
-	out[3] = query ? keys_h2_field(":path", (const char *)s->secret, secret_n, hide) :
-			 keys_h2_field(":path", target + 1, (size_t)(line_end - target) - 10, there);
+	out[3] = s->secret_target
+			 ? keys_h2_field(":path", (const char *)s->secret, s->secret_target, hide)
+			 : keys_h2_field(":path", target + 1, (size_t)(line_end - target) - 10,
+					 there);
 	count += keys_h2_fields(line_end + 2, (size_t)(base->data + base->len - line_end) - 4, out + count, HTTP1_HEADERS_MAX, there);
-	if (s->secret && !query)
-		count += keys_h2_fields((char *)s->secret, secret_n, out + count, 2, hide);
+	if (s->secret_lines)
+		count += keys_h2_fields((char *)s->secret + s->secret_target, s->secret_lines,
+					out + count, INJECT_MAX + 1, hide);
 	return count;
 }
 
@@ -144,20 +148,20 @@ void keys_h2_submit(struct keys_h2 *h, struct keys_stream *s)
 	nghttp2_data_provider body_of = { { .ptr = s }, keys_h2_give };
 	nghttp2_nv fields[KEYS_H2_FIELDS];
 	char authority[HOST_TEXT + 8];
-	size_t n = 0, secret_n = 0, count;
+	size_t n = 0, count;
 	bool kept, body = !s->ended[WAY_UP] || queue_len(&s->data[WAY_UP]) || s->held[WAY_UP].len || s->trailers[WAY_UP].len;
 
 	s->waiting = false;
 	if (!go_on(h, s, ask_compose(h->k, &s->ask, false, &n)))
 		return;
-	kept = keep_secret(h, s, n, &secret_n);
+	kept = keep_secrets(h, s, n);
 	explicit_bzero(h->k->compose, n);
 	if (!kept) {
 		keys_h2_refuse(h, s, 503, "there is no room for one more secret on its way; try again");
 		return;
 	}
 	snprintf(authority, sizeof(authority), h->c->port == 443 ? "%s" : "%s:%u", h->c->host.name, h->c->port);
-	count = write_fields(s, secret_n, authority, fields);
+	count = write_fields(s, authority, fields);
 	s->up_id = count ? nghttp2_submit_request(h->up, NULL, fields, count, body ? &body_of : NULL, s) : -1;
 	if (s->up_id <= 0) {
 		s->up_id = 0;
@@ -167,13 +171,13 @@ void keys_h2_submit(struct keys_h2 *h, struct keys_stream *s)
 	}
 	s->up_open = true;
 	h->open++;
-	if (s->ask.grant)
-		store_used(h->k, s->ask.grant, h->c->host.name);
+	ask_used(h->k, &s->ask);
 }
 
 void keys_h2_forget(struct keys_h2 *h, struct keys_stream *s)
 {
 	safe_give(&h->k->safe, s->secret);
 	s->secret = NULL;
+	s->secret_target = s->secret_lines = 0;
 	buf_free(&s->ask.base);
 }

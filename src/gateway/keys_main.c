@@ -17,7 +17,6 @@
 #include "gateway/proc.h"
 #include "lib/slim.h"
 
-#define SAFE_BYTES (2 * 1024 * 1024)
 #define TICK_MS 30000
 #define IDLE_MS 5000
 #define UNSAID_MS 20

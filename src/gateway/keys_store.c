@@ -208,7 +208,6 @@ static bool take_scanner(struct keys *k, const uint8_t *bytes, size_t n)
 	uint64_t db_bytes;
 	size_t room, count = 0;
 
-	drop_scanner(k);
 	if (n < sizeof(db_bytes))
 		return false;
 	memcpy(&db_bytes, bytes, sizeof(db_bytes));
@@ -231,6 +230,9 @@ bool store_hear(struct keys *k)
 
 	if (!receive(k, &f, sizeof(f)) || f.bytes > KEYS_FRAME_MAX)
 		return false;
+	if (f.op ==
+	    KEYS_SCANNER) /* their memory is for the new one; until it is there nothing passes */
+		drop_scanner(k);
 	small = f.bytes <= k->compose_bytes;
 	if (!small)
 		bytes = safe_take(&k->safe, f.bytes);
@@ -283,28 +285,42 @@ static void tell_passed_over(struct keys *k, struct key_grant *g)
 	store_event(k, &event);
 }
 
-struct key_grant *store_find(struct keys *k, const char *host, const struct http_request *request, uint64_t now, const char **ret_why,
-			     const char **ret_name)
+static bool is_for(const struct key_grant *g, const char *host)
 {
-	struct key_grant *other = NULL;
+	return (g->there || g->revoked) && g->grant.name && grant_is_for_host(&g->grant, host);
+}
+
+size_t store_find(struct keys *k, const char *host, const struct http_request *request,
+		  uint64_t now, struct key_grant *ret[INJECT_MAX], const char **ret_why,
+		  const char **ret_name)
+{
+	struct key_grant *other = NULL, *revoked = NULL, *fits[GRANTS_MAX];
+	size_t count = 0;
 
 	for (size_t i = 0; i < GRANTS_MAX; i++) {
 		struct key_grant *g = &k->grants[i];
-		const char *why;
 
-		if (!(g->there || g->revoked) || !g->grant.name || !grant_is_for_host(&g->grant, host))
+		if (!is_for(g, host))
 			continue;
-		if (!inject_fits(&g->grant, request, &k->path)) {
+		if (!inject_fits(&g->grant, request, &k->path))
 			other = other ? other : g;
-			continue;
-		}
-		why = store_why_not(g, now);
-		*ret_name = g->grant.name;
-		*ret_why = why;
-		if (!why)
-			return g;
+		else if (g->revoked)
+			revoked = g;
+		else
+			fits[count++] = g;
 	}
-	if (other && !*ret_name)
+	if (other && !count && !revoked)
 		tell_passed_over(k, other);
-	return NULL;
+	if (revoked &&
+	    !count) { /* where others are for the request, they are what was decided since */
+		*ret_why = store_why_not(revoked, now);
+		*ret_name = revoked->grant.name;
+	}
+	for (size_t i = 0; i < count && !*ret_why; i++) {
+		*ret_why = i < INJECT_MAX ? store_why_not(fits[i], now)
+					  : "more grants are for this request than can be put in";
+		*ret_name = fits[i]->grant.name;
+		ret[i % INJECT_MAX] = fits[i];
+	}
+	return *ret_why ? 0 : count;
 }

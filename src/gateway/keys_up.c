@@ -83,8 +83,8 @@ static bool send_head(struct keys *k, struct conn *c)
 		conn_refuse(c, 502, "the server ended the connection");
 		return true;
 	}
-	if (!c->head_sent && c->ask.grant)
-		store_used(k, c->ask.grant, c->host.name);
+	if (!c->head_sent)
+		ask_used(k, &c->ask);
 	c->head_sent += sent;
 	if (c->head_sent == n)
 		c->up = UP_BODY;
@@ -161,7 +161,7 @@ static bool collect_body(struct keys *k, struct conn *c)
 		return some;
 	if (!go_on(c, ask_look(k, &c->ask, &c->up_data, true, false, &clean)))
 		return true;
-	if (!c->ask.sign.has_hash)
+	if (ask_signs_body(&c->ask))
 		sigv4_hash_body(&c->ask.sign, (const uint8_t *)c->up_data.data, c->up_data.len);
 	c->up = UP_SEND;
 	return true;
@@ -194,7 +194,9 @@ bool up_step(struct keys *k, struct conn *c)
 	case UP_TUNNEL:
 		if (!queue_len(&c->in) || queue_len(&c->out) >= CONN_PENDING_MAX)
 			return false;
-		buf_add(&c->out.bytes, c->in.bytes.data + c->in.at, queue_len(&c->in));
+		if (!talk_pass(k, c, WS_UP, (const uint8_t *)c->in.bytes.data + c->in.at,
+			       queue_len(&c->in)))
+			conn_kill(c);
 		queue_drop(&c->in, queue_len(&c->in));
 		return true;
 	}

@@ -36,9 +36,15 @@ struct scan_for {
 	size_t at;		/* where that ends in the bytes it was found in */
 };
 
-/* Looks through n bytes: what was held back before, and new ones behind it. Returns how many of them can go on; the rest is to be held
- * back and comes first in the next call. final: nothing follows, all can go. What is found is counted in *f. */
+/* Looks through n bytes: what was held back before, and new ones behind it. Returns how many of
+ * them can go on; the rest is to be held back and comes first in the next call. final: nothing
+ * follows, all can go. What is found is counted in *f. Texts that an encoder has broken into lines
+ * (unwrap.h) are found, too. Without a scanner, and where it fails, everything counts as found. */
 size_t scan_run(const struct scan *s, uint8_t *bytes, size_t n, bool final, struct scan_for *f);
+
+/* The same for a head or trailers, all of it: also behind escapes of URLs, and in names of fields
+ * whatever their case. */
+void scan_head(const struct scan *s, uint8_t *bytes, size_t n, struct scan_for *f);
 
 /* How many bytes at the end of those are the beginning of a secret, and more of it than anybody may see who waits: SCAN_SEEN_MAX behind what its placeholder begins with, too.
  * Counted in *f. */

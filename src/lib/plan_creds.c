@@ -14,23 +14,6 @@
 #define PLACEHOLDER_TEXT "(a placeholder)"
 #define PLACEHOLDER_REPLAY "ward-replay-placeholder"	/* no secret was asked for: nothing has its shape */
 
-static int check_names(const struct policy_grant *grants, size_t count, struct ward_err *e)
-{
-	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < i; k++) {
-			if (strcmp(grants[i].name, grants[k].name) == 0)
-				return ward_fail(e, EINVAL, "credentials.grants[%zu].name: %s is the name of grants[%zu] already", i,
-						 grants[i].name, k);
-			for (size_t v = 0; v < grants[i].variables.len; v++)
-				if (strv_has(&grants[k].variables, grants[i].variables.items[v])) {
-					ward_fail(e, EINVAL, "credentials.grants[%zu]: the placeholder of %s and that of %s would both stand in %s",
-						  i, grants[i].name, grants[k].name, grants[i].variables.items[v]);
-					return ward_remedy(e, "give one of them another variable: as: NAME");
-				}
-		}
-	return 0;
-}
-
 /* A rule that says how it is to be passed keeps the gateway from seeing requests. */
 static int check_host(struct plan *p, size_t grant, const char *text, struct ward_err *e)
 {
@@ -57,7 +40,7 @@ static int check_host(struct plan *p, size_t grant, const char *text, struct war
 
 static int check_grants(struct plan *p, const struct policy_grant *grants, size_t count, struct ward_err *e)
 {
-	int r = check_names(grants, count, e);
+	int r = grants_check(grants, count, e);
 
 	for (size_t i = 0; r == 0 && i < count; i++)
 		for (size_t k = 0; r == 0 && k < grants[i].hosts.len; k++)
@@ -113,9 +96,9 @@ static int add_grants(struct plan *p, const struct policy_grant *grants, size_t 
 int plan_add_creds(struct plan *p, struct ward_err *e)
 {
 	const struct policy *policy = &p->spec->policy;
-	struct policy_grant *grants;
+	struct policy_grant *grants = NULL;
 	size_t count = 0;
-	int r = 0;
+	int r;
 
 	if (!policy->cred_grants.len)
 		return 0;
@@ -127,20 +110,9 @@ int plan_add_creds(struct plan *p, struct ward_err *e)
 		ward_fail(e, EINVAL, "credentials.grants: a secret is put in by the gateway, and network.mode is none");
 		return ward_remedy(e, "network.mode: restricted, with the grants' hosts in network.egress_allowlist; or credentials.mode: none");
 	}
-	if (policy->cred_grants.len > GRANTS_MAX)
-		return ward_fail(e, E2BIG, "credentials.grants: more than %d grants", GRANTS_MAX);
-	grants = calloc(policy->cred_grants.len, sizeof(*grants));
-	if (!grants)
-		return ward_fail(e, ENOMEM, "out of memory");
-	for (; r == 0 && count < policy->cred_grants.len; count += r == 0) {
-		r = policy_grant_read(policy->cred_grants.items[count], &grants[count], e);
-		if (r < 0)
-			ward_wrap(e, "credentials.grants[%zu]", count);
-	}
+	r = grants_read(policy, &grants, &count, e);
 	if (r == 0)
 		r = add_grants(p, grants, count, e);
-	while (count)
-		policy_grant_clear(&grants[--count]);
-	free(grants);
+	grants_free(grants, count);
 	return r;
 }

@@ -542,12 +542,12 @@ bool policy_grants_have(const struct policy *p, const char *host)
 	return any_grant(p, host, covers);
 }
 
-static bool touches(const char *grant_host, const char *rule_host)
+bool grant_hosts_touch(const char *a, const char *b)
 {
-	return covers(grant_host, rule_host) || covers(rule_host, grant_host);
+	return covers(a, b) || covers(b, a);
 }
 
 bool policy_grants_touch(const struct policy *p, const char *rule_host)
 {
-	return any_grant(p, rule_host, touches);
+	return any_grant(p, rule_host, grant_hosts_touch);
 }

@@ -52,6 +52,26 @@ bool policy_grants_touch(const struct policy *p, const char *rule_host);
 /* "*" matches any characters. A pure function, linear in practice: one place to come back to. */
 bool grant_path_matches(const char *pattern, const char *path, size_t n);
 
+/* Whether some name is meant by both hosts (canonical, *.suffix too). Pure. */
+bool grant_hosts_touch(const char *a, const char *b);
+
+/* policy_grants.c: grants beside each other. Pure functions. */
+/* Whether some path matches both patterns. */
+bool grant_paths_meet(const char *a, const char *b);
+/* Whether both are put into the same header or parameter, as servers read names; and whether some
+ * request would get both there. */
+bool grants_share_place(const struct policy_grant *a, const struct policy_grant *b);
+bool grants_overlap(const struct policy_grant *a, const struct policy_grant *b);
+/* Fills *e for two that overlap; returns its code, negative. */
+int grants_refuse_overlap(const struct policy_grant *a, const struct policy_grant *b,
+			  struct ward_err *e);
+/* Whether these go together: names, variables, places. */
+must_check int grants_check(const struct policy_grant *grants, size_t count, struct ward_err *e);
+/* All grants of a policy; *ret and *ret_count are for grants_free() in any case. */
+must_check int grants_read(const struct policy *p, struct policy_grant **ret, size_t *ret_count,
+			   struct ward_err *e);
+void grants_free(struct policy_grant *grants, size_t count);
+
 #define auto_grant __attribute__((cleanup(policy_grant_clear))) struct policy_grant
 
 #endif

@@ -201,7 +201,7 @@ def test_while_it_runs(t):
         t.check("LATExSECRETxLATE" not in r.out + r.err, "and no secret")
         r = ward("secret", "grant", box, late.replace("web.test", "evil.test").replace("late,", "more,"), env={"LATE": "LATExSECRETxLATExSECRET"})
         t.equal(r.rc, 125, "a host that no grant of the policy is for")
-        r = ward("secret", "grant", box, late.replace("name: late", "name: piped"), "--stdin", input="PIPEDxSECRETxPIPED\n")
+        r = ward("secret", "grant", box, late.replace("name: late", "name: piped").replace("X-Late", "X-Piped"), "--stdin", input="PIPEDxSECRETxPIPED\n")
         t.equal(r.rc, 0, f"--stdin: {r.err}")
         t.equal(len(json.loads(ward("secret", "ls", "--json", box).out)["grants"]), 3, "three of them")
         t.equal(ward("secret", "ls").rc, 2, "usage")

@@ -246,13 +246,13 @@ def test_too_many_long_secrets(t):
     """More than there is room for: no secret is used, and the report says why."""
     world = start(t)
     grants = []
-    for i in range(32):
+    for i in range(40):
         path = os.path.join(t.fresh_dir("secrets"), f"long{i}")
         with open(path, "w") as f:
             f.write(base64.b64encode(os.urandom(1125)).decode() + "\n")
         os.chmod(path, 0o600)
         grants.append({"name": f"long{i}", "source": f"file:{path}", "hosts": ["web.test"], "paths": [f"/long{i}/*"]})
-    for count in (12, 32):
+    for count in (26, 40):
         path = os.path.join(t.fresh_dir("policy"), "ward.yaml")
         with open(path, "w") as f:
             json.dump({"version": 1, "network": {"mode": "restricted", "egress_allowlist": [{"host": "web.test", "ports": [PORT], "mode": "inspect"}]},

@@ -158,20 +158,81 @@ static void test_heads(void **state)
 		struct ward_err e = { 0 };
 		struct http_head h;
 		enum http_wrong wrong;
+		struct inject_secret one;
 		size_t scanned = 0, n;
 		auto_buf base = { 0 };
 		uint8_t out[4096];
 
 		assert_int_equal(policy_grant_parse(cases[i].spec, cases[i].g, NULL, &e), 0);
 		assert_int_equal(http1_head((const uint8_t *)text, strlen(text), &scanned, &h, &wrong), 1);
-		assert_true(inject_base(cases[i].g, (const uint8_t *)text, &h, &base, NULL));
+		one = (struct inject_secret){ .grant = cases[i].g,
+					      .values = { values[0] },
+					      .bytes = { bytes[0] },
+					      .count = 1 };
+		assert_true(inject_base(&one, 1, (const uint8_t *)text, &h, &base, NULL));
 		assert_null(strstr(base.data, "REAL"));
-		n = inject_write(cases[i].g, values, bytes, 1, &base, NULL, out, sizeof(out));
+		n = inject_write(&one, 1, &base, NULL, out, sizeof(out));
 		assert_int_equal(n, strlen(cases[i].wanted));
 		assert_memory_equal(out, cases[i].wanted, n);
 		for (size_t room = 0; room < n; room++)
-			assert_int_equal(inject_write(cases[i].g, values, bytes, 1, &base, NULL, out, room), 0);
+			assert_int_equal(inject_write(&one, 1, &base, NULL, out, room), 0);
 	}
+}
+
+/* Several grants of one request: parameters, headers, and a signature over all of them; what a
+ * program wrote there is gone. */
+static void test_several_grants(void **state)
+{
+	static const char text[] =
+		"GET /a?x=1&key=old HTTP/1.1\r\nHost: a.example\r\nX-Id: mine\r\nX_Key: mine\r\nX: "
+		"y\r\n"
+		"x-amz-date: 20130524T000000Z\r\nx-amz-content-sha256: UNSIGNED-PAYLOAD\r\n"
+		"Authorization: AWS4-HMAC-SHA256 Credential=P/20130524/us-east-1/s3/aws4_request, "
+		"SignedHeaders=host;x-amz-content-sha256;x-amz-date;x-id, Signature=00\r\n\r\n";
+	static const char *const specs[] = { "sigv4: 'us-east-1/s3'", "header: 'X-Id: {}'",
+					     "query: key", "header: 'X-Key: <{}>'", "query: more" };
+	static const char wanted[] =
+		"GET /a?x=1&key=VALUE2&more=VALUE4 HTTP/1.1\r\nHost: a.example\r\nX: "
+		"y\r\nx-amz-date: 20130524T000000Z\r\n"
+		"x-amz-content-sha256: UNSIGNED-PAYLOAD\r\nAccept-Encoding: identity\r\nX-Id: "
+		"VALUE1\r\nX-Key: <VALUE3>\r\n"
+		"Authorization: AWS4-HMAC-SHA256 "
+		"Credential=VALUE0/20130524/us-east-1/s3/aws4_request, "
+		"SignedHeaders=host;x-amz-content-sha256;x-amz-date;x-id, Signature=";
+	static const char *const values[] = { "VALUE0", "VALUE1", "VALUE2", "VALUE3", "VALUE4" };
+	struct policy_grant grants[5] = { { .name = NULL } };
+	struct inject_secret secrets[5];
+	struct sigv4_request sign;
+	auto_buf base = { 0 };
+	struct ward_err e = { 0 };
+	struct http_head h;
+	enum http_wrong wrong;
+	uint8_t out[4096] = { 0 };
+	size_t scanned = 0, n;
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++) {
+		auto_buf spec = { 0 };
+
+		buf_printf(&spec, "{name: n%zu, source: 'env:%s', hosts: [a.example], %s}", i,
+			   i ? "K" : "K,L", specs[i]);
+		assert_int_equal(policy_grant_parse(buf_text(&spec), &grants[i], NULL, &e), 0);
+		secrets[i] = (struct inject_secret){ .grant = &grants[i], .count = i ? 1 : 2 };
+		secrets[i].values[0] = secrets[i].values[1] = (const uint8_t *)values[i];
+		secrets[i].bytes[0] = secrets[i].bytes[1] = 6;
+	}
+	assert_int_equal(http1_head((const uint8_t *)text, strlen(text), &scanned, &h, &wrong), 1);
+	assert_true(inject_base(secrets, 5, (const uint8_t *)text, &h, &base, &sign));
+	assert_null(strstr(base.data, "mine"));
+	assert_null(strstr(base.data, "old"));
+	n = inject_write(secrets, 5, &base, &sign, out, sizeof(out) - 1);
+	assert_true(n > strlen(wanted));
+	assert_memory_equal(out, wanted, strlen(wanted));
+	assert_memory_equal(out + n - 4, "\r\n\r\n", 4);
+	for (size_t room = 0; room < n; room++)
+		assert_int_equal(inject_write(secrets, 5, &base, &sign, out, room), 0);
+	for (size_t i = 0; i < 5; i++)
+		policy_grant_clear(&grants[i]);
 }
 
 static bool fits(const struct policy_grant *g, const char *line, const char *field)
@@ -264,6 +325,7 @@ static void test_other_spellings(void **state)
 		auto_buf text = { 0 }, spec = { 0 }, base = { 0 };
 		struct http_head h;
 		enum http_wrong wrong;
+		struct inject_secret one;
 		uint8_t out[4096] = { 0 };
 		size_t scanned = 0;
 
@@ -271,8 +333,11 @@ static void test_other_spellings(void **state)
 		buf_printf(&text, "%s HTTP/1.1\r\nHost: a.example\r\n%s\r\n", cases[i].line, cases[i].field);
 		assert_int_equal(policy_grant_parse(buf_text(&spec), &g, NULL, &e), 0);
 		assert_int_equal(http1_head((const uint8_t *)text.data, text.len, &scanned, &h, &wrong), 1);
-		assert_true(inject_base(&g, (const uint8_t *)text.data, &h, &base, NULL));
-		assert_true(inject_write(&g, values, bytes, 1, &base, NULL, out, sizeof(out) - 1) > 0);
+		one = (struct inject_secret){
+			.grant = &g, .values = { values[0] }, .bytes = { bytes[0] }, .count = 1
+		};
+		assert_true(inject_base(&one, 1, (const uint8_t *)text.data, &h, &base, NULL));
+		assert_true(inject_write(&one, 1, &base, NULL, out, sizeof(out) - 1) > 0);
 		assert_non_null(strstr((char *)out, cases[i].wanted));
 	}
 }
@@ -465,8 +530,13 @@ static void test_codings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),	cmocka_unit_test(test_placeholders), cmocka_unit_test(test_answers), cmocka_unit_test(test_heads), cmocka_unit_test(test_requests_of_a_grant), cmocka_unit_test(test_escaped_slashes), cmocka_unit_test(test_other_spellings), cmocka_unit_test(test_parts), cmocka_unit_test(test_other_parts),
-		cmocka_unit_test(test_sigv4),	cmocka_unit_test(test_safe),	     cmocka_unit_test(test_codings),
+		cmocka_unit_test(test_forms),           cmocka_unit_test(test_placeholders),
+		cmocka_unit_test(test_answers),         cmocka_unit_test(test_heads),
+		cmocka_unit_test(test_several_grants),  cmocka_unit_test(test_requests_of_a_grant),
+		cmocka_unit_test(test_escaped_slashes), cmocka_unit_test(test_other_spellings),
+		cmocka_unit_test(test_parts),           cmocka_unit_test(test_other_parts),
+		cmocka_unit_test(test_sigv4),           cmocka_unit_test(test_safe),
+		cmocka_unit_test(test_codings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

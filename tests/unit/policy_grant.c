@@ -161,6 +161,78 @@ static void test_matching(void **state)
 	assert_false(grant_path_matches("/a*b*c", "/aXbYbZ", 7));
 }
 
+/* Two grants that could be put into one place of one request do not go together; others do. */
+static void test_overlaps(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		bool overlap;
+	} cases[] = {
+		{ "hosts: [a.example]", "hosts: [a.example]", true },
+		{ "hosts: [a.example]", "hosts: [b.example]", false },
+		{ "hosts: ['*.a.example']", "hosts: [x.y.a.example]", true },
+		{ "hosts: ['*.a.example']", "hosts: ['*.x.a.example']", true },
+		{ "hosts: ['*.a.example']", "hosts: [a.example]", false },
+		{ "hosts: [a.example], header: 'X-Key: {}'", "hosts: [a.example]", false },
+		{ "hosts: [a.example], header: 'X-Key: {}'",
+		  "hosts: [a.example], header: 'x_key: <{}>'", true },
+		{ "hosts: [a.example], header: 'X-Id: {}'",
+		  "hosts: [a.example], header: 'X-Key: {}'", false },
+		{ "hosts: [a.example], basic: joe", "hosts: [a.example]", true },
+		{ "hosts: [a.example], basic: joe", "hosts: [a.example], sigv4: '*/*'", true },
+		{ "hosts: [a.example], header: 'X-Amz-Security-Token: {}'",
+		  "hosts: [a.example], sigv4: '*/*'", true },
+		{ "hosts: [a.example], header: 'X-Key: {}'", "hosts: [a.example], sigv4: '*/*'",
+		  false },
+		{ "hosts: [a.example], query: api_key", "hosts: [a.example], query: API_KEY",
+		  true },
+		{ "hosts: [a.example], query: key", "hosts: [a.example], header: 'key: {}'",
+		  false },
+		{ "hosts: [a.example], query: key", "hosts: [a.example], query: id", false },
+		{ "hosts: [a.example], methods: [GET]", "hosts: [a.example], methods: [POST, PUT]",
+		  false },
+		{ "hosts: [a.example], methods: [GET, POST]", "hosts: [a.example], methods: [POST]",
+		  true },
+		{ "hosts: [a.example], methods: [GET]", "hosts: [a.example]", true },
+		{ "hosts: [a.example], paths: ['/a/*']", "hosts: [a.example], paths: ['/b/*']",
+		  false },
+		{ "hosts: [a.example], paths: ['/a/*']",
+		  "hosts: [a.example], paths: ['/b/*', '*/c']", true },
+		{ "hosts: [a.example], paths: ['/a/*/x']", "hosts: [a.example], paths: ['/a/b/*']",
+		  true },
+		{ "hosts: [a.example], paths: ['/a/*x']", "hosts: [a.example], paths: ['/a/*y']",
+		  false },
+		{ "hosts: [a.example], paths: ['/a%2fb']", "hosts: [a.example], paths: ['/a%2Fb']",
+		  true },
+		{ "hosts: [a.example], paths: ['/A']", "hosts: [a.example], paths: ['/a']", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct policy_grant two[2] = { { .name = NULL } };
+		struct ward_err e = { 0 };
+
+		for (size_t k = 0; k < 2; k++) {
+			const char *fields = k ? cases[i].b : cases[i].a;
+			auto_buf text = { 0 };
+
+			buf_printf(&text, "{name: n%zu, source: 'env:K%zu%s', %s}", k, k,
+				   strstr(fields, "sigv4") ? ",L,M" : "", fields);
+			parse(buf_text(&text), &two[k]);
+		}
+		assert_int_equal(grants_overlap(&two[0], &two[1]), cases[i].overlap);
+		assert_int_equal(grants_overlap(&two[1], &two[0]), cases[i].overlap);
+		assert_int_equal(grants_check(two, 2, &e), cases[i].overlap ? -EINVAL : 0);
+		assert_true(!cases[i].overlap || (strstr(e.what, "credentials.grants[1]") &&
+						  strstr(e.why, "n0 and n1 overlap") && *e.remedy));
+		policy_grant_clear(&two[0]);
+		policy_grant_clear(&two[1]);
+	}
+	assert_true(grant_paths_meet("*", "*"));
+	assert_true(grant_paths_meet("/a**b", "/a*c*b"));
+	assert_false(grant_paths_meet("/a", "/a/"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -168,6 +240,7 @@ int main(void)
 		cmocka_unit_test(test_ways),
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_matching),
+		cmocka_unit_test(test_overlaps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
