@@ -153,6 +153,7 @@ static bool choose_grant(struct keys *k, struct ask *a, const uint8_t *bytes)
 	if (!inject_base(a->grant ? &a->grant->grant : NULL, bytes, &a->head, &a->base, &a->sign) || !widen_part(k, a))
 		return ask_refuse(a, 400, "not a request that can be sent on");
 	if (a->grant && a->grant->grant.way == GRANT_SIGV4) {
+		sigv4_forget(&a->sign, "expect");	/* front has answered it: it is not sent on */
 		wrong = sigv4_check(&a->sign, a->grant->grant.region, a->grant->grant.service);
 		why = wrong == SIGV4_FINE ? why : sigv4_wrong_text(wrong);
 		name = a->grant->grant.name;

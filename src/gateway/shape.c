@@ -2,8 +2,8 @@
  * Shaping. In: the limits of the rules, a clock, what is about to move. Out: how much of it may. Connections and bytes in all are
  * plain counts; connections a second and bandwidth are token buckets that hold at most one second's worth of connections, and
  * an eighth of a second's worth of bytes but at least 16 KiB. A connection or a byte counts for its rule and for the whole; the
- * tighter of both decides, and nothing is counted unless both agree. Pure but for its own counters; run by the gateway's
- * parsing process.
+ * tighter of both decides, and nothing is counted unless both agree. What is granted is counted by the call that grants it.
+ * Pure but for its own counters; run by the gateway's parsing process.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -128,14 +128,6 @@ void shape_denied(struct shape *s, int32_t rule)
 		s->rules[rule].denied++;
 }
 
-void shape_add_bytes(struct shape *s, int32_t rule, uint64_t received, uint64_t sent)
-{
-	if (rule < 0 || (uint32_t)rule >= s->n)
-		return;
-	s->rules[rule].bytes[SHAPE_RECEIVE] += received;
-	s->rules[rule].bytes[SHAPE_SEND] += sent;
-}
-
 static uint64_t limit_of(const struct rule_limits *l, enum shape_way way)
 {
 	return way == SHAPE_SEND ? l->send_bytes : l->receive_bytes;
@@ -162,7 +154,20 @@ static uint64_t may_move(struct pair p, enum shape_way way, uint64_t want, uint6
 	return 0;
 }
 
-uint64_t shape_may(struct shape *s, const struct rules *r, int32_t rule, enum shape_way way, uint64_t want, uint64_t now_us,
+static void count(const struct pair *pairs, unsigned n, enum shape_way way, uint64_t bytes)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct shape_meter *m = pairs[i].meter;
+		uint64_t cost = bucket_of(bytes);
+
+		if (__builtin_add_overflow(m->bytes[way], bytes, &m->bytes[way]))
+			m->bytes[way] = UINT64_MAX - 1;
+		if (pairs[i].limits->bandwidth != RULE_NONE)
+			m->band_tokens = cost < m->band_tokens ? m->band_tokens - cost : 0;
+	}
+}
+
+uint64_t shape_take(struct shape *s, const struct rules *r, int32_t rule, enum shape_way way, uint64_t want, uint64_t now_us,
 		   uint64_t *ret_wait_us)
 {
 	struct pair pairs[2];
@@ -180,22 +185,39 @@ uint64_t shape_may(struct shape *s, const struct rules *r, int32_t rule, enum sh
 		may = this_may < may ? this_may : may;
 	}
 	*ret_wait_us = may ? 0 : wait;
+	count(pairs, n, way, may);
 	return may;
 }
 
-void shape_moved(struct shape *s, const struct rules *r, int32_t rule, enum shape_way way, uint64_t bytes)
+bool shape_take_all(struct shape *s, const struct rules *r, int32_t rule, enum shape_way way,
+		    uint64_t bytes)
+{
+	struct pair pairs[2];
+	unsigned n = pairs_of(s, r, rule, pairs);
+
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t limit = limit_of(pairs[i].limits, way), spent = pairs[i].meter->bytes[way];
+
+		if (limit != RULE_NONE && (spent > limit || bytes > limit - spent))
+			return false;
+	}
+	count(pairs, n, way, bytes);
+	return true;
+}
+
+void shape_give_back(struct shape *s, const struct rules *r, int32_t rule, enum shape_way way,
+		     uint64_t bytes)
 {
 	struct pair pairs[2];
 	unsigned n = pairs_of(s, r, rule, pairs);
 
 	for (unsigned i = 0; i < n; i++) {
 		struct shape_meter *m = pairs[i].meter;
-		uint64_t cost = bucket_of(bytes);
 
-		if (__builtin_add_overflow(m->bytes[way], bytes, &m->bytes[way]))
-			m->bytes[way] = UINT64_MAX - 1;
-		if (pairs[i].limits->bandwidth != RULE_NONE)
-			m->band_tokens = cost < m->band_tokens ? m->band_tokens - cost : 0;
+		m->bytes[way] -= bytes < m->bytes[way] ? bytes : m->bytes[way];
+		if (pairs[i].limits->bandwidth != RULE_NONE &&
+		    __builtin_add_overflow(m->band_tokens, bucket_of(bytes), &m->band_tokens))
+			m->band_tokens = UINT64_MAX / 2;
 	}
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { LEVEL_OBJECT = 1, LEVEL_USAGE = 2, LEVEL_MODEL = 4 };
+enum { LEVEL_OBJECT = 1, LEVEL_USAGE = 2, LEVEL_MODEL = 4, LEVEL_BEGIN = 8 };
 enum { READ_VALUE, READ_KEY_TEXT, READ_COLON, READ_TEXT, READ_NUMBER, READ_WORD };
 enum { LINE_BEGIN, LINE_D, LINE_DA, LINE_DAT, LINE_DATA, LINE_COLON, LINE_PAYLOAD, LINE_OTHER };
 
@@ -103,6 +103,7 @@ static void end_number(struct tokens *t)
 		end_wish(t);
 	if (!(level(t) & LEVEL_USAGE))
 		return;
+	t->said |= !(level(t) & LEVEL_BEGIN);
 	for (int i = 0; i < 2; i++) {
 		if (key_is(t, inputs[i]))
 			keep_most(&t->input, t->number);
@@ -145,6 +146,9 @@ static void open_level(struct tokens *t, bool object)
 		kind |= LEVEL_USAGE;
 	if (object && (!t->depth || (t->depth == 1 && above & LEVEL_MODEL && (key_is(t, "message") || key_is(t, "response")))))
 		kind |= LEVEL_MODEL;
+	/* Anthropic's message_start has the usage so far; that of the end is in message_delta */
+	if (above & LEVEL_BEGIN || (t->depth == 1 && t->events && key_is(t, "message")))
+		kind |= LEVEL_BEGIN;
 	t->kinds[t->depth++] = kind;
 	t->key_len = 0;
 	t->state = READ_VALUE;

@@ -17,8 +17,8 @@ static void test_unlimited(void **state)
 	assert_false(shape_limits_bytes(r, 0));
 	for (unsigned i = 0; i < 1000; i++)
 		assert_int_equal(shape_open(&s, r, (int32_t)(i % 2) - 1, 5), REASON_ALLOWED);
-	assert_true(shape_may(&s, r, 0, SHAPE_SEND, UINT64_MAX, 5, &wait) == UINT64_MAX);
-	shape_moved(&s, r, 0, SHAPE_SEND, 77);
+	assert_int_equal(shape_take(&s, r, 0, SHAPE_SEND, 1 << 20, 0, &wait), 1 << 20);
+	shape_give_back(&s, r, 0, SHAPE_SEND, (1 << 20) - 77);
 	assert_int_equal(s.rules[0].bytes[SHAPE_SEND], 77);
 	assert_int_equal(s.whole.bytes[SHAPE_SEND], 77);
 	assert_int_equal(s.whole.connections, 1000);
@@ -79,18 +79,26 @@ static void test_bytes(void **state)
 	(void)state;
 	assert_int_equal(shape_fit(&s, r), 0);
 	assert_true(shape_limits_bytes(r, 1));
-	assert_int_equal(shape_may(&s, r, 0, SHAPE_SEND, 60, 1, &wait), 60);
-	shape_moved(&s, r, 0, SHAPE_SEND, 60);
-	assert_int_equal(shape_may(&s, r, 0, SHAPE_SEND, 60, 1, &wait), 40);
-	shape_moved(&s, r, 0, SHAPE_SEND, 40);
-	assert_int_equal(shape_may(&s, r, 0, SHAPE_SEND, 60, 1, &wait), 0);
-	assert_int_equal(wait, 0);	/* never again */
-	assert_int_equal(shape_may(&s, r, 0, SHAPE_RECEIVE, 60, 1, &wait), 60);
-	assert_int_equal(shape_may(&s, r, 1, SHAPE_SEND, 1000, 1, &wait), 1000);
+	assert_int_equal(shape_take(&s, r, 0, SHAPE_SEND, 60, 1, &wait), 60);
+	assert_int_equal(shape_take(&s, r, 0, SHAPE_SEND, 60, 1, &wait), 40);
+	assert_int_equal(shape_take(&s, r, 0, SHAPE_SEND, 60, 1, &wait), 0);
+	assert_int_equal(wait, 0);	/* never again, unless some is given back */
+	assert_false(shape_take_all(&s, r, 0, SHAPE_SEND, 1));
+	assert_true(shape_take_all(&s, r, 0, SHAPE_SEND, 0));
 	assert_int_equal(shape_open(&s, r, 0, 1), REASON_LIMIT_SENT);
-	shape_moved(&s, r, 1, SHAPE_RECEIVE, 150);
+	shape_give_back(&s, r, 0, SHAPE_SEND, 30);
+	assert_int_equal(s.whole.bytes[SHAPE_SEND], 70);
+	assert_false(shape_take_all(&s, r, 0, SHAPE_SEND, 31));
+	assert_int_equal(s.rules[0].bytes[SHAPE_SEND], 70);	/* all or none */
+	assert_true(shape_take_all(&s, r, 0, SHAPE_SEND, 30));
+	assert_int_equal(shape_take(&s, r, 0, SHAPE_RECEIVE, 60, 1, &wait), 60);
+	assert_int_equal(shape_take(&s, r, 1, SHAPE_SEND, 1000, 1, &wait), 1000);
+	shape_give_back(&s, r, 0, SHAPE_RECEIVE, 60);
+	assert_true(shape_take_all(&s, r, 1, SHAPE_RECEIVE, 150));
 	assert_int_equal(shape_open(&s, r, 1, 1), REASON_LIMIT_RECEIVED);
-	assert_int_equal(shape_may(&s, r, 0, SHAPE_RECEIVE, 60, 1, &wait), 0);
+	assert_int_equal(shape_take(&s, r, 0, SHAPE_RECEIVE, 60, 1, &wait), 0);
+	shape_give_back(&s, r, 1, SHAPE_RECEIVE, UINT64_MAX);	/* more than was taken: not below none */
+	assert_int_equal(s.whole.bytes[SHAPE_RECEIVE], 0);
 	shape_free(&s);
 }
 
@@ -114,9 +122,8 @@ static void test_bandwidth(void **state)
 		r = rules_of(text);
 		assert_int_equal(shape_fit(&s, r), 0);
 		while (now < end && turns++ < 100000) {
-			uint64_t may = shape_may(&s, r, 0, turns % 2 ? SHAPE_SEND : SHAPE_RECEIVE, 1 << 20, now, &wait);
+			uint64_t may = shape_take(&s, r, 0, turns % 2 ? SHAPE_SEND : SHAPE_RECEIVE, 1 << 20, now, &wait);
 
-			shape_moved(&s, r, 0, turns % 2 ? SHAPE_SEND : SHAPE_RECEIVE, may);
 			moved += may;
 			assert_true(may || wait);
 			now += may ? 0 : wait;
