@@ -17,14 +17,14 @@ bool flow_admit(struct front *f, struct flow *w)
 
 	if (shape_fit(&f->shape, f->rules) < 0)
 		return false;
-	reason = shape_open(&f->shape, f->rules, w->verdict.rule, io_now_ms() * 1000);
+	reason = shape_open(&f->shape, f->rules, w->verdict.rule, w->want.port, io_now_ms() * 1000);
 	if (reason != REASON_ALLOWED) {
 		verdict_refuse(&w->verdict, reason);
 		return false;
 	}
 	w->admitted = true;
 	w->rule = w->verdict.rule;
-	w->limited = shape_limits_bytes(f->rules, w->rule);
+	w->limited = shape_limits_bytes(f->rules, w->rule, w->want.port);
 	w->lanes[UP].taken = w->lanes[DOWN].taken = 0;
 	if (flow_take_all(f, w, UP, w->held_len))	/* what a proxy's client has sent already */
 		return true;
@@ -79,7 +79,8 @@ size_t flow_take(struct front *f, struct flow *w, enum direction d, size_t want,
 
 	*ret_spent = false;
 	if (w->admitted)
-		may = (size_t)shape_take(&f->shape, f->rules, w->rule, way_of(d), want, now_us, &wait_us);
+		may = (size_t)shape_take(&f->shape, f->rules, w->rule, w->want.port, way_of(d), want,
+					 now_us, &wait_us);
 	w->lanes[d].taken += may;
 	if (may)
 		return may;
@@ -92,7 +93,7 @@ size_t flow_take(struct front *f, struct flow *w, enum direction d, size_t want,
 
 bool flow_take_all(struct front *f, struct flow *w, enum direction d, uint64_t bytes)
 {
-	if (w->admitted && !shape_take_all(&f->shape, f->rules, w->rule, way_of(d), bytes))
+	if (w->admitted && !shape_take_all(&f->shape, f->rules, w->rule, w->want.port, way_of(d), bytes))
 		return false;
 	w->lanes[d].taken += bytes;
 	return true;

@@ -43,6 +43,7 @@ const char *const certs_env[] = {
 };
 
 #define BUNDLE (&(CERTS_DIR "/ca-certificates.crt")[1])
+#define POLICY (&(CERTS_DIR "/" BROWSERS)[1])
 
 /* Chromium trusts what is built into it, and what a policy of the machine names (tables/root.def). */
 const struct certs_place certs_places[] = {
@@ -51,7 +52,10 @@ const struct certs_place certs_places[] = {
 	{ BUNDLE, "etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem" },
 	{ BUNDLE, "etc/ssl/cert.pem" },
 	{ BUNDLE, "etc/ssl/ca-bundle.pem" },
-	{ &(CERTS_DIR "/" BROWSERS)[1], "etc/chromium/policies/managed/ward-trust.json" },
+	{ POLICY, "etc/chromium/policies/managed/ward-trust.json" },
+	{ POLICY, "etc/chromium-browser/policies/managed/ward-trust.json" },
+	{ POLICY, "etc/opt/chrome/policies/managed/ward-trust.json" },
+	{ POLICY, "etc/opt/chrome_for_testing/policies/managed/ward-trust.json" },
 	{ NULL, NULL },
 };
 

@@ -80,9 +80,9 @@ def world_of(t):
     return world, logs
 
 
-def inside(t, world, script, rule, grants=None, env=None, **network):
+def inside(t, world, script, *rules, grants=None, env=None, **network):
     ws = t.workspace({"client.py": CLIENT + script})
-    path = policy(t, [{"host": "web.test", "ports": [TLS], "mode": "inspect", **rule}], **network)
+    path = policy(t, [{"host": "web.test", "ports": [TLS], "mode": "inspect", **rule} for rule in rules], **network)
     if grants:
         document = json.load(open(path))
         document["credentials"] = {"mode": "just_in_time", "grants": grants}
@@ -118,6 +118,14 @@ def test_send_limit_with_a_secret(t):
     secrets = 60 * (len("Authorization: Bearer \r\n") + len(SECRET) + 40)	# what ward itself puts in
     t.check(came <= LIMIT + secrets, f"{came} bytes left, and the limit is {LIMIT}")
     t.check(any("sent bytes is spent" in d["why"] for d in r.report["denials"]), f"the refusals: {r.report['denials']}")
+
+
+def test_two_rules_for_one_host(t):
+    """A connection is both rules': the limit of the second holds, too."""
+    world, logs = world_of(t)
+    script = "many(20, lambda: push(head('/slow/x', 'Content-Length: 30000'), b'x' * 30000))"
+    r = inside(t, world, script, {"methods": ["GET"]}, {"methods": ["POST"], "send_limit": "40Ki"})
+    check_sent(t, "the second rule", received(t, logs[TLS]), r.report)
 
 
 def test_within_the_limit(t):
