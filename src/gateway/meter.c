@@ -2,7 +2,8 @@
  * Counting what requests cost (meter.h). In: requests and answers as they pass. Out: yes or no before a request is complete at the
  * server, and what was spent. Of a rule for language models only what can be counted passes: the paths below, with a body that says
  * its model in a way that everybody reads alike. Before the last byte of a request goes the most that it may cost is held: its bytes
- * as so many tokens, and as many tokens as it lets the answer have. Afterwards counts what a whole answer says.
+ * as so many tokens, and as many tokens as it lets the answer have; all that is left, where it refers to what the server fetches
+ * or does itself. Afterwards counts what a whole answer says.
  * Any other request of which a byte has gone costs what was held: one that the program took back, hung
  * up on or never read to its end, one that the server did not answer, an answer without usage. So
  * what the provider can bill for all of them never passes the limit by more than one request. An
@@ -206,6 +207,14 @@ static uint64_t most_cost(const struct meter *m)
 	return price_of(&p, &t);
 }
 
+/* What a server fetches by itself may be as large as it likes: nothing else is under way beside it. */
+static uint64_t what_to_hold(const struct front *f, const struct meter *m)
+{
+	uint64_t amount = most_cost(m), left = budget_left(&f->budget, f->rules, m->rule);
+
+	return m->asked.refers && left != RULE_NONE ? most_of(amount, left) : amount;
+}
+
 static void explain(const struct front *f, struct exchange *ex, const struct meter *m, enum budget_say say, uint64_t amount)
 {
 	uint64_t left = budget_left(&f->budget, f->rules, m->rule);
@@ -242,7 +251,7 @@ enum verdict_reason meter_judge(struct front *f, struct exchange *ex, struct met
 			return REASON_UNPRICED;
 		ex->why[0] = '\0';
 	}
-	amount = most_cost(m);
+	amount = what_to_hold(f, m);
 	say = budget_hold(&f->budget, f->rules, m->rule, amount);
 	if (say != BUDGET_FINE) {
 		explain(f, ex, m, say, amount);

@@ -31,6 +31,7 @@ struct tokens {
 	bool odd;			/* servers may read it in another way than this does */
 	bool whole;			/* the document has ended */
 	bool model_said;
+	bool refers;			/* to what the server fetches or does itself: its bytes do not bound its input */
 	bool later;			/* it is answered in the background: the answer does not say what it costs */
 	uint8_t known, seen;		/* which known key it is at, 0: another; those that were there, bits */
 	uint64_t most, choices;		/* tokens that the answer may have, 0: not said; how many answers */
@@ -42,7 +43,7 @@ struct tokens {
 	uint8_t state;
 	bool broken;			/* deeper or stranger than any such answer: the rest of this document is not read */
 	uint8_t depth;
-	uint8_t kinds[TOKENS_DEPTH];	/* of each level: object, in usage, about a model, of a beginning */
+	uint8_t kinds[TOKENS_DEPTH];	/* of each level: object, in usage, about a model, of a beginning, of a source */
 	uint8_t key_len, text_len;
 	uint8_t escape;
 	bool text_counts;

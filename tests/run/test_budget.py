@@ -308,6 +308,43 @@ def test_resets_http2(t):
         t.check(float(r.report["network"]["spent"]) * 1000000 >= came * 2000, f"{kind}: {came} requests cost {r.report['network']['spent']}")
 
 
+def test_input_that_the_server_fetches(t):
+    """A few bytes that name a page, a file or a conversation may be a book at the provider: nothing else is under way beside such a request, and one that is taken
+    back costs all that was left."""
+    world, log = llm_world(t)
+    said, report = inside(t, world, r"""
+got = []
+def one():
+    got.append(ask(max_tokens=1000, metadata={"in": 15000, "out": 1000, "wait": True}, previous_response_id="r")[0])
+threads = [threading.Thread(target=one) for _ in range(8)]
+for th in threads: th.start()
+import time
+end = time.monotonic() + 20
+while len(got) < 7 and time.monotonic() < end: time.sleep(0.05)
+ask("/go", raw="", method="GET")
+for th in threads: th.join()
+say("statuses", sorted(got))
+""", rule(spend_limit=0.02))
+    t.equal(said["statuses"], [[200] + [429] * 7], "one at a time")
+    t.equal((len(log()), report["network"]["spent"]), (1, "0.017"), "what the server saw, and what it cost")
+    said, report = inside(t, world, r"""
+c = connect()
+c.request("POST", "/v1/messages", json.dumps({"model": "unit-1", "max_tokens": 1000, "stream": True, "metadata": {"in": 15000, "wait_at_end": True},
+                                              "messages": [{"content": [{"source": {"type": "url", "url": "https://a.example"}}]}]}), {"Content-Type": "application/json"})
+c.getresponse().read(100)
+c.sock.close()
+c.close()
+import time
+status = 429
+while status == 429:
+    time.sleep(0.2)
+    status = ask(max_tokens=1000)[0]
+say("after", status)
+""", rule(spend_limit=0.02))
+    t.equal(said["after"], [402], "nothing is left")
+    t.equal(report["network"]["spent"], "0.02", "the report")
+
+
 def test_killed(t):
     """A sandbox that is killed while a request is under way: the report says what it may cost."""
     world, log = llm_world(t)
