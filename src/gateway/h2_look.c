@@ -62,9 +62,10 @@ static void go_on(struct h2 *h, struct h2_stream *s)
 	}
 	memcpy(what, s->what, sizeof(what));	/* reading the head again describes it again */
 	s->head = take_ptr(s->asked);
-	if (h2_read_request(h, s, r) == REASON_ALLOWED)
-		(void)exchange_drop_expect(r);	/* it was answered when the head came */
-	if (!r->method.n || h->over || !h2_forward(h, s, r, (struct http_text){ s->path.data, s->path.len })) {
+	reason = h2_read_request(h, s, r);
+	(void)exchange_drop_expect(r);	/* it was answered when the head came */
+	if (reason != REASON_ALLOWED || h->over ||
+	    !h2_forward(h, s, r, (struct http_text){ s->path.data, s->path.len })) {
 		memcpy(s->what, what, sizeof(what));
 		h2_refuse(h, s, REASON_UNREACHABLE);
 	} else {

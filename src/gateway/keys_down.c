@@ -67,7 +67,8 @@ static bool has_coding(const struct buf *head)
 	return found;
 }
 
-/* chunked: the server frames its body by closing. Towards front it goes in chunks: if the server cuts it off, the last chunk is missing. */
+/* chunked: the server frames its body by closing. Towards front it goes in chunks: if the server
+ * cuts it off, the last chunk is missing. */
 static void clean_head(struct keys *k, struct conn *c, bool chunked)
 {
 	const char *line;

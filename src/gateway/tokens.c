@@ -67,7 +67,8 @@ static void end_key(struct tokens *t)
 	}
 }
 
-/* Keys whose value is something that the server fetches itself, or does: stored conversations, files, pages, tools of its own. */
+/* Keys whose value is something that the server fetches itself, or does: stored conversations, files,
+ * pages, tools of its own. */
 static const struct {
 	const char *key;
 	bool top;			/* only at the top of a request; an object, where is_object */
