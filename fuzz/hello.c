@@ -30,7 +30,7 @@ static struct outcome feed(const uint8_t *client, size_t n, const uint8_t *serve
 	for (size_t at = 0; at < n && !o.refused; at += piece) {
 		size_t end = n - at < piece ? n : at + piece, release;
 
-		o.refused = gate_client(&g, client + o.released, end - o.released, &release) == GATE_REFUSE;
+		o.refused = gate_client(&g, (uint8_t *)(uintptr_t)client + o.released, end - o.released, &release) == GATE_REFUSE;
 		assert(release <= end - o.released && !(o.refused && release));
 		o.released += release;
 	}

@@ -18,7 +18,7 @@ struct outcome {
 	bool refused, blind;
 };
 
-static void client(struct gate *g, const uint8_t *bytes, size_t n, size_t piece, struct outcome *o)
+static void client(struct gate *g, uint8_t *bytes, size_t n, size_t piece, struct outcome *o)
 {
 	for (size_t at = 0; at < n && !o->refused; at += piece) {
 		size_t end = n - at < piece ? n : at + piece, release;
@@ -36,11 +36,16 @@ static struct outcome feed(const uint8_t *bytes, size_t n, const uint8_t *server
 	struct outcome o = { 0 };
 	struct host host;
 	struct gate g;
+	uint8_t *held;
 
 	if (host_read(NAME, strlen(NAME), &host) != HOST_FINE)
 		abort();
 	gate_init(&g, RULE_HTTP, &host, 80);
-	client(&g, bytes, n, piece, &o);
+	held = malloc(n + 1);	/* the gate may change what it releases */
+	if (!held)
+		abort();
+	memcpy(held, bytes, n);
+	client(&g, held, n, piece, &o);
 	for (size_t at = 0; at < m && !o.refused && !o.blind; at += piece) {
 		enum gate_say say = gate_server(&g, server + at, m - at < piece ? m - at : piece);
 
@@ -48,7 +53,8 @@ static struct outcome feed(const uint8_t *bytes, size_t n, const uint8_t *server
 		o.blind = say == GATE_BLIND;
 	}
 	if (!o.refused)
-		client(&g, bytes, n, n + 1, &o);
+		client(&g, held, n, n + 1, &o);
+	free(held);
 	o.reason = g.reason;
 	return o;
 }

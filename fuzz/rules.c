@@ -75,7 +75,7 @@ static void check_match(const struct rules *r, const struct host *h, uint16_t po
 		assert(m.rule == best);
 	else
 		assert(r->items[m.rule].deny && rule_has_host(r, &r->items[m.rule], h));
-	(void)rules_service(r, h, port);
+	(void)rules_service(r, h, port, (int32_t[]){ 0 });
 }
 
 static void check_rules(const struct rules *r, const char *name, size_t n)

@@ -116,6 +116,28 @@ static void put_flow(struct buf *out, const struct control_net_flow *f)
 	buf_printf(out, "  generation %" PRIu64 "\n", f->generation);
 }
 
+/* The rules, and behind them the services of the host. */
+static void put_rows(struct buf *out, const struct client_net *n)
+{
+	bool serves = false;
+
+	if (n->rule_count && !n->rules[0].service)
+		buf_printf(out, "RULE       %-40s   HITS    OPEN\n", "");
+	for (size_t i = 0; i < n->rule_count; i++) {
+		const struct control_net_rule *r = &n->rules[i];
+
+		if (!r->service) {
+			put_rule(out, r);
+			continue;
+		}
+		if (!serves)
+			buf_printf(out, "SERVICE    %-40s           OPEN\n", "");
+		serves = true;
+		buf_printf(out, "     %-5s %-40s         %6zu\n", r->deny ? "deny" : "allow", r->text,
+			   client_net_service_open(n, r));
+	}
+}
+
 static void put_text(struct buf *out, const char *id, const struct client_net *n)
 {
 	const struct control_net *now = &n->now;
@@ -131,10 +153,7 @@ static void put_text(struct buf *out, const char *id, const struct client_net *n
 	buf_puts(out, " out\n");
 	put_limits(out, &now->limits, now->open, now->bytes_in, now->bytes_out);
 	put_budget(out, &now->limits, now->requests, now->spent, now->held);
-	if (n->rule_count)
-		buf_printf(out, "RULE       %-40s   HITS    OPEN\n", "");
-	for (size_t i = 0; i < n->rule_count; i++)
-		put_rule(out, &n->rules[i]);
+	put_rows(out, n);
 	if (n->flow_count)
 		buf_puts(out, "OPEN\n");
 	for (size_t i = 0; i < n->flow_count; i++)

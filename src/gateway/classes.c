@@ -43,8 +43,10 @@ static uint64_t ports_of(const struct rules *r, const struct net_classes *c, con
 
 	for (unsigned i = 0; i < c->port_count; i++) {
 		struct rules_match m = rules_match(r, host, c->ports[i]);
+		int32_t denied_by;
+		bool serves = rules_service(r, host, c->ports[i], &denied_by) >= 0;
 
-		if ((m.rule >= 0 && !m.denied) || rules_service(r, host, c->ports[i]) >= 0)
+		if (serves ? denied_by < 0 : m.rule >= 0 && !m.denied)
 			set |= UINT64_C(1) << i;
 	}
 	return set;

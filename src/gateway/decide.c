@@ -70,6 +70,7 @@ static enum verdict_reason why_not(const struct want *w, const struct rules_matc
 void decide_name(const struct rules *r, const struct want *w, struct verdict *ret)
 {
 	struct rules_match m;
+	int32_t denied_by;
 
 	memset(ret, 0, sizeof(*ret));
 	ret->generation = r->generation;
@@ -86,7 +87,12 @@ void decide_name(const struct rules *r, const struct want *w, struct verdict *re
 		verdict_refuse(ret, w->stale ? REASON_STALE : REASON_BAD_NAME);
 		return;
 	}
-	ret->service = rules_service(r, &w->host, w->port);
+	ret->service = rules_service(r, &w->host, w->port, &denied_by);
+	if (denied_by >= 0) {
+		ret->rule = denied_by;
+		verdict_refuse(ret, REASON_DENIED);
+		return;
+	}
 	if (ret->service >= 0) {
 		ret->ip = r->services[ret->service].ip;
 		grant(ret, RULE_TCP, REACH_SERVICE);

@@ -11,12 +11,10 @@
  *
  * Each direction holds at most what one read gave: nothing more is read before it is written. Runs in front.
  */
-#include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/io.h"
 #include "base/json.h"
 #include "gateway/h2.h"
 #include "gateway/inspect.h"
@@ -27,38 +25,52 @@
 
 /* -- limits */
 
-size_t exchange_may(struct front *f, struct exchange *ex, enum direction d, size_t n)
+static void count(struct front *f, struct exchange *ex, enum direction d, size_t n)
 {
-	struct flow *w = ex->flow;
-	enum shape_way way = d == UP ? SHAPE_SEND : SHAPE_RECEIVE;
-	uint64_t may, wait_us = 0;
-	ssize_t got;
-	char byte;
-
-	if (!w->limited)
-		return n;
-	may = shape_may(&f->shape, f->rules, w->rule, way, n, io_now_ms() * 1000, &wait_us);
-	if (may)
-		return (size_t)may;
-	if (wait_us) {
-		flow_sleep(f, w, wait_us);
-		return 0;
-	}
-	/* more than the limit is what has come; the end is not, and neither is silence */
-	got = recv(d == UP ? ex->wire.fd : ex->server->wire.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-	if (got <= 0)
-		return got == 0 || errno != EAGAIN;
-	verdict_refuse(&w->verdict, way == SHAPE_SEND ? REASON_LIMIT_SENT : REASON_LIMIT_RECEIVED);
-	front_denied(f, &w->want, &w->verdict, IPPROTO_TCP);
-	flow_close(f, w, true);
-	return 0;
-}
-
-void exchange_moved(struct front *f, struct exchange *ex, enum direction d, size_t n)
-{
-	flow_moved(f, ex->flow, d, n);
 	ex->flow->lanes[d].moved += n;
 	*(d == UP ? &f->totals.bytes_out : &f->totals.bytes_in) += n;
+}
+
+enum tls_say exchange_read(struct front *f, struct exchange *ex, enum direction d, void *bytes,
+			   size_t n, size_t *ret_n)
+{
+	struct wire *from = d == UP ? &ex->wire : &ex->server->wire;
+	struct flow *w = ex->flow;
+	enum tls_say say;
+	bool spent;
+	size_t may = flow_take(f, w, d, n, &spent);
+
+	*ret_n = 0;
+	if (!may && !spent)
+		return TLS_READ;	/* it sleeps */
+	if (!may) {	/* what may still come is the end; a byte more is refused */
+		say = wire_peek(from);
+		if (say != TLS_DONE)
+			return say;
+		flow_refuse_spent(f, w, d);
+		return TLS_READ;
+	}
+	say = wire_read(from, bytes, may, ret_n);
+	flow_give_back(f, w, d, may - *ret_n);
+	if (d == DOWN)
+		count(f, ex, DOWN, *ret_n);
+	return say;
+}
+
+enum tls_say exchange_flush(struct front *f, struct exchange *ex, size_t *ret_n)
+{
+	const struct lane *l = &ex->flow->lanes[UP];
+	uint64_t due = l->moved + queue_size(&ex->up);
+	enum tls_say say;
+
+	*ret_n = 0;
+	if (due > l->taken && !flow_take_all(f, ex->flow, UP, due - l->taken)) {
+		flow_refuse_spent(f, ex->flow, UP);
+		return TLS_READ;
+	}
+	say = queue_flush(&ex->up, &ex->server->wire, ret_n);
+	count(f, ex, UP, *ret_n);
+	return say;
 }
 
 /* -- the beginning */
@@ -135,8 +147,11 @@ static bool greet(struct front *f, struct exchange *ex)
 	enum tls_say say;
 
 	if (ex->server || ex->lost) {	/* the server was asked what it speaks */
-		if (ex->server && ex->server->state != SERVER_OPEN)
+		if (ex->server && ex->server->state != SERVER_OPEN) {
+			if (w->has_ended[CLIENT])	/* it did not wait for the server */
+				flow_close(f, w, true);
 			return false;
+		}
 		tls_down_answer(ex->wire.down, ex->server ? (enum tls_alpn)ex->server->alpn : TLS_ALPN_HTTP1);
 	}
 	say = tls_down_handshake(ex->wire.down);
@@ -285,7 +300,7 @@ void exchange_refuse(struct front *f, struct exchange *ex, enum verdict_reason r
 	auto_buf body = { 0 }, head = { 0 };
 	struct refusal said = say_refused(f, ex, reason, &body);
 
-	meter_end(f, take_ptr(ex->meter), ex->sent ? METER_CUT : METER_UNSENT);
+	meter_end(f, take_ptr(ex->meter), (enum meter_way)exchange_way(ex));
 	exchange_end_waf(ex);
 
 	if (ex->answered) {	/* the response has begun: all that is left is to break it off */
@@ -318,6 +333,13 @@ void exchange_refuse(struct front *f, struct exchange *ex, enum verdict_reason r
 	flow_mark_ready(f, ex->flow);
 }
 
+unsigned exchange_way(const struct exchange *ex)
+{
+	if (ex->done && !ex->cut)
+		return METER_WHOLE;
+	return ex->gone ? METER_CUT : METER_UNSENT;
+}
+
 void exchange_break(struct front *f, struct exchange *ex)
 {
 	server_put(f, ex, false);
@@ -337,7 +359,7 @@ static void begin_drain(struct front *f, struct exchange *ex)
 void exchange_next(struct front *f, struct exchange *ex)
 {
 	exchange_tell(f, ex);	/* one that was never answered */
-	meter_end(f, take_ptr(ex->meter), ex->done && !ex->cut ? METER_WHOLE : METER_CUT);
+	meter_end(f, take_ptr(ex->meter), (enum meter_way)exchange_way(ex));
 	record_end(&ex->record, NULL, false);
 	buf_free(&ex->head);
 	queue_free(&ex->answer);
@@ -386,22 +408,21 @@ static bool run_drain(struct front *f, struct exchange *ex)
 static bool tunnel(struct front *f, struct exchange *ex, enum direction d)
 {
 	struct queue *q = d == UP ? &ex->up : &ex->down;
-	struct wire *from = d == UP ? &ex->wire : &ex->server->wire, *to = d == UP ? &ex->server->wire : &ex->wire;
-	struct lane *l = &ex->flow->lanes[d];
+	struct wire *to = d == UP ? &ex->server->wire : &ex->wire;
+	struct flow *w = ex->flow;	/* outlives ex in this round */
+	struct lane *l = &w->lanes[d];
 	enum tls_say say;
-	size_t n, may;
+	size_t n;
 
-	say = queue_flush(q, to, &n);
-	exchange_moved(f, ex, d, n);
+	say = d == UP ? exchange_flush(f, ex, &n) : queue_flush(q, to, &n);
+	if (w->state != FLOW_INSPECT)
+		return false;
 	if (say != TLS_DONE || l->ended) {
 		if (say != TLS_DONE && say != TLS_READ && say != TLS_WRITE)
 			exchange_break(f, ex);
 		return n > 0;
 	}
-	may = exchange_may(f, ex, d, sizeof(f->scratch));
-	if (!may)
-		return false;
-	say = wire_read(from, f->scratch, may, &n);
+	say = exchange_read(f, ex, d, f->scratch, sizeof(f->scratch), &n);
 	if (say == TLS_READ || say == TLS_WRITE)
 		return false;
 	if (say != TLS_DONE) {
@@ -427,7 +448,9 @@ static bool run_tunnel(struct front *f, struct exchange *ex)
 	moved = tunnel(f, ex, UP);
 	if (w->state == FLOW_INSPECT)
 		moved |= tunnel(f, ex, DOWN);
-	if (w->state == FLOW_INSPECT && w->lanes[UP].ended && w->lanes[DOWN].ended && !queue_size(&ex->up) && !queue_size(&ex->down)) {
+	/* a websocket has no half: whoever has ended hears nothing more */
+	if (w->state == FLOW_INSPECT && (w->gone[CLIENT] || (w->lanes[UP].ended && !queue_size(&ex->up)) ||
+					 (w->lanes[DOWN].ended && !queue_size(&ex->down)))) {
 		flow_close(f, w, false);
 		return false;
 	}
@@ -435,6 +458,18 @@ static bool run_tunnel(struct front *f, struct exchange *ex)
 }
 
 /* -- the loop */
+
+/* The program is gone: its end has come, and in TLS nobody hears more behind his own. */
+static bool is_hung_up(const struct exchange *ex)
+{
+	return ex->flow->gone[CLIENT] || (ex->flow->has_ended[CLIENT] && ex->wire.down);
+}
+
+/* All of the request has gone to the server: a program that hangs up behind its request has still made it. */
+static bool is_delivered(const struct exchange *ex)
+{
+	return ex->up_body.state == BODY_NONE && !queue_size(&ex->up) && ex->gone;
+}
 
 static bool run_relay(struct front *f, struct exchange *ex)
 {
@@ -446,8 +481,16 @@ static bool run_relay(struct front *f, struct exchange *ex)
 		return w->state == FLOW_INSPECT;
 	}
 	moved = exchange_run_up(f, ex);
+	if (w->state == FLOW_INSPECT && is_hung_up(ex) && is_delivered(ex)) {
+		exchange_break(f, ex);
+		return false;
+	}
 	if (w->state == FLOW_INSPECT && ex->state == EXCHANGE_RELAY && ex->server)
 		moved |= exchange_run_down(f, ex);
+	/* in the clear it may only have nothing more to say: as long as an answer comes, it gets it */
+	if (w->state == FLOW_INSPECT && ex->state == EXCHANGE_RELAY && w->has_ended[CLIENT] &&
+	    (moved || w->timed == FLOW_WAIT_NONE))
+		flow_time_out(f, w, is_delivered(ex) ? FLOW_WAIT_GONE : FLOW_WAIT_HALF);
 	return moved;
 }
 
@@ -484,7 +527,7 @@ void exchange_closed(struct front *f, struct flow *w)
 
 	exchange_tell(f, ex);	/* its answer broke off, or never came */
 	h2_free(ex->h2);
-	meter_end(f, ex->meter, ex->sent ? METER_CUT : METER_UNSENT);
+	meter_end(f, take_ptr(ex->meter), (enum meter_way)exchange_way(ex));
 	record_end(&ex->record, NULL, false);
 	exchange_end_waf(ex);
 	exchange_end_look(f, ex);

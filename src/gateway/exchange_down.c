@@ -276,16 +276,12 @@ static void cut_short(struct front *f, struct exchange *ex)
 
 static bool read_server(struct front *f, struct exchange *ex)
 {
-	size_t n = exchange_may(f, ex, DOWN, sizeof(f->scratch));
-	enum tls_say say;
+	size_t n;
+	enum tls_say say = exchange_read(f, ex, DOWN, f->scratch, sizeof(f->scratch), &n);
 
-	if (!n)
-		return false;
-	say = wire_read(&ex->server->wire, f->scratch, n, &n);
 	if (say == TLS_READ || say == TLS_WRITE)
 		return false;
 	if (say == TLS_DONE) {
-		exchange_moved(f, ex, DOWN, n);
 		if (!understand(f, ex, f->scratch, n)) {
 			exchange_refuse(f, ex, ex->cut ? REASON_SPENT : ex->lost ? (enum verdict_reason)ex->lost : REASON_UPSTREAM_HTTP);
 			return false;
@@ -298,7 +294,8 @@ static bool read_server(struct front *f, struct exchange *ex)
 			cut_short(f, ex);
 		return true;
 	}
-	if (ex->answered && ex->down_body.state == BODY_CLOSE && (say == TLS_END || !ex->server->tls)) {
+	/* a reset, and TLS that ends without saying so, may have cut it: then it is not complete */
+	if (ex->answered && ex->down_body.state == BODY_CLOSE && say == TLS_END) {
 		ex->server->flow->lanes[DOWN].ended = true;
 		end_body(ex);
 		if (!ex->down_chunked)

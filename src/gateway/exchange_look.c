@@ -62,14 +62,10 @@ void exchange_end_look(struct front *f, struct exchange *ex)
 
 void exchange_begin_look(struct front *f, struct exchange *ex, const struct http_verdict *v, const struct http_request *r)
 {
-	struct http_text expect = http_field_get(&r->fields, "expect");
-
 	ex->look = look_new(v, r);
 	ex->look_say = LOOK_MORE;
 	ex->state = EXCHANGE_LOOK;
 	queue_add(&ex->up, ex->head.data, ex->head.len);
-	if (expect.s && http_text_is(expect, "100-continue"))	/* the server has no say in it yet */
-		queue_add(&ex->down, "HTTP/1.1 100 Continue\r\n\r\n", 25);
 	flow_time_out(f, ex->flow, FLOW_WAIT_HEAD);
 	if (!ex->look || ex->head.failed || ex->up.failed || ex->down.failed)
 		exchange_break(f, ex);

@@ -8,6 +8,7 @@
 
 #include "gateway/inspect.h"
 #include "gateway/meter.h"
+#include "policy/policy_rule.h"
 
 #define HOLD_BYTES (16 * 1024)
 
@@ -76,6 +77,29 @@ static enum verdict_reason judge(struct front *f, struct exchange *ex, const str
 	return exchange_judge(f, ex, &i->request, ret);
 }
 
+bool exchange_drop_expect(struct http_request *r)
+{
+	unsigned kept = 0;
+	bool found = false;
+
+	for (unsigned i = 0; i < r->fields.count; i++) {
+		if (http_text_is(r->fields.items[i].name, "expect"))
+			found |= has_word(r->fields.items[i].value, "100-continue");
+		else
+			r->fields.items[kept++] = r->fields.items[i];
+	}
+	r->fields.count = kept;
+	return found && r->body;
+}
+
+bool exchange_must_continue(const struct front *f, const struct exchange *ex, struct http_request *r,
+			    const struct http_verdict *v)
+{
+	bool waf = v->rule >= 0 && f->rules->items[v->rule].waf != POLICY_WAF_OFF;
+
+	return (v->n_looks || waf || server_is_for_keys(f, &ex->flow->want.host)) && exchange_drop_expect(r);
+}
+
 /* What is kept of the request while it is under way. */
 static void note(struct exchange *ex, const struct http_head *head, const struct http_request *r, const struct http_verdict *v)
 {
@@ -83,7 +107,7 @@ static void note(struct exchange *ex, const struct http_head *head, const struct
 	ex->is_head = head->head;
 	ex->websocket = r->websocket;
 	ex->close = ex->old || has_word(http_field_get(&r->fields, "connection"), "close");
-	ex->sent = ex->answered = ex->done = ex->cut = false;
+	ex->sent = ex->gone = ex->answered = ex->done = ex->cut = false;
 	ex->up_chunked = head->chunked;
 	ex->held = true;
 	ex->up_bytes = ex->down_bytes = 0;
@@ -117,6 +141,8 @@ static void begin_request(struct front *f, struct exchange *ex, const struct htt
 		record_sent_all(ex->record);
 	if (reason == REASON_ALLOWED)
 		reason = meter_judge(f, ex, ex->meter, ex->up_body.state == BODY_NONE);
+	if (reason == REASON_ALLOWED && exchange_must_continue(f, ex, &i->request, &v) && !ex->old)
+		queue_add(&ex->down, "HTTP/1.1 100 Continue\r\n\r\n", 25);
 	if (reason == REASON_ALLOWED)
 		http_request_write(&i->request, &w->want.host, w->want.port, tls ? 443 : 80, v.path, &ex->head);
 	ex->in.at += head->len;
@@ -136,7 +162,7 @@ static void begin_request(struct front *f, struct exchange *ex, const struct htt
 		return;
 	ex->state = EXCHANGE_RELAY;
 	flow_untime(f, w);
-	if (ex->head.failed || ex->up.failed || (!ex->server && !server_get(f, ex, tls, TLS_ALPN_HTTP1)))
+	if (ex->head.failed || ex->up.failed || ex->down.failed || (!ex->server && !server_get(f, ex, tls, TLS_ALPN_HTTP1)))
 		exchange_break(f, ex);
 }
 
@@ -152,6 +178,7 @@ bool exchange_run_head(struct front *f, struct exchange *ex)
 {
 	struct http_head head;
 	enum http_wrong wrong = HTTP_FINE;
+	struct flow *w = ex->flow;	/* outlives ex in this round */
 	enum tls_say say;
 	size_t n = 0;
 	int r = 0;
@@ -173,14 +200,11 @@ bool exchange_run_head(struct front *f, struct exchange *ex)
 		exchange_refuse(f, ex, (enum verdict_reason)wrong_reasons[wrong]);
 		return true;
 	}
-	n = exchange_may(f, ex, UP, sizeof(f->scratch));
-	if (!n)
-		return false;
-	say = wire_read(&ex->wire, f->scratch, n, &n);
+	say = exchange_read(f, ex, UP, f->scratch, sizeof(f->scratch), &n);
 	if (say == TLS_READ || say == TLS_WRITE)
 		return false;
 	if (say != TLS_DONE) {
-		flow_close(f, ex->flow, false);
+		flow_close(f, w, false);
 		return false;
 	}
 	queue_add(&ex->in, f->scratch, n);
@@ -243,12 +267,10 @@ bool exchange_read_body(struct front *f, struct exchange *ex)
 	enum verdict_reason reason;
 	size_t n = queue_size(&ex->in), used;
 
-	if (!before) {
-		n = exchange_may(f, ex, UP, sizeof(f->scratch));
-		if (!n)
-			return false;
-		say = wire_read(&ex->wire, f->scratch, n, &n);
-	}
+	if (!before)
+		say = exchange_read(f, ex, UP, f->scratch, sizeof(f->scratch), &n);
+	if (w->state != FLOW_INSPECT)
+		return false;
 	if (say == TLS_READ || say == TLS_WRITE) {
 		bool pauses = ex->held && ex->up_bytes && !ex->look;
 
@@ -293,11 +315,13 @@ bool exchange_run_up(struct front *f, struct exchange *ex)
 	if (ex->up_body.state == BODY_NONE || (!ex->up_chunked && !ex->meter) || queue_size(&ex->up) > HOLD_BYTES)
 		ex->held = false;
 	if (!ex->held && ex->server->state == SERVER_OPEN) {
-		say = queue_flush(&ex->up, &ex->server->wire, &n);
-		exchange_moved(f, ex, UP, n);
+		say = exchange_flush(f, ex, &n);
+		if (w->state != FLOW_INSPECT)
+			return false;
 		moved = n > 0;
 		ex->untold |= n && !ex->answered;
 		ex->sent |= n && ex->up_bytes;
+		ex->gone |= n > 0;
 		if (say != TLS_DONE && say != TLS_READ && say != TLS_WRITE && !ex->answered) {
 			exchange_server_gone(f, ex, say);
 			return true;

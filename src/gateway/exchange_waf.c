@@ -123,9 +123,6 @@ bool exchange_begin_waf(struct front *f, struct exchange *ex, const struct http_
 		put(&h->text, r->fields.items[i].value);
 	}
 	h->ask = (struct waf_ask){ .magic = WAF_MAGIC, .fields = r->fields.count, .text_bytes = (uint32_t)h->text.len, .id = ex->flow->id };
-	/* nobody else would tell the program to go on */
-	if (http_text_is(http_field_get(&r->fields, "expect"), "100-continue"))
-		queue_add(&ex->down, "HTTP/1.1 100 Continue\r\n\r\n", 25);
 	ex->state = EXCHANGE_WAF;
 	flow_time_out(f, ex->flow, FLOW_WAIT_HEAD);
 	return true;

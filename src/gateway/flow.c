@@ -213,6 +213,8 @@ static bool run_open(struct front *f, struct flow *w)
 		moved |= w->gate ? flow_run_gate_down(f, w) : pump_blind(f, w, DOWN);
 	if (w->state == FLOW_OPEN && w->lanes[UP].shut && w->lanes[DOWN].shut)
 		flow_close(f, w, false);
+	else if (w->state == FLOW_OPEN && w->lanes[UP].shut && w->gone[CLIENT])
+		flow_close(f, w, true);		/* nobody is left for what the server may still say */
 	else if (w->state == FLOW_OPEN && !flow_watch(f, w, CLIENT, WATCH_READ))	/* not before: what was there would wake us once more */
 		flow_close(f, w, true);
 	/* who has gone for good looks like who only has nothing more to say */

@@ -6,6 +6,8 @@
  * A wake-up costs more than most of what it is for, so a socket is watched for no more than its flow waits for: one whose server dial
  * connects to only when that takes longer than DIAL_MS (the program may give up meanwhile), and room to write when there was none.
  */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -16,6 +18,7 @@
 #define HEAD_MS 15000
 #define HALF_MS 300000	/* one side has ended, and nothing comes from the other */
 #define DIAL_MS 100
+#define GONE_MS 5000	/* an answer for a program that has ended, and may be gone */
 
 /* -- lists */
 
@@ -32,7 +35,7 @@ void flow_mark_ready(struct front *f, struct flow *w)
 	f->ready.last = w;
 }
 
-static const unsigned wait_ms[FLOW_WAITS] = { [FLOW_WAIT_HEAD] = HEAD_MS, [FLOW_WAIT_HALF] = HALF_MS, [FLOW_WAIT_DIAL] = DIAL_MS };
+static const unsigned wait_ms[FLOW_WAITS] = { [FLOW_WAIT_HEAD] = HEAD_MS, [FLOW_WAIT_HALF] = HALF_MS, [FLOW_WAIT_DIAL] = DIAL_MS, [FLOW_WAIT_GONE] = GONE_MS };
 
 void flow_untime(struct front *f, struct flow *w)
 {
@@ -120,6 +123,16 @@ struct flow *flow_new(struct front *f, int fd, enum flow_state state)
 	flow_time_out(f, w, FLOW_WAIT_HEAD);
 	w->began_ms = w->end_at_ms - HEAD_MS;
 	return w;
+}
+
+void flow_probe(int fd)
+{
+	int on = 1, idle_s = 5, count = 2;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle_s, sizeof(idle_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 }
 
 void flow_reset_socket(int fd)

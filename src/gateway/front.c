@@ -18,7 +18,7 @@
 
 #include "base/io.h"
 #include "gateway/config.h"
-#include "gateway/front.h"
+#include "gateway/flow.h"
 #include "gateway/inspect_main.h"
 #include "gateway/proc.h"
 #include "lib/slim.h"
@@ -165,8 +165,12 @@ static void on_flow(struct front *f, const struct epoll_event *event)
 	if (event->events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
 		w->can_read[s] = true;
 	w->has_urgent[s] |= (event->events & EPOLLPRI) != 0;
-	if (event->events & EPOLLRDHUP)
+	if (event->events & EPOLLRDHUP) {
+		if (s == CLIENT && !w->has_ended[s])
+			flow_probe(w->fds[s]);
 		w->has_ended[s] = true;
+	}
+	w->gone[s] |= (event->events & (EPOLLHUP | EPOLLERR)) != 0;
 	if (event->events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
 		w->can_write[s] = true;
 	/* until dial has answered only a client that has given up matters */

@@ -27,6 +27,7 @@ struct lane {
 	struct pipe_pair *pipe;		/* of the pool, while there is much to move */
 	uint32_t piped;
 	uint64_t moved;
+	uint64_t taken;			/* of the limits: what was read, or written beyond that */
 	bool ended, shut;		/* the end was read, and was passed on */
 };
 
@@ -41,7 +42,7 @@ enum flow_state {
 };
 
 /* What a flow is not waited for for ever. All of a list wait equally long, so each is in the order of ending. */
-enum flow_wait { FLOW_WAIT_NONE, FLOW_WAIT_HEAD, FLOW_WAIT_HALF, FLOW_WAIT_DIAL, FLOW_WAITS };
+enum flow_wait { FLOW_WAIT_NONE, FLOW_WAIT_HEAD, FLOW_WAIT_HALF, FLOW_WAIT_DIAL, FLOW_WAIT_GONE, FLOW_WAITS };
 
 /* What of a socket wakes front up: nothing yet; what comes; also room to write. */
 enum flow_watch { WATCH_NOT, WATCH_READ, WATCH_ALL };
@@ -53,6 +54,7 @@ struct flow {
 	bool prompt;			/* nothing for the server waits for what was sent before */
 	bool has_urgent[SIDES];		/* bytes outside of the stream have come: they cut reads short */
 	bool has_ended[SIDES];		/* its end has come, behind whatever is still to be read */
+	bool gone[SIDES];		/* its socket is closed for both directions */
 	uint8_t state;			/* enum flow_state */
 	uint8_t greeted;		/* SOCKS: the greeting is done */
 	bool inward;			/* from the host to a published port */
@@ -166,12 +168,17 @@ void pump_drop_kept(struct front *f, struct lane *l);
 /* Reads from a side: > 0 bytes; 0: nothing now; -1: the end; -2: broken. Notes what it learnt. */
 ssize_t pump_read(struct front *f, struct flow *w, enum side s, uint8_t *bytes, size_t n);
 
-/* front_shape.c: the limits of the policy. flow_admit: false if the verdict (now) refuses it. flow_may: how many of want bytes may be
- * read now; 0: the flow sleeps, or is over. */
+/* front_shape.c: the limits of the policy. flow_admit: false if the verdict (now) refuses it. */
 must_check bool flow_admit(struct front *f, struct flow *w);
 void flow_leave(struct front *f, struct flow *w);
-must_check size_t flow_may(struct front *f, struct flow *w, enum direction d, size_t want);
-void flow_moved(struct front *f, struct flow *w, enum direction d, size_t n);
+/* Takes up to want bytes from the limits, before they are read. 0: the flow sleeps; or *ret_spent: no
+ * more may be read, ever. What the read did not fill is given back. */
+must_check size_t flow_take(struct front *f, struct flow *w, enum direction d, size_t want,
+			    bool *ret_spent);
+must_check bool flow_take_all(struct front *f, struct flow *w, enum direction d, uint64_t bytes);
+void flow_give_back(struct front *f, struct flow *w, enum direction d, size_t n);
+/* More has come than the limit allows: reports it and closes the flow. */
+void flow_refuse_spent(struct front *f, struct flow *w, enum direction d);
 void flow_wake(struct front *f);
 void flow_sleep(struct front *f, struct flow *w, uint64_t wait_us);
 

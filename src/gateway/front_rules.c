@@ -43,7 +43,7 @@ static bool decide_again(struct front *f, struct flow *w)
 	if (w->admitted)
 		shape_move(&f->shape, w->rule, v.rule);
 	w->rule = v.rule;
-	w->limited = w->admitted && shape_limits_bytes(f->rules, v.rule);
+	w->limited = w->admitted && shape_limits_bytes(f->rules, v.rule, w->want.port);
 	w->verdict.rule = v.rule;
 	w->verdict.private = v.private;
 	w->verdict.generation = v.generation;

@@ -1,13 +1,12 @@
 /*
  * Shaping of flows. In: connections about to be dialled, bytes about to be read. Out: whether they may, by the limits of the policy
  * (shape.h). What is about time waits: the flow sleeps, its sender is slowed down by not being read, and all sleepers are woken
- * when the first of them is due. What is spent for good ends the flow with its reason. Bytes count when they are read: no more
- * than the limit is ever in hand. Runs in front.
+ * when the first of them is due. What is spent for good ends the flow with its reason. Bytes are taken from the limit
+ * before they are read, by every reader of a flow (pump.c, exchange_read()): no more than the limit
+ * is ever in hand, however many flows read at one time and however long one holds what it has read.
+ * Runs in front.
  */
-#include <errno.h>
 #include <netinet/in.h>
-#include <string.h>
-#include <sys/socket.h>
 
 #include "base/io.h"
 #include "gateway/front.h"
@@ -18,25 +17,25 @@ bool flow_admit(struct front *f, struct flow *w)
 
 	if (shape_fit(&f->shape, f->rules) < 0)
 		return false;
-	reason = shape_open(&f->shape, f->rules, w->verdict.rule, io_now_ms() * 1000);
+	reason = shape_open(&f->shape, f->rules, w->verdict.rule, w->want.port, io_now_ms() * 1000);
 	if (reason != REASON_ALLOWED) {
 		verdict_refuse(&w->verdict, reason);
 		return false;
 	}
 	w->admitted = true;
 	w->rule = w->verdict.rule;
-	w->limited = shape_limits_bytes(f->rules, w->rule);
-	if (w->limited)	/* a request to the proxy that goes on as it is */
-		shape_moved(&f->shape, f->rules, w->rule, SHAPE_SEND, w->held_len);
-	return true;
+	w->limited = shape_limits_bytes(f->rules, w->rule, w->want.port);
+	w->lanes[UP].taken = w->lanes[DOWN].taken = 0;
+	if (flow_take_all(f, w, UP, w->held_len))	/* what a proxy's client has sent already */
+		return true;
+	verdict_refuse(&w->verdict, REASON_LIMIT_SENT);
+	return false;
 }
 
 void flow_leave(struct front *f, struct flow *w)
 {
 	if (w->admitted)
 		shape_close(&f->shape, w->rule);
-	if (w->admitted && !w->limited)
-		shape_add_bytes(&f->shape, w->rule, w->lanes[DOWN].moved, w->lanes[UP].moved);
 	w->admitted = false;
 }
 
@@ -68,42 +67,48 @@ void flow_wake(struct front *f)
 	}
 }
 
-/* Whether bytes have come that are more than the limit: the end is not, and neither is silence. */
-static bool has_more(struct flow *w, enum direction d)
+static enum shape_way way_of(enum direction d)
 {
-	enum side s = d == UP ? CLIENT : SERVER;
-	char byte;
-	ssize_t n = recv(w->fds[s], &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-
-	if (n < 0 && errno == EAGAIN)
-		w->can_read[s] = false;
-	return n > 0;
+	return d == UP ? SHAPE_SEND : SHAPE_RECEIVE;
 }
 
-size_t flow_may(struct front *f, struct flow *w, enum direction d, size_t want)
+size_t flow_take(struct front *f, struct flow *w, enum direction d, size_t want, bool *ret_spent)
 {
-	enum shape_way way = d == UP ? SHAPE_SEND : SHAPE_RECEIVE;
-	uint64_t may, wait_us = 0;
+	uint64_t now_us = w->limited ? io_now_ms() * 1000 : 0, wait_us = 0;
+	size_t may = want;
 
-	if (!w->limited)
-		return want;
-	may = shape_may(&f->shape, f->rules, w->rule, way, want, io_now_ms() * 1000, &wait_us);
+	*ret_spent = false;
+	if (w->admitted)
+		may = (size_t)shape_take(&f->shape, f->rules, w->rule, w->want.port, way_of(d), want,
+					 now_us, &wait_us);
+	w->lanes[d].taken += may;
 	if (may)
-		return (size_t)may;
-	if (wait_us) {
+		return may;
+	if (wait_us)
 		flow_sleep(f, w, wait_us);
-		return 0;
-	}
-	if (!has_more(w, d))
-		return w->can_read[d == UP ? CLIENT : SERVER];	/* the end may be read */
-	verdict_refuse(&w->verdict, way == SHAPE_SEND ? REASON_LIMIT_SENT : REASON_LIMIT_RECEIVED);
-	front_denied(f, &w->want, &w->verdict, IPPROTO_TCP);
-	flow_close(f, w, true);
+	else
+		*ret_spent = true;
 	return 0;
 }
 
-void flow_moved(struct front *f, struct flow *w, enum direction d, size_t n)
+bool flow_take_all(struct front *f, struct flow *w, enum direction d, uint64_t bytes)
 {
-	if (w->limited)
-		shape_moved(&f->shape, f->rules, w->rule, d == UP ? SHAPE_SEND : SHAPE_RECEIVE, n);
+	if (w->admitted && !shape_take_all(&f->shape, f->rules, w->rule, w->want.port, way_of(d), bytes))
+		return false;
+	w->lanes[d].taken += bytes;
+	return true;
+}
+
+void flow_give_back(struct front *f, struct flow *w, enum direction d, size_t n)
+{
+	if (w->admitted)
+		shape_give_back(&f->shape, f->rules, w->rule, way_of(d), n);
+	w->lanes[d].taken -= n;
+}
+
+void flow_refuse_spent(struct front *f, struct flow *w, enum direction d)
+{
+	verdict_refuse(&w->verdict, d == UP ? REASON_LIMIT_SENT : REASON_LIMIT_RECEIVED);
+	front_denied(f, &w->want, &w->verdict, IPPROTO_TCP);
+	flow_close(f, w, true);
 }

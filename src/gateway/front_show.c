@@ -15,28 +15,12 @@ static struct gate_meter meter_of(const struct shape_meter *m, const struct purs
 				    .bytes_in = m->bytes[SHAPE_RECEIVE], .bytes_out = m->bytes[SHAPE_SEND] };
 }
 
-/* What connections without limits have moved so far is counted when they end. */
-static void add_open(const struct front *f, uint32_t from, struct gate_shown *s)
-{
-	uint32_t numbers = f->flow_count + f->next_free;
-
-	for (uint32_t i = 0; i < numbers && i < f->flow_max; i++) {
-		const struct flow *w = f->flows[i];
-
-		if (!w || !w->admitted || w->limited || w->rule < (int32_t)from || w->rule >= (int32_t)(from + s->count))
-			continue;
-		s->rows.meters[(uint32_t)w->rule - from].bytes_in += w->lanes[DOWN].moved;
-		s->rows.meters[(uint32_t)w->rule - from].bytes_out += w->lanes[UP].moved;
-	}
-}
-
 static void show_meters(const struct front *f, uint32_t from, struct gate_shown *s)
 {
 	for (uint32_t i = from; i < f->shape.n && s->count < GATE_ROWS; i++)
 		s->rows.meters[s->count++] = meter_of(&f->shape.rules[i], i < f->budget.n ? &f->budget.rules[i] : NULL);
 	if (from + s->count < f->shape.n)
 		s->next = from + s->count;
-	add_open(f, from, s);
 }
 
 static void show_flow(const struct flow *w, uint64_t now, struct gate_flow *row)

@@ -48,7 +48,7 @@ static enum gate_say say(struct gate *g)
 	return g->blind ? GATE_BLIND : GATE_OPEN;
 }
 
-enum gate_say gate_client(struct gate *g, const uint8_t *held, size_t n, size_t *ret_release)
+enum gate_say gate_client(struct gate *g, uint8_t *held, size_t n, size_t *ret_release)
 {
 	enum gate_say answer;
 

@@ -7,7 +7,8 @@
  *   GATE_BLIND from the start for tcp.
  *
  *   client bytes: append them to the held buffer, call gate_client(&g, held, n, &release), send the first `release` bytes to the
- *   server, keep the rest held. Nothing is ever released before it was checked. Again with more bytes, and after each
+ *   server, keep the rest held. Nothing is ever released before it was checked; of what is released some may have been changed
+ *   (http: a field that asks for another protocol). Again with more bytes, and after each
  *   gate_server() that returned GATE_AGAIN (a pipelined request may have waited for an answer).
  *   server bytes: gate_server(&g, bytes, n), each byte once, in order, before it is sent to the client; it may be sent whatever
  *   the answer but GATE_REFUSE.
@@ -39,7 +40,7 @@ struct gate {
 };
 
 void gate_init(struct gate *g, enum rule_mode mode, const struct host *host, uint16_t port);
-must_check enum gate_say gate_client(struct gate *g, const uint8_t *held, size_t n, size_t *ret_release);
+must_check enum gate_say gate_client(struct gate *g, uint8_t *held, size_t n, size_t *ret_release);
 must_check enum gate_say gate_server(struct gate *g, const uint8_t *bytes, size_t n);
 /* An answer for the client behind GATE_REFUSE; "" for what is not HTTP, and while the server's own answers are under way. Static
  * text. */

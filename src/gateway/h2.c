@@ -99,9 +99,10 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *u
 }
 
 /* A request that has gone is told of once, whatever became of it. One that was taken back while it waited has not; the server's stream is there as soon as it does not wait. */
-static void tell(const struct h2 *h, const struct h2_stream *s)
+static void tell(const struct h2 *h, struct h2_stream *s)
 {
-	if (s->status || s->gone || (s->up_id > 0 && nghttp2_session_find_stream(h->up, s->up_id)))
+	s->gone |= s->status || (s->up_id > 0 && nghttp2_session_find_stream(h->up, s->up_id));
+	if (s->gone)
 		front_told_http(h->f, h->ex->flow, s->rule, s->what, s->status, s->bytes[UP], s->bytes[DOWN]);
 }
 
@@ -115,6 +116,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *
 	if (session == h->up) {
 		s->up_open = false;
 		s->refused = true;	/* what is left of the request */
+		s->declined = error == NGHTTP2_REFUSED_STREAM && !s->answered;
 		h2_drop(h, s);
 		if (error != NGHTTP2_NO_ERROR && !s->own && !s->cut)
 			nghttp2_submit_rst_stream(h->down, NGHTTP2_FLAG_NONE, s->down_id, error);
@@ -162,7 +164,7 @@ void h2_free(struct h2 *h)
 {
 	if (!h)
 		return;
-	for (const struct h2_stream *s = h->streams; s; s = s->next)
+	for (struct h2_stream *s = h->streams; s; s = s->next)
 		tell(h, s);
 	nghttp2_session_del(h->down);
 	nghttp2_session_del(h->up);
@@ -177,8 +179,8 @@ void h2_free(struct h2 *h)
 static bool push(struct h2 *h, enum direction d, bool *moved)
 {
 	nghttp2_session *session = d == UP ? h->up : h->down;
-	struct wire *wire = d == UP ? &h->ex->server->wire : &h->ex->wire;
 	struct queue *q = d == UP ? &h->ex->up : &h->ex->down;
+	struct flow *w = h->ex->flow;	/* outlives h in this round */
 
 	for (;;) {
 		const uint8_t *bytes;
@@ -192,10 +194,10 @@ static bool push(struct h2 *h, enum direction d, bool *moved)
 			return false;
 		if (!queue_size(q))
 			return true;
-		say = queue_flush(q, wire, &went);
+		say = d == UP ? exchange_flush(h->f, h->ex, &went) : queue_flush(q, &h->ex->wire, &went);
 		*moved |= went > 0;
-		if (d == UP)
-			exchange_moved(h->f, h->ex, UP, went);
+		if (w->state != FLOW_INSPECT)
+			return false;
 		if (say == TLS_READ || say == TLS_WRITE)
 			return true;
 		if (say != TLS_DONE)
@@ -207,21 +209,18 @@ static bool push(struct h2 *h, enum direction d, bool *moved)
 static bool pull(struct h2 *h, enum direction d, bool *moved)
 {
 	nghttp2_session *session = d == UP ? h->down : h->up;
-	struct wire *wire = d == UP ? &h->ex->wire : &h->ex->server->wire;
+	struct front *f = h->f;
 	struct flow *w = h->ex->flow;	/* outlives h in this round */
-	size_t n = exchange_may(h->f, h->ex, d, sizeof(h->f->scratch));
-	enum tls_say say;
+	size_t n;
+	enum tls_say say = exchange_read(f, h->ex, d, f->scratch, sizeof(f->scratch), &n);
 
-	if (!n)
-		return w->state == FLOW_INSPECT;
-	say = wire_read(wire, h->f->scratch, n, &n);
+	if (w->state != FLOW_INSPECT)
+		return false;
 	if (say == TLS_READ || say == TLS_WRITE)
 		return true;
 	if (say != TLS_DONE)
 		return false;
 	*moved = true;
-	if (d == DOWN)
-		exchange_moved(h->f, h->ex, DOWN, n);
 	if (nghttp2_session_mem_recv(session, h->f->scratch, n) != (ssize_t)n)
 		return false;
 	h->broken |= nghttp2_session_get_outbound_queue_size(h->down) > WAITING_MAX;
@@ -265,8 +264,11 @@ bool h2_run(struct h2 *h)
 
 	if (!ex->server && !h->over)
 		lose_server(h);
-	if (ex->server && ex->server->state != SERVER_OPEN)
+	if (ex->server && ex->server->state != SERVER_OPEN) {
+		if (w->has_ended[CLIENT])
+			flow_close(f, w, true);
 		return false;
+	}
 	if (ex->server && ex->server->alpn != TLS_ALPN_HTTP2)	/* it did when it was asked */
 		lose_server(h);
 	if (!pull(h, UP, &moved)) {
@@ -278,8 +280,11 @@ bool h2_run(struct h2 *h)
 		flow_close(f, w, true);
 		return false;
 	}
-	if (ex->server && !push(h, UP, &moved))
+	if (ex->server && !push(h, UP, &moved)) {
+		if (w->state != FLOW_INSPECT)
+			return false;
 		lose_server(h);
+	}
 	if (ex->server && !pull(h, DOWN, &moved)) {
 		if (w->state != FLOW_INSPECT)
 			return false;

@@ -27,6 +27,7 @@ struct h2_stream {
 	bool up_ended, down_ended;	/* nothing more comes of that side's body */
 	bool up_open;			/* it has a stream of the server's */
 	bool gone;			/* its head was sent there */
+	bool declined;			/* the server said that it has done nothing with it */
 	bool cut;			/* refused, or broken off, for what it says or costs */
 	bool answered, own, refused;	/* own: the answer is ours; refused: its body is of no interest */
 	struct h2_head *head;		/* in the reading; NULL: none */

@@ -41,6 +41,7 @@ static void go_on(struct h2 *h, struct h2_stream *s)
 {
 	struct http_request *r = &inspector_of(h->f)->request;
 	const struct look_verdict *v = look_verdict(s->look);
+	enum verdict_reason reason;
 	char what[EXCHANGE_WHAT];
 
 	h->ex->flow->verdict.rule = v->rule;
@@ -54,9 +55,17 @@ static void go_on(struct h2 *h, struct h2_stream *s)
 		h2_refuse(h, s, REASON_REQUEST_SIZE);
 		return;
 	}
+	reason = meter_judge(h->f, h->ex, s->meter, s->up_ended);
+	if (reason != REASON_ALLOWED) {
+		h2_refuse(h, s, reason);
+		return;
+	}
 	memcpy(what, s->what, sizeof(what));	/* reading the head again describes it again */
 	s->head = take_ptr(s->asked);
-	if (h2_read_request(h, s, r) != REASON_ALLOWED || h->over || !h2_forward(h, s, r, (struct http_text){ s->path.data, s->path.len })) {
+	reason = h2_read_request(h, s, r);
+	(void)exchange_drop_expect(r);	/* it was answered when the head came */
+	if (reason != REASON_ALLOWED || h->over ||
+	    !h2_forward(h, s, r, (struct http_text){ s->path.data, s->path.len })) {
 		memcpy(s->what, what, sizeof(what));
 		h2_refuse(h, s, REASON_UNREACHABLE);
 	} else {

@@ -36,12 +36,20 @@ void h2_head_free(struct h2_head *head)
 	free(head);
 }
 
+/* h->up may be gone already: s->gone is what tell() found. */
+static enum meter_way way_of(const struct h2_stream *s)
+{
+	if (!s->gone || s->declined)
+		return METER_UNSENT;
+	return s->down_ended && !s->cut ? METER_WHOLE : METER_CUT;
+}
+
 void h2_stream_free(struct h2 *h, struct h2_stream *s)
 {
 	*(s->prev ? &s->prev->next : &h->streams) = s->next;
 	if (s->next)
 		s->next->prev = s->prev;
-	meter_end(h->f, s->meter, !s->bytes[UP] || s->up_id <= 0 ? METER_UNSENT : s->down_ended && !s->cut ? METER_WHOLE : METER_CUT);
+	meter_end(h->f, s->meter, way_of(s));
 	h2_head_free(s->head);
 	record_end(&s->record, NULL, false);
 	h2_end_look(h, s);
@@ -385,6 +393,11 @@ void h2_request(struct h2 *h, struct h2_stream *s)
 	}
 	s->limits[UP] = v.request_limit;
 	s->limits[DOWN] = v.response_limit;
+	if (exchange_must_continue(h->f, h->ex, &i->request, &v)) {
+		const nghttp2_nv status = nv(text(":status"), text("100"));
+
+		(void)nghttp2_submit_headers(h->down, NGHTTP2_FLAG_NONE, s->down_id, NULL, &status, 1, NULL);
+	}
 	if (!record_begin(h->f, &h->ex->flow->want, true, 2, &i->request, v.path, &s->record)) {
 		h2_refuse(h, s, REASON_RECORDING);
 	} else if (v.n_looks) {

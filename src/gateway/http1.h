@@ -71,7 +71,7 @@ struct http_gate {
 };
 
 void http_gate_init(struct http_gate *g, const struct host *host, uint16_t port);
-must_check size_t http_gate_client(struct http_gate *g, const uint8_t *held, size_t n);
+must_check size_t http_gate_client(struct http_gate *g, uint8_t *held, size_t n);
 /* True: a stalled request may go now. */
 bool http_gate_server(struct http_gate *g, const uint8_t *bytes, size_t n);
 

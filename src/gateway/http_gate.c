@@ -1,15 +1,17 @@
 /*
  * The gate of a connection in mode http. In: the client's bytes that nobody has sent on yet, and the server's as they pass. Out: how
  * many of the client's may go. A head is held until it is whole and for the right host; a body passes as it comes; then the
- * next head. Answers are followed to know which request they belong to: after an upgrade was asked for, nothing of the client
- * passes until it is answered, and only the answer to a websocket request opens a tunnel. Run by the gateway's parsing process.
+ * next head. Answers are followed to know which request they belong to: after a websocket was asked for, nothing of the client
+ * passes until it is answered, and only that answer opens a tunnel. Any other upgrade (h2c) is ignored, as a server may do: the
+ * field gets another name before the head goes on, so that no server can agree to it. Run by the gateway's parsing process.
  * Fuzzed (fuzz/http1.c).
  */
 #include <string.h>
+#include <strings.h>
 
 #include "gateway/http_body.h"
 
-enum { ASKED_HEAD = 1, ASKED_UPGRADE = 2, ASKED_WEBSOCKET = 4 };
+enum { ASKED_HEAD = 1, ASKED_WEBSOCKET = 2 };
 
 void http_gate_init(struct http_gate *g, const struct host *host, uint16_t port)
 {
@@ -25,18 +27,28 @@ static enum http_wrong check_head(const struct http_gate *g, const struct http_h
 		return HTTP_TUNNEL;
 	if (!host_equal(&h->host, &g->host) || (h->port && h->port != g->port))
 		return HTTP_OTHER_HOST;
-	return h->upgrade && g->lost ? HTTP_TUNNEL : HTTP_FINE;
+	return h->websocket && g->lost ? HTTP_TUNNEL : HTTP_FINE;
+}
+
+/* Every field of that name in a head that http1_head() has accepted gets another, of the same length. */
+static void rename_upgrades(uint8_t *head, size_t n)
+{
+	static const char name[] = "\nupgrade:", other[] = "\nIgnored:";
+	const size_t len = sizeof(name) - 1;
+
+	for (size_t i = 0; i + len <= n; i++)
+		if (strncasecmp((const char *)head + i, name, len) == 0)
+			memcpy(head + i, other, len);
 }
 
 /* A request passes: what is to come of it, both ways. */
 static void begin_request(struct http_gate *g, const struct http_head *h)
 {
-	uint8_t asked = (uint8_t)((h->head ? ASKED_HEAD : 0) | (h->upgrade ? ASKED_UPGRADE : 0) |
-				  (h->websocket ? ASKED_WEBSOCKET : 0));
+	uint8_t asked = (uint8_t)((h->head ? ASKED_HEAD : 0) | (h->websocket ? ASKED_WEBSOCKET : 0));
 
 	if (!g->lost)
 		g->asked[(g->first + g->count++) % HTTP1_PIPELINE] = asked;
-	g->waiting = h->upgrade;
+	g->waiting = h->websocket;
 	if (h->chunked)
 		body_chunked(&g->up);
 	else
@@ -44,7 +56,7 @@ static void begin_request(struct http_gate *g, const struct http_head *h)
 }
 
 /* The head at the beginning of the bytes; how much may go, 0: nothing yet. */
-static size_t take_head(struct http_gate *g, const uint8_t *bytes, size_t n)
+static size_t take_head(struct http_gate *g, uint8_t *bytes, size_t n)
 {
 	struct http_head head;
 	enum http_wrong wrong;
@@ -62,10 +74,12 @@ static size_t take_head(struct http_gate *g, const uint8_t *bytes, size_t n)
 		return 0;
 	g->scanned = 0;
 	begin_request(g, &head);
+	if (head.upgrade && !head.websocket)
+		rename_upgrades(bytes, head.len);
 	return head.len;
 }
 
-size_t http_gate_client(struct http_gate *g, const uint8_t *held, size_t n)
+size_t http_gate_client(struct http_gate *g, uint8_t *held, size_t n)
 {
 	size_t release = 0;
 
@@ -113,7 +127,7 @@ static void begin_answer(struct http_gate *g)
 		return;
 	g->first = (uint8_t)((g->first + 1) % HTTP1_PIPELINE);
 	g->count--;
-	g->waiting &= !(asked & ASKED_UPGRADE);
+	g->waiting &= !(asked & ASKED_WEBSOCKET);
 	if ((asked & ASKED_HEAD) || a.status == 204 || a.status == 304)
 		body_length(&g->down, 0);
 	else if (a.chunked)

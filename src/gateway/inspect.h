@@ -94,6 +94,7 @@ struct exchange {
 	bool is_head, websocket;
 	bool cut;			/* the response went beyond the budget */
 	bool sent;			/* some of the request's body has gone: it cannot be said again */
+	bool gone;			/* some of the request has gone, if only of its head */
 	bool untold;			/* some of the request has gone, and nobody was told of it yet */
 	bool answered, done;		/* the response has begun, is complete */
 	bool up_chunked, down_chunked;
@@ -134,6 +135,8 @@ void server_put(struct front *f, struct exchange *ex, bool reuse);
 void server_dialled(struct front *f, struct flow *w);
 bool server_run(struct front *f, struct flow *w);
 void server_closed(struct front *f, struct flow *w);
+/* Whether its server is behind ward-keys. */
+bool server_is_for_keys(const struct front *f, const struct host *host);
 /* What the server speaks; 0: nobody knows yet. */
 unsigned server_known(const struct inspector *i, const struct host *host, uint16_t port);
 
@@ -147,16 +150,28 @@ void exchange_refuse(struct front *f, struct exchange *ex, enum verdict_reason r
 unsigned exchange_say_refused(struct front *f, struct exchange *ex, enum verdict_reason reason, struct buf *body, const char **ret_type);
 /* Behind a response: the next request, or the end. */
 void exchange_next(struct front *f, struct exchange *ex);
+/* How far the request under way has come, for meter_end(): enum meter_way. */
+unsigned exchange_way(const struct exchange *ex);
 /* Breaks the connection: the program sees that something is missing. */
 void exchange_break(struct front *f, struct exchange *ex);
-/* How many of n bytes may be read now; 0: none, or it is over. */
-must_check size_t exchange_may(struct front *f, struct exchange *ex, enum direction d, size_t n);
-void exchange_moved(struct front *f, struct exchange *ex, enum direction d, size_t n);
+/* Reads of the program (UP) or of the server (DOWN) what the limits allow, and counts it: the only way
+ * by which an exchange reads what it passes on. Behind TLS_READ the flow may be closed. */
+must_check enum tls_say exchange_read(struct front *f, struct exchange *ex, enum direction d,
+				      void *bytes, size_t n, size_t *ret_n);
+/* Writes ex->up to the server. What is more than was read (a head written anew, fields that HPACK had
+ * made small) is taken from the limits first. Behind TLS_READ the flow may be closed. */
+must_check enum tls_say exchange_flush(struct front *f, struct exchange *ex, size_t *ret_n);
 
 /* exchange_up.c */
 /* What the rules in force say about a request for this host. */
 must_check enum verdict_reason exchange_judge(struct front *f, struct exchange *ex, const struct http_request *r,
 					      struct http_verdict *ret);
+/* Whether the request's body is held back on its way, so that the server cannot say that it wants it:
+ * takes Expect: 100-continue out of r, and whoever has read r says it instead. */
+must_check bool exchange_must_continue(const struct front *f, const struct exchange *ex,
+				       struct http_request *r, const struct http_verdict *v);
+/* Takes Expect out of r. True: it was 100-continue, and there is a body. */
+bool exchange_drop_expect(struct http_request *r);
 /* "POST /v1/files": printable, and cut where it is long. */
 void exchange_describe(char *out, size_t size, const struct http_request *r, struct http_text path);
 bool exchange_run_head(struct front *f, struct exchange *ex);

@@ -180,6 +180,7 @@ static bool choose_grants(struct keys *k, struct ask *a, const uint8_t *bytes)
 		return ask_refuse(a, 400, "not a request that can be sent on");
 	signing = why ? NULL : signing_grant(a);
 	if (signing) {
+		sigv4_forget(&a->sign, "expect");	/* front has answered it: it is not sent on */
 		wrong = sigv4_check(&a->sign, signing->region, signing->service);
 		why = wrong == SIGV4_FINE ? NULL : sigv4_wrong_text(wrong);
 		name = signing->name;

@@ -42,18 +42,22 @@ static bool is_event_stream(const struct buf *head)
 	return value && eventstream_is_type(value, n);
 }
 
-static void clean_head(struct keys *k, struct conn *c)
+/* chunked: the server frames its body by closing. Towards front it goes in chunks: if the server
+ * cuts it off, the last chunk is missing. */
+static void clean_head(struct keys *k, struct conn *c, bool chunked)
 {
 	const char *line;
 	size_t first;
 
 	c->down_found = (struct scan_for){ .secrets = true, .replace = true };
 	scan_head(k->scan, (uint8_t *)c->down_head.data, c->down_head.len, &c->down_found);
-	line = c->down_head.len && c->ask.leaked ? memchr(c->down_head.data, '\n', c->down_head.len) : NULL;
+	line = c->down_head.len ? memchr(c->down_head.data, '\n', c->down_head.len) : NULL;
 	first = line ? (size_t)(line + 1 - c->down_head.data) : 0;
 	buf_add(&c->back.bytes, c->down_head.data, first);
-	if (first)
+	if (first && c->ask.leaked)
 		buf_puts(&c->back.bytes, KEYS_LEAK_LINE);
+	if (first && chunked)
+		buf_puts(&c->back.bytes, "Transfer-Encoding: chunked\r\n");
 	buf_add(&c->back.bytes, c->down_head.data + first, c->down_head.len - first);
 	c->down_head.len = 0;
 }
@@ -72,14 +76,14 @@ static bool cut_part(struct conn *c)
 static void begin_answer(struct keys *k, struct conn *c)
 {
 	const struct http_answer *a = &c->answer;
-	bool none = c->ask.head.head || a->status == 204 || a->status == 304;
+	bool none = c->ask.head.head || a->status == 204 || a->status == 304, closes;
 
 	if (!c->asked || a->bad || (a->coded && !a->chunked)) {
 		conn_refuse(c, 502, "the server's answer cannot be understood");
 		return;
 	}
 	if (a->status < 200 && a->status != 101) {	/* another one follows */
-		clean_head(k, c);
+		clean_head(k, c, false);
 		answer_init(&c->answer);
 		return;
 	}
@@ -114,7 +118,9 @@ static void begin_answer(struct keys *k, struct conn *c)
 		body_length(&c->down_body, a->length);
 	else
 		body_until_close(&c->down_body);
-	clean_head(k, c);
+	closes = c->down_body.state == BODY_CLOSE && a->status != 101;
+	c->down_chunked |= closes;
+	clean_head(k, c, closes);
 	c->down_begun = true;
 }
 

@@ -2,9 +2,13 @@
  * Counting what requests cost (meter.h). In: requests and answers as they pass. Out: yes or no before a request is complete at the
  * server, and what was spent. Of a rule for language models only what can be counted passes: the paths below, with a body that says
  * its model in a way that everybody reads alike. Before the last byte of a request goes the most that it may cost is held: its bytes
- * as so many tokens, and as many tokens as it lets the answer have. Afterwards counts what the answer says. Where it does not say it
- * (broken off, a stream without usage) what was seen of it counts, and the time that it took, because a model also thinks unseen: but
- * not more than was held, which is what a whole document without usage costs. An answer that goes beyond is broken off. Runs in front.
+ * as so many tokens, and as many tokens as it lets the answer have; all that is left, where it refers to what the server fetches
+ * or does itself. Afterwards counts what a whole answer says.
+ * Any other request of which a byte has gone costs what was held: one that the program took back, hung
+ * up on or never read to its end, one that the server did not answer, an answer without usage. So
+ * what the provider can bill for all of them never passes the limit by more than one request. An
+ * answer with an error status costs nothing. An answer that goes beyond what is held is broken off.
+ * Runs in front.
  */
 #include "gateway/meter.h"
 
@@ -18,7 +22,6 @@
 #include "policy/units.h"
 
 #define BYTES_A_TOKEN 3		/* of a text that nobody has counted: few */
-#define TOKENS_A_SECOND 50	/* that a model may have thought unseen */
 #define TOKENS_MOST UINT64_C(1000000000)
 
 enum path_kind { PATH_OTHER, PATH_FREE, PATH_PAID, PATH_EMBEDDING };
@@ -28,7 +31,8 @@ struct meter {
 	uint8_t kind;			/* enum path_kind */
 	uint8_t limits;			/* keys that its service heeds, bits of enum tokens_limit */
 	bool judged, answered, fine, events, unreadable;	/* fine: the answer is a success */
-	uint64_t held, request_bytes, answer_bytes, began_ms;
+	uint64_t held, request_bytes, answer_bytes;
+	uint64_t held_missing;		/* what it may cost, where the answer began before it could be held */
 	struct price price;
 	struct tokens asked, answer;
 	char note[64];
@@ -203,6 +207,14 @@ static uint64_t most_cost(const struct meter *m)
 	return price_of(&p, &t);
 }
 
+/* What a server fetches by itself may be as large as it likes: nothing else is under way beside it. */
+static uint64_t what_to_hold(const struct front *f, const struct meter *m)
+{
+	uint64_t amount = most_cost(m), left = budget_left(&f->budget, f->rules, m->rule);
+
+	return m->asked.refers && left != RULE_NONE ? most_of(amount, left) : amount;
+}
+
 static void explain(const struct front *f, struct exchange *ex, const struct meter *m, enum budget_say say, uint64_t amount)
 {
 	uint64_t left = budget_left(&f->budget, f->rules, m->rule);
@@ -239,7 +251,7 @@ enum verdict_reason meter_judge(struct front *f, struct exchange *ex, struct met
 			return REASON_UNPRICED;
 		ex->why[0] = '\0';
 	}
-	amount = most_cost(m);
+	amount = what_to_hold(f, m);
 	say = budget_hold(&f->budget, f->rules, m->rule, amount);
 	if (say != BUDGET_FINE) {
 		explain(f, ex, m, say, amount);
@@ -248,7 +260,6 @@ enum verdict_reason meter_judge(struct front *f, struct exchange *ex, struct met
 	}
 	m->judged = true;
 	m->held = amount;
-	m->began_ms = io_now_ms();
 	return REASON_ALLOWED;
 }
 
@@ -270,7 +281,7 @@ bool meter_answer(struct front *f, struct exchange *ex, struct meter *m, unsigne
 	/* a server need not wait for the end of what it is asked */
 	if (m->fine && meter_judge(f, ex, m, true) != REASON_ALLOWED) {
 		m->judged = true;	/* it has begun, though: that counts */
-		m->began_ms = io_now_ms();
+		m->held_missing = most_cost(m);
 		return false;
 	}
 	m->events = begins(type, "text/event-stream");
@@ -290,13 +301,13 @@ const char *meter_note(const struct front *f, struct meter *m)
 }
 
 /* By what was seen of the answer. */
-static uint64_t seen_cost(const struct meter *m, uint64_t thought)
+static uint64_t seen_cost(const struct meter *m)
 {
 	struct tokens t = m->answer;
 
 	if (!t.input && !t.cache_read && !t.cache_write)
 		t.input = m->request_bytes / BYTES_A_TOKEN + 1;
-	t.output = most_of(most_of(t.output, t.events_seen), most_of(t.text_bytes / BYTES_A_TOKEN, thought));
+	t.output = most_of(most_of(t.output, t.events_seen), t.text_bytes / BYTES_A_TOKEN);
 	if (!t.output)
 		t.output = m->answer_bytes / BYTES_A_TOKEN;
 	if (m->kind == PATH_EMBEDDING)
@@ -314,7 +325,7 @@ bool meter_data(struct front *f, struct meter *m, const uint8_t *bytes, size_t n
 	if (m->unreadable)
 		return true;
 	tokens_take(&m->answer, bytes, n);
-	cost = m->events ? seen_cost(m, 0) : 0;
+	cost = m->events ? seen_cost(m) : 0;
 	if (cost <= m->held)
 		return true;
 	if (budget_hold(&f->budget, f->rules, m->rule, cost - m->held) != BUDGET_FINE)
@@ -342,23 +353,18 @@ bool meter_last_words(struct front *f, struct exchange *ex, const struct meter *
 static uint64_t final_cost(const struct rules *r, struct meter *m, enum meter_way how)
 {
 	const struct price *p;
-	uint64_t thought, cost;
 
 	if (how == METER_UNSENT || (m->answered && !m->fine))
 		return 0;
-	if (m->unreadable)
-		return m->held;
+	if (m->unreadable || !m->answered)
+		return most_of(m->held, m->held_missing);
 	tokens_end(&m->answer);
 	p = *m->answer.model ? price_find(r->prices, r->n_prices, m->answer.model) : NULL;
 	if (p)
 		m->price = *p;
 	if (how == METER_WHOLE && tokens_said(&m->answer))
 		return price_of(&m->price, &m->answer);
-	if (how == METER_WHOLE && !m->events)
-		return m->held;
-	thought = (io_now_ms() - m->began_ms) * TOKENS_A_SECOND / 1000;
-	cost = seen_cost(m, thought);
-	return cost > m->held ? most_of(m->held, seen_cost(m, 0)) : cost;
+	return most_of(most_of(m->held, m->held_missing), seen_cost(m));
 }
 
 static void tell(struct front *f, const struct meter *m, uint64_t cost, unsigned warned)

@@ -7,7 +7,9 @@
  *   meter_judge()    behind each piece of the body, before that piece goes to the server: when all is there that a server needs to begin
  *                    (the JSON document, or the body) the most that it may cost is held back
  *   meter_answer()   the head of the final answer; meter_data() its bytes, false: break it off
- *   meter_end()      it is over, whatever came of it: what it has cost is spent
+ *   meter_end()      it is over, whatever came of it: what it has cost is spent. Where nobody knows, that
+ *                    is what it may have cost: a program that resets its request stops neither the
+ *                    model nor the bill.
  *
  * A refusal leaves its words in ex->why and how long to wait in ex->retry_s. Runs in front.
  */

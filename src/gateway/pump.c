@@ -32,21 +32,41 @@ static void count(struct front *f, struct lane *l, enum direction d, size_t n)
 	*(d == UP ? &f->totals.bytes_out : &f->totals.bytes_in) += n;
 }
 
+/* The limit is spent. What may still come is the end; a byte more is refused. */
+static ssize_t read_end(struct front *f, struct flow *w, enum direction d)
+{
+	char byte;
+	ssize_t n;
+
+	do
+		n = recv(w->fds[from(d)], &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n > 0) {
+		flow_refuse_spent(f, w, d);
+		return -2;
+	}
+	w->can_read[from(d)] = false;
+	if (n == 0)
+		return -1;
+	return errno == EAGAIN ? 0 : -2;
+}
+
 ssize_t pump_read(struct front *f, struct flow *w, enum side s, uint8_t *bytes, size_t n)
 {
 	enum direction d = s == CLIENT ? UP : DOWN;
+	bool spent;
 	ssize_t got;
 
 	if (!w->can_read[s])
 		return 0;
-	n = flow_may(f, w, d, n);
+	n = flow_take(f, w, d, n, &spent);
 	if (!n)
-		return w->state == FLOW_DEAD ? -2 : 0;
+		return spent ? read_end(f, w, d) : 0;
 	do
 		got = read(w->fds[s], bytes, n);
 	while (got < 0 && errno == EINTR);
+	flow_give_back(f, w, d, n - (got > 0 ? (size_t)got : 0));
 	if (got > 0) {
-		flow_moved(f, w, d, (size_t)got);
 		if ((size_t)got < n && !w->has_ended[s] && !w->has_urgent[s])
 			w->can_read[s] = false;	/* that was all: what comes from now on is an event */
 		return got;
@@ -207,16 +227,17 @@ static int empty_pipe(struct front *f, struct flow *w, enum direction d)
 static ssize_t fill_pipe(struct front *f, struct flow *w, enum direction d)
 {
 	struct lane *l = &w->lanes[d];
-	size_t may = flow_may(f, w, d, PIPE_BYTES);
+	bool spent;
+	size_t may = flow_take(f, w, d, PIPE_BYTES, &spent);
 	ssize_t n;
 
 	if (!may)
-		return w->state == FLOW_DEAD ? -2 : 0;
+		return spent ? read_end(f, w, d) : 0;
 	do
 		n = splice(w->fds[from(d)], NULL, l->pipe->fds[1], NULL, may, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 	while (n < 0 && errno == EINTR);
+	flow_give_back(f, w, d, may - (n > 0 ? (size_t)n : 0));
 	if (n > 0) {
-		flow_moved(f, w, d, (size_t)n);
 		l->piped += (uint32_t)n;
 		return n;
 	}

@@ -6,7 +6,7 @@
  * Precedence. Rules allow; which one decides matters for its mode, its limits and `private`. For a name and port: of the rules
  * whose ports have the port, the most specific host wins: the name itself, then the longest *.suffix, then *. For an address:
  * the longest prefix. Of equal ones the first in the policy, and before it the one that `ward net` added last. A rule for another port hides nothing. A deny rule (`ward net
- * deny`) wins over every allow rule. *.suffix does not match the suffix itself; wildcards never match addresses, and address
+ * deny`) wins over every allow rule and over host_services, by name and by address. *.suffix does not match the suffix itself; wildcards never match addresses, and address
  * rules never match names, whatever those resolve to.
  *
  * Mode of a rule: as it says, else by port: 443 splice, 80 http, others tcp; address rules tcp. A rule that says something
@@ -124,8 +124,10 @@ struct rules_match {
 };
 struct rules_match rules_match(const struct rules *r, const struct host *host, uint16_t port);
 
-/* The service with this name and port (0: any), -1. */
-int32_t rules_service(const struct rules *r, const struct host *host, uint16_t port);
+/* The service with this name and port (0: any), -1. *ret_denied_by: the deny rule for its name or its
+ * address that wins over it, -1: none. */
+int32_t rules_service(const struct rules *r, const struct host *host, uint16_t port,
+		      int32_t *ret_denied_by);
 
 /* The mode in which rule (an index, or -1: open) lets port pass. */
 enum rule_mode rules_mode(const struct rules *r, int32_t rule, uint16_t port);

@@ -176,14 +176,30 @@ struct rules_match rules_match(const struct rules *r, const struct host *host, u
 	return m;
 }
 
-int32_t rules_service(const struct rules *r, const struct host *host, uint16_t port)
+/* The deny rule that wins over a service of the host, -1: none. */
+static int32_t service_denied_by(const struct rules *r, const struct rule_service *s,
+				 const struct host *name, uint16_t port)
 {
+	const struct host address = { .kind = HOST_ADDRESS, .ip = s->ip };
+	struct rules_match m = rules_match(r, name, port);
+
+	if (!m.denied)
+		m = rules_match(r, &address, port ? s->port : 0);
+	return m.denied ? m.rule : -1;
+}
+
+int32_t rules_service(const struct rules *r, const struct host *host, uint16_t port,
+		      int32_t *ret_denied_by)
+{
+	*ret_denied_by = -1;
 	for (uint32_t i = 0; host->kind == HOST_NAME && i < r->n_services; i++) {
 		const struct rule_service *s = &r->services[i];
 
 		if (s->len == host->len && memcmp(r->text + s->host, host->name, s->len) == 0 &&
-		    (!port || s->port == port))
+		    (!port || s->port == port)) {
+			*ret_denied_by = service_denied_by(r, s, host, port);
 			return (int32_t)i;
+		}
 	}
 	return -1;
 }

@@ -142,7 +142,7 @@ static void open_server(struct front *f, struct server *s)
 
 /* -- servers that a secret may go to */
 
-static bool is_for_keys(const struct front *f, const struct host *host)
+bool server_is_for_keys(const struct front *f, const struct host *host)
 {
 	for (const char *at = f->keys_hosts; at && *at; at += strlen(at) + 1) {
 		size_t n = strlen(at);
@@ -184,7 +184,7 @@ void server_dialled(struct front *f, struct flow *w)
 	w->state = FLOW_INSPECT;
 	s->wire.fd = w->fds[SERVER];
 	s->alpn = TLS_ALPN_HTTP1;
-	if (s->tls && is_for_keys(f, &w->want.host)) {
+	if (s->tls && server_is_for_keys(f, &w->want.host)) {
 		if (!hand_over(f, w)) {
 			flow_close(f, w, true);
 			return;

@@ -248,6 +248,21 @@ enum tls_say tls_down_read(struct tls_down *d, void *bytes, size_t n, size_t *re
 	return say;
 }
 
+enum tls_say tls_down_peek(struct tls_down *d)
+{
+	enum tls_say say;
+	char byte;
+	size_t n;
+	int r;
+
+	do {
+		ERR_clear_error();
+		r = SSL_peek_ex(d->ssl, &byte, 1, &n);
+		say = r == 1 ? TLS_DONE : what_now(d, r);
+	} while (say == TLS_READ && leave_early(d));
+	return say;
+}
+
 enum tls_say tls_down_write(struct tls_down *d, const void *bytes, size_t n, size_t *ret_n)
 {
 	int r;

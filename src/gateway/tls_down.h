@@ -24,6 +24,8 @@ void tls_down_free(struct tls_down *d);
 must_check enum tls_say tls_down_handshake(struct tls_down *d);
 void tls_down_answer(struct tls_down *d, enum tls_alpn alpn);
 must_check enum tls_say tls_down_read(struct tls_down *d, void *bytes, size_t n, size_t *ret_n);
+/* What tls_down_read() would say, without reading. */
+must_check enum tls_say tls_down_peek(struct tls_down *d);
 must_check enum tls_say tls_down_write(struct tls_down *d, const void *bytes, size_t n, size_t *ret_n);
 void tls_down_end(struct tls_down *d);
 enum tls_alpn tls_down_alpn(const struct tls_down *d);

@@ -274,6 +274,18 @@ enum tls_say tls_up_read(struct tls_up *u, void *bytes, size_t n, size_t *ret_n)
 	return r == 1 ? TLS_DONE : what_now(u, r);
 }
 
+enum tls_say tls_up_peek(struct tls_up *u)
+{
+	char byte;
+	size_t n;
+	int r;
+
+	ERR_clear_error();
+	errno = 0;
+	r = SSL_peek_ex(u->ssl, &byte, 1, &n);
+	return r == 1 ? TLS_DONE : what_now(u, r);
+}
+
 enum tls_say tls_up_write(struct tls_up *u, const void *bytes, size_t n, size_t *ret_n)
 {
 	int r;

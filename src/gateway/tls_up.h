@@ -52,6 +52,8 @@ struct tls_roots *tls_trust_roots(const struct tls_trust *t);
 must_check struct tls_up *tls_up_new(struct tls_trust *t, int fd, const struct host *host, uint16_t port, enum tls_alpn offer);
 must_check enum tls_say tls_up_handshake(struct tls_up *u);
 must_check enum tls_say tls_up_read(struct tls_up *u, void *bytes, size_t n, size_t *ret_n);
+/* What tls_up_read() would say, without reading. */
+must_check enum tls_say tls_up_peek(struct tls_up *u);
 /* Writes some of it; what was not taken may come again from another place in memory, unchanged. */
 must_check enum tls_say tls_up_write(struct tls_up *u, const void *bytes, size_t n, size_t *ret_n);
 /* Says that nothing more comes, once and without waiting. */

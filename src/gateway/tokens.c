@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { LEVEL_OBJECT = 1, LEVEL_USAGE = 2, LEVEL_MODEL = 4 };
+enum { LEVEL_OBJECT = 1, LEVEL_USAGE = 2, LEVEL_MODEL = 4, LEVEL_BEGIN = 8, LEVEL_SOURCE = 16 };
 enum { READ_VALUE, READ_KEY_TEXT, READ_COLON, READ_TEXT, READ_NUMBER, READ_WORD };
 enum { LINE_BEGIN, LINE_D, LINE_DA, LINE_DAT, LINE_DATA, LINE_COLON, LINE_PAYLOAD, LINE_OTHER };
 
@@ -67,6 +67,56 @@ static void end_key(struct tokens *t)
 	}
 }
 
+/* Keys whose value is something that the server fetches itself, or does: stored conversations, files,
+ * pages, tools of its own. */
+static const struct {
+	const char *key;
+	bool top;			/* only at the top of a request; an object, where is_object */
+	bool is_object;
+} references[] = {
+	{ "previous_response_id", true, false },
+	{ "conversation", true, false },
+	{ "prompt", true, true },	/* a stored one; text is text */
+	{ "container", true, false },
+	{ "mcp_servers", true, false },
+	{ "web_search_options", true, false },
+	{ "search_parameters", true, false },
+	{ "data_sources", true, false },
+	{ "plugins", true, false },
+	{ "file_id", false, false },
+	{ "file_ids", false, false },
+	{ "file_url", false, false },
+	{ "image_url", false, false },
+	{ "vector_store_ids", false, false },
+	{ "server_url", false, false },
+	{ "connector_id", false, false },
+};
+
+/* A value in a request begins. */
+static void note_reference(struct tokens *t, char c)
+{
+	bool url = level(t) & LEVEL_SOURCE && t->key_len == 3 && strncasecmp(t->key, "url", 3) == 0;
+
+	if (strchr(",}]n", c) || !(level(t) & LEVEL_OBJECT) || !t->key_len)	/* null is nothing */
+		return;
+	t->refers |= url;
+	for (size_t i = 0; i < sizeof(references) / sizeof(references[0]); i++)
+		if (t->key_len == strlen(references[i].key) && strncasecmp(t->key, references[i].key, t->key_len) == 0)
+			t->refers |= (t->depth == 1 || !references[i].top) && (c == '{' || !references[i].is_object);
+}
+
+/* The type of a tool that the server runs: it may read as much as it likes, and ask the model again. */
+static bool is_server_tool(const struct tokens *t)
+{
+	static const char *const types[] = { "web_search", "web_fetch", "file_search", "code_interpreter", "code_execution",
+					     "image_generation", "mcp", "advisor", "bash_code_execution" };
+	bool found = false;
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]) && !found; i++)
+		found = t->text_len >= strlen(types[i]) && strncasecmp(t->text, types[i], strlen(types[i])) == 0;
+	return found;
+}
+
 /* A value at the top of a request begins. */
 static void begin_wish(struct tokens *t, char c)
 {
@@ -103,6 +153,7 @@ static void end_number(struct tokens *t)
 		end_wish(t);
 	if (!(level(t) & LEVEL_USAGE))
 		return;
+	t->said |= !(level(t) & LEVEL_BEGIN);
 	for (int i = 0; i < 2; i++) {
 		if (key_is(t, inputs[i]))
 			keep_most(&t->input, t->number);
@@ -121,6 +172,7 @@ static void end_number(struct tokens *t)
 
 static void end_text(struct tokens *t)
 {
+	t->refers |= t->request && key_is(t, "type") && is_server_tool(t);
 	if (!key_is(t, "model") || !(level(t) & LEVEL_MODEL))
 		return;
 	t->odd |= t->text_len >= TOKENS_MODEL;
@@ -145,6 +197,11 @@ static void open_level(struct tokens *t, bool object)
 		kind |= LEVEL_USAGE;
 	if (object && (!t->depth || (t->depth == 1 && above & LEVEL_MODEL && (key_is(t, "message") || key_is(t, "response")))))
 		kind |= LEVEL_MODEL;
+	if (object && t->request && (key_is(t, "source") || key_is(t, "image_url") || key_is(t, "file")))
+		kind |= LEVEL_SOURCE;
+	/* Anthropic's message_start has the usage so far; that of the end is in message_delta */
+	if (above & LEVEL_BEGIN || (t->depth == 1 && t->events && key_is(t, "message")))
+		kind |= LEVEL_BEGIN;
 	t->kinds[t->depth++] = kind;
 	t->key_len = 0;
 	t->state = READ_VALUE;
@@ -168,6 +225,8 @@ static void begin_value(struct tokens *t, char c)
 
 	if (t->request && t->depth == 1 && t->key_len)
 		begin_wish(t, c);
+	if (t->request)
+		note_reference(t, c);
 	if (!t->depth && t->whole) {	/* a second document */
 		t->odd = true;
 		t->broken |= t->request;
@@ -205,6 +264,7 @@ static void take_text(struct tokens *t, char c)
 		t->escape = 0;
 		c = '?';	/* no name that matters has an escape */
 		t->odd |= t->depth == 1 && (key || key_is(t, "model"));
+		t->refers |= key || key_is(t, "type");	/* who knows what it says */
 	} else if (c == '\\') {
 		t->escape = 1;
 		return;

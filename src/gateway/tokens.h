@@ -23,6 +23,7 @@ struct tokens {
 	uint64_t input, output;		/* input without what is counted below */
 	uint64_t cache_read, cache_write;
 	char model[TOKENS_MODEL];	/* "" until it was said */
+	bool said;			/* by a usage that is final: not that of an answer that begins */
 	uint64_t text_bytes, events_seen;	/* what the model has written so far, and in how many events: an estimate until usage is said */
 
 	/* of a request */
@@ -30,6 +31,7 @@ struct tokens {
 	bool odd;			/* servers may read it in another way than this does */
 	bool whole;			/* the document has ended */
 	bool model_said;
+	bool refers;			/* to what the server fetches or does itself: its bytes do not bound its input */
 	bool later;			/* it is answered in the background: the answer does not say what it costs */
 	uint8_t known, seen;		/* which known key it is at, 0: another; those that were there, bits */
 	uint64_t most, choices;		/* tokens that the answer may have, 0: not said; how many answers */
@@ -41,7 +43,7 @@ struct tokens {
 	uint8_t state;
 	bool broken;			/* deeper or stranger than any such answer: the rest of this document is not read */
 	uint8_t depth;
-	uint8_t kinds[TOKENS_DEPTH];	/* of each level: object, in usage, about a model */
+	uint8_t kinds[TOKENS_DEPTH];	/* of each level: object, in usage, about a model, of a beginning, of a source */
 	uint8_t key_len, text_len;
 	uint8_t escape;
 	bool text_counts;
@@ -58,7 +60,7 @@ void tokens_begin_request(struct tokens *t);
 /* Whether the answer has said what it cost. */
 static inline bool tokens_said(const struct tokens *t)
 {
-	return t->input || t->output || t->cache_read || t->cache_write;
+	return t->said && (t->input || t->output || t->cache_read || t->cache_write);
 }
 void tokens_take(struct tokens *t, const uint8_t *bytes, size_t n);
 /* The answer is over. */

@@ -34,6 +34,21 @@ enum tls_say wire_read(struct wire *w, void *bytes, size_t n, size_t *ret_n)
 	return got > 0 ? TLS_DONE : got == 0 ? TLS_END : errno == EAGAIN ? TLS_READ : TLS_FAILED;
 }
 
+enum tls_say wire_peek(struct wire *w)
+{
+	ssize_t got;
+	char byte;
+
+	if (w->down)
+		return tls_down_peek(w->down);
+	if (w->up)
+		return tls_up_peek(w->up);
+	do
+		got = recv(w->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	while (got < 0 && errno == EINTR);
+	return got > 0 ? TLS_DONE : got == 0 ? TLS_END : errno == EAGAIN ? TLS_READ : TLS_FAILED;
+}
+
 enum tls_say wire_write(struct wire *w, const void *bytes, size_t n, size_t *ret_n)
 {
 	ssize_t put;

@@ -14,6 +14,8 @@ struct wire {
 void wire_free(struct wire *w);
 must_check enum tls_say wire_read(struct wire *w, void *bytes, size_t n, size_t *ret_n);
 must_check enum tls_say wire_write(struct wire *w, const void *bytes, size_t n, size_t *ret_n);
+/* What wire_read() would say, without reading: TLS_DONE, there are bytes. */
+must_check enum tls_say wire_peek(struct wire *w);
 /* Says that nothing more comes. */
 void wire_end(struct wire *w);
 

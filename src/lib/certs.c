@@ -16,7 +16,8 @@
 #include "gateway/protocol.h"
 
 #define LINKS_MAX 2000
-#define OWN_FILES 4	/* beside the links */
+#define OWN_FILES 5	/* beside the links */
+#define BROWSERS "browsers.json"
 
 #define JAVA_OPTIONS                                                                                               \
 	"JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=" CERTS_DIR "/java.jks -Djavax.net.ssl.trustStoreType=JKS " \
@@ -41,9 +42,22 @@ const char *const certs_env[] = {
 	NULL
 };
 
-const char *const certs_places[] = { "etc/pki/tls/certs/ca-bundle.crt", "etc/pki/tls/cert.pem",
-				     "etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "etc/ssl/cert.pem", "etc/ssl/ca-bundle.pem",
-				     NULL };
+#define BUNDLE (&(CERTS_DIR "/ca-certificates.crt")[1])
+#define POLICY (&(CERTS_DIR "/" BROWSERS)[1])
+
+/* Chromium trusts what is built into it, and what a policy of the machine names (tables/root.def). */
+const struct certs_place certs_places[] = {
+	{ BUNDLE, "etc/pki/tls/certs/ca-bundle.crt" },
+	{ BUNDLE, "etc/pki/tls/cert.pem" },
+	{ BUNDLE, "etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem" },
+	{ BUNDLE, "etc/ssl/cert.pem" },
+	{ BUNDLE, "etc/ssl/ca-bundle.pem" },
+	{ POLICY, "etc/chromium/policies/managed/ward-trust.json" },
+	{ POLICY, "etc/chromium-browser/policies/managed/ward-trust.json" },
+	{ POLICY, "etc/opt/chrome/policies/managed/ward-trust.json" },
+	{ POLICY, "etc/opt/chrome_for_testing/policies/managed/ward-trust.json" },
+	{ NULL, NULL },
+};
 
 int certs_open_store(struct ward_err *e)
 {
@@ -96,6 +110,24 @@ int certs_add_links(struct certs *t, struct ward_err *e)
 	return t->strings.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
 
+/* One certificate in PEM as {"CACertificates": ["BASE64"]}: the same letters without lines. */
+static bool write_browsers(const char *pem, size_t n, struct buf *out)
+{
+	static const char begin[] = "-----BEGIN CERTIFICATE-----", end[] = "-----END CERTIFICATE-----";
+	const char *at = memmem(pem, n, begin, sizeof(begin) - 1);
+	const char *stop = memmem(pem, n, end, sizeof(end) - 1);
+
+	if (!at || !stop || stop < at)
+		return false;
+	buf_puts(out, "{\"CACertificates\": [\"");
+	for (at += sizeof(begin) - 1; at < stop; at++)
+		if ((*at >= '0' && *at <= '9') || (*at >= 'A' && *at <= 'Z') || (*at >= 'a' && *at <= 'z') ||
+		    *at == '+' || *at == '/' || *at == '=')
+			buf_add(out, at, 1);
+	buf_puts(out, "\"]}\n");
+	return !out->failed;
+}
+
 int certs_fill(struct certs *t, int fd, struct ward_err *e)
 {
 	struct gate_trust head;
@@ -121,6 +153,9 @@ int certs_fill(struct certs *t, int fd, struct ward_err *e)
 	t->entries[1] = (struct certs_entry){ "ward.pem", NULL, at, head.own_bytes };
 	t->entries[2] = (struct certs_entry){ "ca-certificates.crt", NULL, at + head.own_bytes, head.bundle_bytes };
 	t->entries[3] = (struct certs_entry){ "java.jks", NULL, at + head.own_bytes + head.bundle_bytes, head.java_bytes };
+	if (!write_browsers(at, head.own_bytes, &t->browsers))
+		return ward_fail(e, EPROTO, "the gateway's certificate cannot be read");
+	t->entries[4] = (struct certs_entry){ BROWSERS, NULL, t->browsers.data, t->browsers.len };
 	return 0;
 }
 
@@ -131,6 +166,7 @@ void certs_free(struct certs *t)
 	if (t->map)
 		munmap(t->map, t->map_bytes);
 	free(t->entries);
+	buf_free(&t->browsers);
 	strv_free(&t->strings);
 	free(t);
 }

@@ -26,6 +26,7 @@ struct certs {
 	char name[16];		/* HASH.0 */
 	void *map;		/* what the gateway wrote */
 	size_t map_bytes;
+	struct buf browsers;	/* the same certificate as a policy of Chromium's */
 };
 
 /* Opens the host's trust store: SSL_CERT_FILE, or where distributions have it. */
@@ -39,7 +40,11 @@ void certs_free(struct certs *t);
 /* NAME=VALUE for programs that do not look into /etc/ssl/certs, NULL-terminated. */
 extern const char *const certs_env[];
 
-/* Other places of the bundle, which it is bound over where they exist; without the first "/". NULL-terminated. */
-extern const char *const certs_places[];
+/* Where parts of the directory are seen, too, if there is such a file. Both without the first "/". */
+struct certs_place {
+	const char *source, *target;
+};
+/* Ends with NULLs. */
+extern const struct certs_place certs_places[];
 
 #endif

@@ -243,6 +243,29 @@ static void json_rule(struct json *j, const struct control_net_rule *r)
 	json_end_object(j);
 }
 
+size_t client_net_service_open(const struct client_net *n, const struct control_net_rule *s)
+{
+	size_t open = 0;
+
+	for (size_t i = 0; i < n->flow_count; i++) {
+		const struct control_net_flow *f = &n->flows[i];
+		char name[sizeof(f->host) + 16];
+		int len = snprintf(name, sizeof(name), "%s:%u at ", f->host, f->port);
+
+		open += !f->inward && f->rule < 0 && strncmp(s->text, name, (size_t)len) == 0;
+	}
+	return open;
+}
+
+static void json_service(struct json *j, const struct client_net *n, const struct control_net_rule *r)
+{
+	json_begin_object(j, NULL);
+	json_string(j, "service", r->text);
+	json_string(j, "action", r->deny ? "deny" : "allow");
+	json_uint(j, "open", client_net_service_open(n, r));
+	json_end_object(j);
+}
+
 static void json_flow(struct json *j, const struct control_net_flow *f)
 {
 	json_begin_object(j, NULL);
@@ -272,7 +295,13 @@ void client_net_json(struct json *j, const struct client_net *n)
 	json_limits(j, &n->now.limits);
 	json_begin_array(j, "rules");
 	for (size_t i = 0; i < n->rule_count; i++)
-		json_rule(j, &n->rules[i]);
+		if (!n->rules[i].service)
+			json_rule(j, &n->rules[i]);
+	json_end_array(j);
+	json_begin_array(j, "services");
+	for (size_t i = 0; i < n->rule_count; i++)
+		if (n->rules[i].service)
+			json_service(j, n, &n->rules[i]);
 	json_end_array(j);
 	json_begin_array(j, "connections");
 	for (size_t i = 0; i < n->flow_count; i++)

@@ -27,7 +27,9 @@ must_check int client_net_change(struct client *c, bool deny, char *const *lines
 const char *client_net_mode(const struct control_net *n);	/* none restricted open */
 const char *client_net_gateway(const struct control_net *n);	/* waiting running ended */
 const char *client_net_rule_mode(const struct control_net_rule *r);	/* splice http tcp, "" by port */
-/* Into an object that was begun: mode, gateway, generation, totals, limits, rules, connections. */
+/* How many connections to a service of the host are open; s is its row. */
+size_t client_net_service_open(const struct client_net *n, const struct control_net_rule *s);
+/* Into an object that was begun: mode, gateway, generation, totals, limits, rules, services, connections. */
 void client_net_json(struct json *j, const struct client_net *n);
 /* The same without rows: what a change answers. */
 void client_net_json_now(struct json *j, const struct control_net *n);

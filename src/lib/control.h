@@ -90,6 +90,7 @@ struct control_net_rule {
 	char text[496];			/* "*.example.com:443,8443"; cut off when longer */
 	uint32_t number;
 	uint8_t deny, added, private, mode;	/* mode: enum rule_mode + 1; 0: by port */
+	uint8_t service, unused[7];	/* one of network.host_services, behind the rules; deny: by a rule */
 	uint64_t hits, open, bytes_in, bytes_out, lasts_ms, requests, spent, held;
 	struct control_net_limits limits;
 };

@@ -68,16 +68,37 @@ static void put_rule(const struct egress *g, uint32_t i, const struct gate_meter
 	buf_add(out, &row, sizeof(row));
 }
 
-/* Rules from a number on; those that were taken back are left out. Returns where to go on, 0: nowhere. */
+/* "cache:7001 at 127.0.0.1": a service of the host, and whether a deny rule wins over it. */
+static void put_service(const struct rules *rules, uint32_t i, struct buf *out)
+{
+	const struct rule_service *s = &rules->services[i];
+	struct control_net_rule row = { .number = rules->n_items + i, .service = true,
+					.limits = { UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+						    UINT64_MAX, UINT64_MAX, UINT64_MAX } };
+	char address[HOST_TEXT];
+	int32_t denied_by = -1;
+	struct host host;
+
+	if (host_read(rules->text + s->host, s->len, &host) == HOST_FINE)
+		(void)rules_service(rules, &host, s->port, &denied_by);
+	row.deny = denied_by >= 0;
+	snprintf(row.text, sizeof(row.text), "%.*s:%u at %s", s->len, rules->text + s->host, s->port,
+		 ip_text(&s->ip, address));
+	buf_add(out, &row, sizeof(row));
+}
+
+/* Rules from a number on, and behind them the host's services; those that were taken back are left out. Returns where to go on, 0: nowhere. */
 static uint32_t put_rules(const struct egress *g, uint32_t from, const struct gate_shown *shown, struct buf *out)
 {
 	const struct rules *rules = egress_rules(g);
-	uint32_t i;
+	uint32_t i, all = rules->n_items + rules->n_services;
 
-	for (i = from; i < rules->n_items && i - from < CONTROL_NET_ROWS; i++)
-		if (!rules->items[i].dead)
+	for (i = from; i < all && i - from < CONTROL_NET_ROWS; i++)
+		if (i >= rules->n_items)
+			put_service(rules, i - rules->n_items, out);
+		else if (!rules->items[i].dead)
 			put_rule(g, i, shown && i - from < shown->count ? &shown->rows.meters[i - from] : NULL, out);
-	return i < rules->n_items ? i : 0;
+	return i < all ? i : 0;
 }
 
 static void put_flows(const struct gate_shown *shown, struct buf *out)

@@ -1,6 +1,7 @@
-// A language model over HTTP/2 for tests: llm_server.js CERTIFICATES PORT. See llm_server.py; usage is always 1000 and 1000.
+// A language model over HTTP/2 for tests: llm_server.js CERTIFICATES PORT [LOG]. See llm_server.py; usage is always 1000 and 1000. LOG: a line for each
+// request that came whole.
 const fs = require('fs');
-const [dir, port] = process.argv.slice(2);
+const [dir, port, log] = process.argv.slice(2);
 const tls = { key: fs.readFileSync(dir + '/server.key'), cert: fs.readFileSync(dir + '/server.pem') };
 let waiting = [], ended = null, asking = [];
 const server = require('http2').createSecureServer({ ...tls, allowHTTP1: true }, (req, res) => {
@@ -15,6 +16,8 @@ const server = require('http2').createSecureServer({ ...tls, allowHTTP1: true },
     req.on('data', d => body += d);
     req.on('end', () => {
         const asked = JSON.parse(body);
+        if (log)
+            fs.appendFileSync(log, 'llm\n');
         if (asked.wait)
             return waiting.push(end);
         if (!asked.stream)

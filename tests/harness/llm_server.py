@@ -1,7 +1,7 @@
 """A language model for tests: llm_server.py CERTIFICATES PORT LOG. Answers in the forms of OpenAI and Anthropic, plain and streamed.
 
-A request says in "metadata" how it is answered: in, out (tokens of usage), usage (false: none is said), events (how many), fields of the
-answer; wait: not before somebody has asked for /go; gzip: compressed; die: the connection breaks. /early/... answers as soon as the JSON
+A request says in "metadata" how it is answered: in, out (tokens of usage), usage (false: none is said), events (how many), text and times (how
+often) of the answer; wait: not before somebody has asked for /go; gzip: compressed; die: the connection breaks. /early/... answers as soon as the JSON
 is whole, without waiting for the body's end. Logs "llm PATH MODEL accept-encoding" for every request that came whole.
 """
 import gzip
@@ -73,7 +73,7 @@ class Model(http.server.BaseHTTPRequestHandler):
             return self.stream(asked, how)
         anthropic = self.path.endswith("/messages")
         usage = {("input_tokens" if anthropic else "prompt_tokens"): how.get("in", 1000), ("output_tokens" if anthropic else "completion_tokens"): how.get("out", 1000)}
-        text = how.get("text", "hello")
+        text = how.get("text", "hello") * how.get("times", 1)
         answer = {"id": "1", "model": how.get("model", asked.get("model")), "content" if anthropic else "choices":
                   [{"type": "text", "text": text}] if anthropic else [{"message": {"role": "assistant", "content": text}}]}
         if how.get("usage", True):

@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 
+from harness import timeout
 from harness.boxes import clean
 from harness.world import HERE, policy, serve, trusted_world
 
@@ -156,7 +157,7 @@ say("after", ask(max_tokens=2000)[0])
 
 
 def test_streams(t):
-    """Streams are counted by what they say at the end; broken off or silent ones by what was seen; one beyond the budget ends with words."""
+    """Streams are counted by what they say at the end; broken off or silent ones by what they may have cost; one beyond the budget ends with words."""
     world, log = llm_world(t)
     script = r"""
 def stream(path="/v1/chat/completions", read=None, **body):
@@ -184,7 +185,7 @@ say("after", ask(max_tokens=1)[0])
     t.equal((event["type"], event["error"]["code"]), ("error", "insufficient_quota"), "the last event")
     t.equal(said["after"], [402], "and then nothing more")
     t.check(0.0199 < float(report["network"]["spent"]) < 0.0215, f"spent {report['network']['spent']}")
-    # what does not say its price: silent, broken off by the program, compressed, died
+    # what does not say its price costs what it may have cost: silent, broken off by the program, compressed, without usage
     said, report = inside(t, world, script.split("say(")[0] + r"""
 say("silent", stream(model="unit-1", max_tokens=1000, metadata={"events": 500, "usage": False})[0])
 say("gone", stream("/v1/messages", model="unit-1", read=200, max_tokens=1000, metadata={"events": 100, "in": 3000, "wait_at_end": True})[0])
@@ -195,8 +196,163 @@ say("error", ask(max_tokens=1000, metadata={"status": 529})[0])
 """, rule(llm=True), spend_limit=1)
     t.equal([said[n][0] for n in ("silent", "gone", "packed", "mute", "error")], [200, 200, 200, 200, 529], "statuses")
     spent = float(report["network"]["spent"]) * 1000000
-    # silent: 501 events or 2000 bytes, at 2; gone: 3000 in; packed, mute: all that was held
-    t.check(1334 + 3000 + 2000 + 2000 < spent < 12000, f"spent {spent}")
+    # of each at least its 1000 tokens at 2, and a token at 1 for each byte that was asked; gone: 3000 tokens were said
+    t.check(4 * 2000 + 4 * 50 < spent < 14000, f"spent {spent}")
+
+
+# Ways for a program not to read what it has asked for. Each is tried much more often than the budget allows.
+RESETS = {
+    "hang up before the answer": """
+    c.request("POST", "/v1/chat/completions", body(wait=True), HEADERS)
+    time.sleep(0.3)	# it is on its way
+    c.sock.close()""",
+    "reset before the answer": """
+    c.request("POST", "/v1/chat/completions", body(wait=True), HEADERS)
+    time.sleep(0.3)	# it is on its way
+    c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    c.sock.close()""",
+    "hang up in a stream": """
+    c.request("POST", "/v1/messages", body(stream=True, wait_at_end=True), HEADERS)
+    c.getresponse().read(150)
+    c.sock.close()""",
+    "half of an answer": """
+    c.request("POST", "/v1/chat/completions", body(times=100000), HEADERS)
+    c.getresponse().read(10)
+    c.sock.close()""",
+    "a stream without usage": """
+    c.request("POST", "/v1/chat/completions", body(stream=True, usage=False), HEADERS)
+    c.getresponse().read()""",
+    "a server that dies": """
+    c.request("POST", "/v1/chat/completions", body(die=True), HEADERS)
+    c.getresponse().read()""",
+}
+
+RESET_CLIENT = r"""
+import os, socket, struct, time
+HEADERS = {"Content-Type": "application/json"}
+def body(stream=False, **how):
+    return json.dumps({"model": "unit-1", "max_tokens": 1000, "stream": stream, "metadata": {"in": 50, "out": 1000, **how}})
+for n in range(25):
+    c = connect()
+    try:
+RESET
+    except (OSError, http.client.HTTPException):
+        pass
+    c.close()
+say("done")
+"""
+
+
+@timeout(240)
+def test_resets(t):
+    """What the provider can bill at its dearest for requests that the program takes back, hangs up on or does not read never passes the limit by more
+    than one request."""
+    world, log = llm_world(t)
+    for name, reset in RESETS.items():
+        before = len(log())
+        lines = "\n".join("    " + line for line in reset.strip("\n").splitlines())
+        said, report = inside(t, world, RESET_CLIENT.replace("RESET\n", lines + "\n"), rule(spend_limit=0.02))
+        came = len(log()) - before
+        t.check(1 <= came and came * 2050 <= 20000 + 2050, f"{name}: the provider has {came} requests of 2050 each, and the limit is 20000")
+        t.check(float(report["network"]["spent"]) * 1000000 >= came * 2000, f"{name}: {came} requests cost {report['network']['spent']}")
+
+
+H2_RESET_CLIENT = r"""
+const http2 = require('http2');
+const [origin, kind] = process.argv.slice(2);
+const later = ms => new Promise(resolve => setTimeout(resolve, ms));
+async function main() {
+    let session = http2.connect(origin);
+    session.on('error', () => { });
+    for (let i = 0; i < 25; i++) {
+        if (session.closed || session.destroyed) {
+            session = http2.connect(origin);
+            session.on('error', () => { });
+        }
+        const stream = session.request({ ':method': 'POST', ':path': '/v1/chat/completions' });
+        stream.on('error', () => { });
+        const first = new Promise(resolve => { stream.once('data', resolve); stream.once('close', resolve); });
+        stream.end(JSON.stringify({ model: 'unit-1', max_tokens: 1000, wait: kind != 'stream', stream: kind == 'stream' }));
+        await (kind == 'stream' ? first : Promise.race([later(300), new Promise(r => stream.once('response', r))]));
+        if (kind == 'rst' || kind == 'stream')
+            stream.close(http2.constants.NGHTTP2_CANCEL);
+        else if (kind == 'goaway')
+            session.goaway(), session.close(), await later(50), session.destroy();
+        else
+            session.destroy();
+        await later(20);
+    }
+    process.exit(0);
+}
+main();
+"""
+
+
+@timeout(240)
+def test_resets_http2(t):
+    """The same over HTTP/2: streams that are reset before and during their answer, connections that are given up with and without GOAWAY."""
+    node = shutil.which("node")
+    if not node:
+        t.skip("no node")
+    world = trusted_world(t)
+    log = os.path.join(world.dir, "llm2")
+    serve(t, world, [node, os.path.join(HERE, "llm_server.js"), world.certificates, str(PORT), log], PORT)
+    for kind in ("rst", "stream", "goaway", "destroy"):
+        before = len((t.read(log) or "").splitlines())
+        ws = t.workspace({"client.js": H2_RESET_CLIENT})
+        r = world.ward("run", "-p", policy(t, rule(spend_limit=0.02), prices=PRICES), "--", "/usr/bin/env", "node", "client.js", f"https://web.test:{PORT}", kind,
+                       cwd=ws, report=True, timeout=90)
+        t.equal(r.rc, 0, f"{kind}: exit code ({r.err})")
+        came = len((t.read(log) or "").splitlines()) - before
+        t.check(1 <= came and came * 2050 <= 20000 + 2050, f"{kind}: the provider has {came} requests of 2050 each, and the limit is 20000")
+        t.check(float(r.report["network"]["spent"]) * 1000000 >= came * 2000, f"{kind}: {came} requests cost {r.report['network']['spent']}")
+
+
+def test_input_that_the_server_fetches(t):
+    """A few bytes that name a page, a file or a conversation may be a book at the provider: nothing else is under way beside such a request, and one that is taken
+    back costs all that was left."""
+    world, log = llm_world(t)
+    said, report = inside(t, world, r"""
+got = []
+def one():
+    got.append(ask(max_tokens=1000, metadata={"in": 15000, "out": 1000, "wait": True}, previous_response_id="r")[0])
+threads = [threading.Thread(target=one) for _ in range(8)]
+for th in threads: th.start()
+import time
+end = time.monotonic() + 20
+while len(got) < 7 and time.monotonic() < end: time.sleep(0.05)
+ask("/go", raw="", method="GET")
+for th in threads: th.join()
+say("statuses", sorted(got))
+""", rule(spend_limit=0.02))
+    t.equal(said["statuses"], [[200] + [429] * 7], "one at a time")
+    t.equal((len(log()), report["network"]["spent"]), (1, "0.017"), "what the server saw, and what it cost")
+    said, report = inside(t, world, r"""
+c = connect()
+c.request("POST", "/v1/messages", json.dumps({"model": "unit-1", "max_tokens": 1000, "stream": True, "metadata": {"in": 15000, "wait_at_end": True},
+                                              "messages": [{"content": [{"source": {"type": "url", "url": "https://a.example"}}]}]}), {"Content-Type": "application/json"})
+c.getresponse().read(100)
+c.sock.close()
+c.close()
+import time
+status = 429
+while status == 429:
+    time.sleep(0.2)
+    status = ask(max_tokens=1000)[0]
+say("after", status)
+""", rule(spend_limit=0.02))
+    t.equal(said["after"], [402], "nothing is left")
+    t.equal(report["network"]["spent"], "0.02", "the report")
+
+
+def test_killed(t):
+    """A sandbox that is killed while a request is under way: the report says what it may cost."""
+    world, log = llm_world(t)
+    ws = t.workspace({"client.py": CLIENT + 'ask(max_tokens=1000, metadata={"wait": True})\n'})
+    r = world.ward("run", "--timeout", "4s", "-p", policy(t, rule(llm=True), prices=PRICES), "--", "/usr/bin/python3", "client.py", cwd=ws, report=True, timeout=60)
+    t.equal(r.rc, 124, f"the time is up ({r.err})")
+    t.equal(len(log()), 1, "what the server saw")
+    t.check(0.002 <= float(r.report["network"].get("spent", 0)) < 0.0025, f"spent {r.report['network']}")
 
 
 def test_tricks(t):
@@ -231,7 +387,10 @@ s = context.wrap_socket(socket.create_connection((HOST, PORT), 20), server_hostn
 body = b'{"model": "unit-1", "max_tokens": 1000}'
 s.sendall(b"POST /early/v1/chat/completions HTTP/1.1\r\nHost: %s:%d\r\nContent-Length: %d\r\n\r\n%s" % (HOST.encode(), PORT, len(body) + 1, body))
 s.settimeout(20)
-say("early", s.recv(12).decode())
+got = b""
+while b"}}" not in got and (more := s.recv(65536)):
+    got += more
+say("early", got[:12].decode())
 """, rule(llm=True, websocket=True), spend_limit=1)
     for name in ("unknown", "twice", "escape", "exponent", "second", "none", "form", "null", "text", "case"):
         t.equal(said[name], [403, "unpriced"], name)

@@ -430,3 +430,32 @@ def test_proxy_password(t):
         r = t.ward(*words, cwd=ws)
         t.check("UNMISTAKABLEPASSWORD" not in r.out + r.err, f"ward {words} prints the password")
     t.contains(t.ward("check", cwd=ws).out, "http://agent:***@proxy.test:3128", "the rest is shown")
+
+
+def test_deny_wins_over_services(t):
+    """A service of the host is denied by its name and by its address: its open connections are cut, it is not reached any more until it is allowed again, and ward
+    net show lists it."""
+    world = World(t)
+    echo = "import socketserver as s, threading\nclass H(s.BaseRequestHandler):\n def handle(self):\n  while d := self.request.recv(100): self.request.sendall(d)\n" \
+           "class S(s.ThreadingTCPServer): daemon_threads = True\n" \
+           "a = [S(('127.0.0.1', p), H) for p in (7001, 7002)]\nprint('up', flush=True)\n[threading.Thread(target=x.serve_forever).start() for x in a]"
+    server = t.popen(["nsenter", "-t", str(world.home), "-n", "/usr/bin/python3", "-c", echo], root=True)
+    server.stdout.readline()
+    for number, denied in enumerate(("cache", "cache:7001", "127.0.0.1:7001", "*")):
+        box, ws = start(t, world, ["web.test"], host_services=["cache=127.0.0.1:7001", "other=127.0.0.1:7002"])
+        t.equal(attempt(t, box, "cache 7001", "other 7002"), ["got hello", "got hello"], "before")
+        hold(t, box, ws, "cache", 7001, f"m{number}")
+        shown = net(t, "show", box).out
+        t.check("allow cache:7001 at 127.0.0.1" in " ".join(shown.split()), f"listed: {shown}")
+        now = json.loads(net(t, "show", "--json", box).out)
+        t.equal(now["services"], [{"service": "cache:7001 at 127.0.0.1", "action": "allow", "open": 1},
+                                  {"service": "other:7002 at 127.0.0.1", "action": "allow", "open": 0}], "listed in JSON")
+        t.contains(net(t, "deny", box, denied).out, "1 connection closed", f"deny {denied}")
+        t.check(was(t, ws, f"m{number}") in ("ConnectionResetError", "end"), f"deny {denied}: the open connection goes on")
+        got = attempt(t, box, "cache 7001", "other 7002", slow=True)
+        t.check("hello" not in got[0], f"deny {denied}: {got}")
+        t.equal(got[1] == "got hello", denied != "*", f"deny {denied}: the other service")
+        now = json.loads(net(t, "show", "--json", box).out)
+        t.equal([s["action"] for s in now["services"]], ["deny", "deny" if denied == "*" else "allow"], f"deny {denied}: shown")
+        net(t, "allow", box, denied if ":" in denied else denied + ":7001")
+        t.equal(attempt(t, box, "cache 7001", slow=True), ["got hello"], f"allow {denied}")

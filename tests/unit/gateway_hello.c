@@ -318,7 +318,7 @@ static void test_blind(void **state)
 	put(&s, "\x15\x03\x03\0\2\1\x70", 7);	/* a warning: unrecognized_name */
 	server_hello(&s, false);
 	assert_int_equal(serve(&g, &s, 1), GATE_BLIND);
-	assert_int_equal(gate_client(&g, (const uint8_t *)"anything", 8, &release), GATE_BLIND);
+	assert_int_equal(gate_client(&g, (uint8_t *)(uintptr_t)"anything", 8, &release), GATE_BLIND);
 	assert_int_equal(release, 8);
 	assert_int_equal(gate_server(&g, (const uint8_t *)"anything", 8), GATE_BLIND);
 }
@@ -426,10 +426,10 @@ static void test_tcp(void **state)
 
 	(void)state;
 	gate_init(&g, RULE_TCP, &h, 22);
-	assert_int_equal(gate_client(&g, (const uint8_t *)"x", 1, &release), GATE_BLIND);
+	assert_int_equal(gate_client(&g, (uint8_t *)(uintptr_t)"x", 1, &release), GATE_BLIND);
 	assert_int_equal(release, 1);
 	gate_init(&g, RULE_MODES, &h, 22);
-	assert_int_equal(gate_client(&g, (const uint8_t *)"x", 1, &release), GATE_REFUSE);
+	assert_int_equal(gate_client(&g, (uint8_t *)(uintptr_t)"x", 1, &release), GATE_REFUSE);
 	assert_int_equal(release, 0);
 }
 

@@ -189,13 +189,47 @@ static void test_services(void **state)
 {
 	auto_rules r = rules_of("{mode: restricted, host_services: ['postgres=127.0.0.1:5432', 'db=localhost:1']}");
 	struct host pg = host_of("Postgres."), db = host_of("db"), other = host_of("postgres.evil.test");
+	int32_t denied_by = 0;
 
 	(void)state;
-	assert_int_equal(rules_service(r, &pg, 5432), 0);
-	assert_int_equal(rules_service(r, &pg, 0), 0);
-	assert_int_equal(rules_service(r, &pg, 5433), -1);
-	assert_int_equal(rules_service(r, &db, 1), 1);
-	assert_int_equal(rules_service(r, &other, 5432), -1);
+	assert_int_equal(rules_service(r, &pg, 5432, &denied_by), 0);
+	assert_int_equal(rules_service(r, &pg, 0, &denied_by), 0);
+	assert_int_equal(rules_service(r, &pg, 5433, &denied_by), -1);
+	assert_int_equal(rules_service(r, &db, 1, &denied_by), 1);
+	assert_int_equal(rules_service(r, &other, 5432, &denied_by), -1);
+	assert_int_equal(denied_by, -1);
+}
+
+/* `ward net deny` wins over a service of the host: by its name, by a wildcard, by its address. */
+static void test_services_denied(void **state)
+{
+	static const struct {
+		const char *line;
+		bool pg, db;
+	} rows[] = { { "postgres", true, false }, { "postgres:5432", true, false },
+		     { "postgres:22", false, false }, { "*", true, true }, { "127.0.0.1", true, true },
+		     { "127.0.0.1:1", false, true }, { "127.0.0.0/8", true, true },
+		     { "10.0.0.0/8", false, false } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_rules r = rules_of("{mode: restricted, egress_allowlist: [postgres:5432], "
+					"host_services: ['postgres=127.0.0.1:5432', 'db=127.0.0.1:1']}");
+		struct ward_err e = { 0 };
+		struct rules *next = NULL;
+		struct verdict v;
+		struct want w;
+
+		assert_int_equal(rules_change(r, rows[i].line, true, &next, &e), 0);
+		want_host(&w, WANT_TRANSPARENT, (struct host[]){ host_of("postgres") }, 5432);
+		decide_name(next, &w, &v);
+		assert_int_equal(v.allow, !rows[i].pg);
+		assert_int_equal(v.reason, rows[i].pg ? REASON_DENIED : REASON_ALLOWED);
+		want_host(&w, WANT_TRANSPARENT, (struct host[]){ host_of("db") }, 1);
+		decide_name(next, &w, &v);
+		assert_int_equal(v.allow, !rows[i].db);
+		rules_free(next);
+	}
 }
 
 static struct rules *change(struct rules *r, const char *line, bool deny)
@@ -288,7 +322,7 @@ static void test_codec(void **state)
 	check(back, "a.example", 22, 2);
 	assert_true(back->items[2].private);
 	assert_int_equal(back->items[2].n_ports, 3);
-	assert_int_equal(rules_service(back, (struct host[]){ host_of("pg") }, 5432), 0);
+	assert_int_equal(rules_service(back, (struct host[]){ host_of("pg") }, 5432, (int32_t[]){ 0 }), 0);
 	/* every cut, and every bit turned around, is refused or harmless */
 	for (size_t n = 0; n < one.len; n++) {
 		struct rules *bad = NULL;
@@ -345,7 +379,7 @@ int main(void)
 		cmocka_unit_test(test_match),  cmocka_unit_test(test_any),	cmocka_unit_test(test_first_of_equals),
 		cmocka_unit_test(test_modes),  cmocka_unit_test(test_limits),	cmocka_unit_test(test_prepared),
 		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_services), cmocka_unit_test(test_change), cmocka_unit_test(test_retire), cmocka_unit_test(test_codec),
+		cmocka_unit_test(test_services), cmocka_unit_test(test_services_denied), cmocka_unit_test(test_change), cmocka_unit_test(test_retire), cmocka_unit_test(test_codec),
 		cmocka_unit_test(test_many),   cmocka_unit_test(test_text),
 	};
 

@@ -14,11 +14,11 @@ static void test_unlimited(void **state)
 
 	(void)state;
 	assert_int_equal(shape_fit(&s, r), 0);
-	assert_false(shape_limits_bytes(r, 0));
+	assert_false(shape_limits_bytes(r, 0, 443));
 	for (unsigned i = 0; i < 1000; i++)
-		assert_int_equal(shape_open(&s, r, (int32_t)(i % 2) - 1, 5), REASON_ALLOWED);
-	assert_true(shape_may(&s, r, 0, SHAPE_SEND, UINT64_MAX, 5, &wait) == UINT64_MAX);
-	shape_moved(&s, r, 0, SHAPE_SEND, 77);
+		assert_int_equal(shape_open(&s, r, (int32_t)(i % 2) - 1, 443, 5), REASON_ALLOWED);
+	assert_int_equal(shape_take(&s, r, 0, 443, SHAPE_SEND, 1 << 20, 0, &wait), 1 << 20);
+	shape_give_back(&s, r, 0, SHAPE_SEND, (1 << 20) - 77);
 	assert_int_equal(s.rules[0].bytes[SHAPE_SEND], 77);
 	assert_int_equal(s.whole.bytes[SHAPE_SEND], 77);
 	assert_int_equal(s.whole.connections, 1000);
@@ -33,15 +33,15 @@ static void test_connections(void **state)
 
 	(void)state;
 	assert_int_equal(shape_fit(&s, r), 0);
-	assert_int_equal(shape_open(&s, r, 0, 1), REASON_ALLOWED);
-	assert_int_equal(shape_open(&s, r, 0, 1), REASON_ALLOWED);
-	assert_int_equal(shape_open(&s, r, 0, 1), REASON_LIMIT_CONNECTIONS);
+	assert_int_equal(shape_open(&s, r, 0, 443, 1), REASON_ALLOWED);
+	assert_int_equal(shape_open(&s, r, 0, 443, 1), REASON_ALLOWED);
+	assert_int_equal(shape_open(&s, r, 0, 443, 1), REASON_LIMIT_CONNECTIONS);
 	assert_int_equal(s.whole.connections, 2);	/* what was refused does not count */
-	assert_int_equal(shape_open(&s, r, 1, 1), REASON_ALLOWED);
-	assert_int_equal(shape_open(&s, r, 1, 1), REASON_LIMIT_CONNECTIONS);
-	assert_int_equal(shape_open(&s, r, -1, 1), REASON_LIMIT_CONNECTIONS);
+	assert_int_equal(shape_open(&s, r, 1, 443, 1), REASON_ALLOWED);
+	assert_int_equal(shape_open(&s, r, 1, 443, 1), REASON_LIMIT_CONNECTIONS);
+	assert_int_equal(shape_open(&s, r, -1, 443, 1), REASON_LIMIT_CONNECTIONS);
 	shape_close(&s, 0);
-	assert_int_equal(shape_open(&s, r, 0, 1), REASON_ALLOWED);
+	assert_int_equal(shape_open(&s, r, 0, 443, 1), REASON_ALLOWED);
 	for (unsigned i = 0; i < 9; i++)
 		shape_close(&s, 0);	/* more often than opened: not below none */
 	assert_int_equal(s.whole.connections, 0);
@@ -57,16 +57,16 @@ static void test_rate(void **state)
 
 	(void)state;
 	assert_int_equal(shape_fit(&s, r), 0);
-	while (shape_open(&s, r, 0, now) == REASON_ALLOWED)
+	while (shape_open(&s, r, 0, 443, now) == REASON_ALLOWED)
 		opened++;
 	assert_int_equal(opened, 10);
-	assert_int_equal(shape_open(&s, r, 0, now), REASON_LIMIT_RATE);
-	assert_int_equal(shape_open(&s, r, 0, now + SECOND / 10), REASON_ALLOWED);
-	assert_int_equal(shape_open(&s, r, 0, now + SECOND / 10), REASON_LIMIT_RATE);
-	for (opened = 0, now += 10 * SECOND; shape_open(&s, r, 0, now) == REASON_ALLOWED;)
+	assert_int_equal(shape_open(&s, r, 0, 443, now), REASON_LIMIT_RATE);
+	assert_int_equal(shape_open(&s, r, 0, 443, now + SECOND / 10), REASON_ALLOWED);
+	assert_int_equal(shape_open(&s, r, 0, 443, now + SECOND / 10), REASON_LIMIT_RATE);
+	for (opened = 0, now += 10 * SECOND; shape_open(&s, r, 0, 443, now) == REASON_ALLOWED;)
 		opened++;
 	assert_int_equal(opened, 10);	/* no more than a second's worth is saved up */
-	assert_int_equal(shape_open(&s, r, 0, now - SECOND), REASON_LIMIT_RATE);	/* a clock that goes back gives nothing */
+	assert_int_equal(shape_open(&s, r, 0, 443, now - SECOND), REASON_LIMIT_RATE);	/* a clock that goes back gives nothing */
 	shape_free(&s);
 }
 
@@ -78,19 +78,51 @@ static void test_bytes(void **state)
 
 	(void)state;
 	assert_int_equal(shape_fit(&s, r), 0);
-	assert_true(shape_limits_bytes(r, 1));
-	assert_int_equal(shape_may(&s, r, 0, SHAPE_SEND, 60, 1, &wait), 60);
-	shape_moved(&s, r, 0, SHAPE_SEND, 60);
-	assert_int_equal(shape_may(&s, r, 0, SHAPE_SEND, 60, 1, &wait), 40);
-	shape_moved(&s, r, 0, SHAPE_SEND, 40);
-	assert_int_equal(shape_may(&s, r, 0, SHAPE_SEND, 60, 1, &wait), 0);
-	assert_int_equal(wait, 0);	/* never again */
-	assert_int_equal(shape_may(&s, r, 0, SHAPE_RECEIVE, 60, 1, &wait), 60);
-	assert_int_equal(shape_may(&s, r, 1, SHAPE_SEND, 1000, 1, &wait), 1000);
-	assert_int_equal(shape_open(&s, r, 0, 1), REASON_LIMIT_SENT);
-	shape_moved(&s, r, 1, SHAPE_RECEIVE, 150);
-	assert_int_equal(shape_open(&s, r, 1, 1), REASON_LIMIT_RECEIVED);
-	assert_int_equal(shape_may(&s, r, 0, SHAPE_RECEIVE, 60, 1, &wait), 0);
+	assert_true(shape_limits_bytes(r, 1, 443));
+	assert_int_equal(shape_take(&s, r, 0, 443, SHAPE_SEND, 60, 1, &wait), 60);
+	assert_int_equal(shape_take(&s, r, 0, 443, SHAPE_SEND, 60, 1, &wait), 40);
+	assert_int_equal(shape_take(&s, r, 0, 443, SHAPE_SEND, 60, 1, &wait), 0);
+	assert_int_equal(wait, 0);	/* never again, unless some is given back */
+	assert_false(shape_take_all(&s, r, 0, 443, SHAPE_SEND, 1));
+	assert_true(shape_take_all(&s, r, 0, 443, SHAPE_SEND, 0));
+	assert_int_equal(shape_open(&s, r, 0, 443, 1), REASON_LIMIT_SENT);
+	shape_give_back(&s, r, 0, SHAPE_SEND, 30);
+	assert_int_equal(s.whole.bytes[SHAPE_SEND], 70);
+	assert_false(shape_take_all(&s, r, 0, 443, SHAPE_SEND, 31));
+	assert_int_equal(s.rules[0].bytes[SHAPE_SEND], 70);	/* all or none */
+	assert_true(shape_take_all(&s, r, 0, 443, SHAPE_SEND, 30));
+	assert_int_equal(shape_take(&s, r, 0, 443, SHAPE_RECEIVE, 60, 1, &wait), 60);
+	assert_int_equal(shape_take(&s, r, 1, 443, SHAPE_SEND, 1000, 1, &wait), 1000);
+	shape_give_back(&s, r, 0, SHAPE_RECEIVE, 60);
+	assert_true(shape_take_all(&s, r, 1, 443, SHAPE_RECEIVE, 150));
+	assert_int_equal(shape_open(&s, r, 1, 443, 1), REASON_LIMIT_RECEIVED);
+	assert_int_equal(shape_take(&s, r, 0, 443, SHAPE_RECEIVE, 60, 1, &wait), 0);
+	shape_give_back(&s, r, 1, SHAPE_RECEIVE, UINT64_MAX);	/* more than was taken: not below none */
+	assert_int_equal(s.whole.bytes[SHAPE_RECEIVE], 0);
+	shape_free(&s);
+}
+
+/* Rules for one host and port that are looked into share their connections: the limits of each hold, whichever is the first. */
+static void test_shared(void **state)
+{
+	auto_rules r = rules_of("{mode: restricted, egress_allowlist: [{host: a.example, methods: [GET]}, {host: a.example, methods: [POST], "
+				"send_limit: 100, connection_limit: 1}, {host: a.example, ports: [8443], mode: inspect}, {host: b.example, mode: inspect}]}");
+	struct shape s = { 0 };
+	uint64_t wait;
+
+	(void)state;
+	assert_int_equal(shape_fit(&s, r), 0);
+	assert_true(shape_limits_bytes(r, 0, 443));
+	assert_false(shape_limits_bytes(r, 2, 8443));
+	assert_false(shape_limits_bytes(r, 3, 443));
+	assert_int_equal(shape_open(&s, r, 0, 443, 1), REASON_ALLOWED);
+	assert_int_equal(shape_open(&s, r, 0, 443, 1), REASON_LIMIT_CONNECTIONS);
+	assert_int_equal(shape_take(&s, r, 0, 443, SHAPE_SEND, 70, 1, &wait), 70);
+	assert_false(shape_take_all(&s, r, 0, 443, SHAPE_SEND, 31));
+	assert_int_equal(shape_take(&s, r, 0, 443, SHAPE_SEND, 70, 1, &wait), 30);
+	assert_int_equal(shape_take(&s, r, 0, 443, SHAPE_SEND, 70, 1, &wait), 0);
+	assert_int_equal(shape_take(&s, r, 2, 8443, SHAPE_SEND, 700, 1, &wait), 700);
+	assert_int_equal(shape_take(&s, r, 3, 443, SHAPE_SEND, 700, 1, &wait), 700);
 	shape_free(&s);
 }
 
@@ -114,9 +146,8 @@ static void test_bandwidth(void **state)
 		r = rules_of(text);
 		assert_int_equal(shape_fit(&s, r), 0);
 		while (now < end && turns++ < 100000) {
-			uint64_t may = shape_may(&s, r, 0, turns % 2 ? SHAPE_SEND : SHAPE_RECEIVE, 1 << 20, now, &wait);
+			uint64_t may = shape_take(&s, r, 0, 443, turns % 2 ? SHAPE_SEND : SHAPE_RECEIVE, 1 << 20, now, &wait);
 
-			shape_moved(&s, r, 0, turns % 2 ? SHAPE_SEND : SHAPE_RECEIVE, may);
 			moved += may;
 			assert_true(may || wait);
 			now += may ? 0 : wait;
@@ -140,11 +171,11 @@ static void test_change(void **state)
 
 	(void)state;
 	assert_int_equal(shape_fit(&s, r), 0);
-	assert_int_equal(shape_open(&s, r, 0, 1), REASON_ALLOWED);
+	assert_int_equal(shape_open(&s, r, 0, 443, 1), REASON_ALLOWED);
 	assert_int_equal(rules_change(r, "b.example", false, &next, &e), 0);
 	assert_int_equal(shape_fit(&s, next), 0);
-	assert_int_equal(shape_open(&s, next, 1, 1), REASON_ALLOWED);
-	assert_int_equal(shape_open(&s, next, 0, 1), REASON_LIMIT_CONNECTIONS);	/* still counted */
+	assert_int_equal(shape_open(&s, next, 1, 443, 1), REASON_ALLOWED);
+	assert_int_equal(shape_open(&s, next, 0, 443, 1), REASON_LIMIT_CONNECTIONS);	/* still counted */
 	rules_free(r);
 	rules_free(next);
 	shape_free(&s);
@@ -154,7 +185,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_unlimited), cmocka_unit_test(test_connections), cmocka_unit_test(test_rate),
-		cmocka_unit_test(test_bytes),	  cmocka_unit_test(test_bandwidth),   cmocka_unit_test(test_change),
+		cmocka_unit_test(test_bytes), cmocka_unit_test(test_shared),	  cmocka_unit_test(test_bandwidth),   cmocka_unit_test(test_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

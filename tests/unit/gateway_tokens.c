@@ -122,6 +122,67 @@ static void test_requests(void **state)
 		}
 }
 
+/* Requests whose bytes say nothing about how much a model reads. */
+static void test_references(void **state)
+{
+	static const struct {
+		const char *text;
+		bool refers;
+	} rows[] = {
+		{ "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"file_id\"}]}", false },
+		{ "{\"tools\":[{\"name\":\"fetch\",\"input_schema\":{\"type\":\"object\",\"properties\":{\"url\":{\"type\":\"string\"}}}}]}", false },
+		{ "{\"messages\":[{\"content\":[{\"type\":\"tool_use\",\"input\":{\"url\":\"https://a.example\"}}]}]}", false },
+		{ "{\"messages\":[{\"content\":[{\"type\":\"image\",\"source\":{\"type\":\"base64\",\"data\":\"AA\"}}]}]}", false },
+		{ "{\"messages\":[{\"content\":[{\"type\":\"image\",\"source\":{\"type\":\"url\",\"url\":\"https://a.example\"}}]}]}", true },
+		{ "{\"messages\":[{\"content\":[{\"type\":\"document\",\"source\":{\"type\":\"file\",\"file_id\":\"f\"}}]}]}", true },
+		{ "{\"messages\":[{\"content\":[{\"type\":\"image_url\",\"image_url\":{\"url\":\"https://a.example\"}}]}]}", true },
+		{ "{\"input\":[{\"content\":[{\"type\":\"input_image\",\"image_url\":\"https://a.example\"}]}]}", true },
+		{ "{\"input\":[{\"content\":[{\"FILE_URL\":\"https://a.example\"}]}]}", true },
+		{ "{\"input\":[{\"content\":[{\"file_\\u0069d\":\"f\"}]}]}", true },
+		{ "{\"previous_response_id\":\"r\"}", true },
+		{ "{\"previous_response_id\": null}", false },
+		{ "{\"metadata\":{\"conversation\":\"c\"}}", false },
+		{ "{\"conversation\":{\"id\":\"c\"}}", true },
+		{ "{\"prompt\":\"text\"}", false },
+		{ "{\"prompt\":{\"id\":\"p\"}}", true },
+		{ "{\"tools\":[{\"type\":\"function\",\"name\":\"web_search\"}]}", false },
+		{ "{\"tools\":[{\"type\":\"web_search_20250305\",\"name\":\"x\"}]}", true },
+		{ "{\"tools\":[{\"type\":\"mcp\",\"server_label\":\"x\"}]}", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (size_t piece = 1; piece < 60; piece += 7) {
+			size_t n = strlen(rows[i].text);
+			struct tokens t;
+
+			tokens_begin_request(&t);
+			for (size_t at = 0; at < n; at += piece)
+				tokens_take(&t, (const uint8_t *)rows[i].text + at, n - at < piece ? n - at : piece);
+			tokens_end(&t);
+			if (t.refers != rows[i].refers)
+				fail_msg("%s in pieces of %zu: %d", rows[i].text, piece, t.refers);
+		}
+}
+
+/* The usage of a stream counts when it is that of its end. */
+static void test_beginnings(void **state)
+{
+	static const char start[] = "data: {\"type\":\"message_start\",\"message\":{\"model\":\"m\",\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}}\n\n",
+			  end[] = "data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":5}}\n\n";
+	struct tokens t;
+
+	(void)state;
+	tokens_begin(&t, true);
+	tokens_take(&t, (const uint8_t *)start, strlen(start));
+	assert_false(tokens_said(&t));
+	assert_int_equal(t.input, 9);
+	tokens_take(&t, (const uint8_t *)end, strlen(end));
+	tokens_end(&t);
+	assert_true(tokens_said(&t));
+	assert_int_equal(t.output, 5);
+}
+
 static void test_estimates(void **state)
 {
 	static const char text[] = "data: {\"choices\":[{\"delta\":{\"content\":\"twelve bytes\"}}]}\n\n"
@@ -158,7 +219,7 @@ static void test_pace(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_counts), cmocka_unit_test(test_prices), cmocka_unit_test(test_pace),
-					    cmocka_unit_test(test_requests), cmocka_unit_test(test_estimates) };
+					    cmocka_unit_test(test_requests), cmocka_unit_test(test_estimates), cmocka_unit_test(test_references), cmocka_unit_test(test_beginnings) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,7 +72,7 @@ long native_trust(struct native_child *c)
 	r = native_make_point(c->base_fd, &CERTS_SYSTEM[1], false);
 	if (r == 0)
 		r = show(c, &CERTS_DIR[1], &CERTS_SYSTEM[1], true);
-	for (const char *const *place = certs_places; r == 0 && *place; place++)
-		r = show(c, &(CERTS_DIR "/ca-certificates.crt")[1], *place, false);
+	for (const struct certs_place *place = certs_places; r == 0 && place->source; place++)
+		r = show(c, place->source, place->target, false);
 	return r;
 }
