@@ -231,8 +231,7 @@ static void put_words(struct buf *out, const struct want *w, const char *before,
 
 /* -- connections */
 
-/* Whether a rule for this very address would be of any use, and of no harm. */
-static bool may_name(const struct host *host)
+bool remedy_may_name(const struct host *host)
 {
 	enum addr_class class = host->kind == HOST_ADDRESS ? addr_classify(&host->ip) : ADDR_PUBLIC;
 
@@ -254,7 +253,7 @@ static void put_missing(struct buf *out, const struct rules *r, const struct wan
 	struct rules_match known = v->reason == REASON_PORT ? rules_match(r, &w->host, 0) : (struct rules_match){ .rule = -1 };
 	const struct rule *rule = known.denied ? NULL : rule_at(r, known.rule);
 
-	if (!may_name(&w->host)) {
+	if (!remedy_may_name(&w->host)) {
 		buf_puts(out, addr_classify(&w->host.ip) == ADDR_METADATA ? "this address hands out credentials of the machine: no ready rule is offered for it" :
 									   "no rule reaches such an address");
 		return;

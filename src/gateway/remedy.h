@@ -19,6 +19,9 @@ void remedy_write(const struct rules *r, const struct want *w, const struct verd
 /* Whether a remedy may be shown to the program that was refused: it holds nothing that this program has to know by itself (headers). */
 bool remedy_is_open(const struct rules *r, const struct verdict *v);
 
+/* Whether a rule for this very host would be of any use, and of no harm: not for addresses that are never reached or hand out credentials. */
+bool remedy_may_name(const struct host *host);
+
 /* Appends text as an entry of a rule's list that matches this text alone, in quotes. False, with nothing appended: none would. Pure. */
 must_check bool remedy_literal(struct buf *out, const char *text, size_t n);
 
