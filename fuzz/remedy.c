@@ -11,7 +11,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-static const char conditions[] = "mGET\0p/open/*\0hx-team:red\0gquery:viewer\0jinitialize\0vfetch\0r/team/*";
+/* What the rule says, by the letter of the reason; each ends in the NUL of its literal. A rule has one of graphql, json_rpc and git. */
+#define COMMON "hx-team:red\0"
+static const struct {
+	const char *text;
+	size_t n;
+} conditions[] = {
+	{ COMMON "mGET\0p/open/*", sizeof(COMMON "mGET\0p/open/*") }, { COMMON "p/open/*", sizeof(COMMON "p/open/*") }, { COMMON "mGET", sizeof(COMMON "mGET") },
+	{ COMMON "gquery:viewer", sizeof(COMMON "gquery:viewer") },    { COMMON "jinitialize", sizeof(COMMON "jinitialize") },
+	{ COMMON "vfetch\0r/team/*", sizeof(COMMON "vfetch\0r/team/*") },
+};
 
 /* The only condition of this kind, which fits `text` and not what differs from it by a letter. */
 static void check_one(const struct policy_rule *rule, char kind, const char *text, size_t n)
@@ -56,9 +65,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	static const char kinds[] = "mpwgjv";
 	static const uint8_t reasons[] = { REASON_METHOD, REASON_PATH, REASON_WEBSOCKET, REASON_GRAPHQL, REASON_RPC, REASON_GIT };
-	char text[10 + sizeof(conditions)] = "a.example", request[384] = "", more[208] = "";
+	char text[64] = "a.example", request[384] = "", more[208] = "";
 	uint16_t port = 443;
-	struct rule rule = { .kind = RULE_NAME, .moded = true, .mode = RULE_INSPECT, .len = 9, .n_ports = 1, .http = 10, .private = true, .http_len = sizeof(conditions),
+	struct rule rule = { .kind = RULE_NAME, .moded = true, .mode = RULE_INSPECT, .len = 9, .n_ports = 1, .http = 10, .private = true,
 			     .limits = { RULE_NONE, RULE_NONE, RULE_NONE, 7, RULE_NONE, RULE_NONE, RULE_NONE } };
 	struct rules rules = { .network = RULES_RESTRICTED, .n_items = 1, .n_ports = 1, .n_text = sizeof(text), .items = &rule, .ports = &port, .text = text };
 	struct want w = { .how = WANT_TRANSPARENT, .port = 443, .host = { .kind = HOST_NAME, .len = 9, .name = "a.example" } };
@@ -69,7 +78,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 	if (n < 2 || !kind || !*kind)
 		return 0;
-	memcpy(text + 10, conditions, sizeof(conditions));
+	rule.http_len = (uint16_t)conditions[kind - kinds].n;
+	memcpy(text + 10, conditions[kind - kinds].text, rule.http_len);
 	data += 2, n -= 2;
 	line = memchr(data, '\n', n);
 	snprintf(request, sizeof(request), "%.*s", (int)(line ? (size_t)(line - (const char *)data) : n), (const char *)data);

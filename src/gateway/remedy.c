@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "gateway/http_path.h"
+#include "policy/policy_http.h"
 #include "policy/policy_rule.h"
 #include "policy/quote.h"
 #include "policy/units.h"
@@ -382,6 +383,17 @@ static bool read_said(const char *request, const char *more, struct said *ret)
 	return ret->method_n && ret->path_n && *ret->path == '/';
 }
 
+/* An entry of a list, if it is one of its kind. */
+static bool put_shaped(struct buf *out, const char *shape, const char *text, size_t n)
+{
+	const char *expected, *hint;
+	auto_buf entry = { 0 };
+
+	for (size_t i = 0; i < n; i++)
+		buf_printf(&entry, text[i] == '*' ? "\\%c" : "%c", text[i]);
+	return !entry.failed && http_shape(shape, buf_text(&entry), &expected, &hint) && remedy_literal(out, text, n);
+}
+
 /* A method as a rule has it: in capitals, and in quotes unless everybody knows it. */
 static bool put_method(struct buf *out, const char *method, size_t n)
 {
@@ -395,7 +407,7 @@ static bool put_method(struct buf *out, const char *method, size_t n)
 	for (size_t i = 0; i < n; i++)
 		if ((method[i] < 'A' || method[i] > 'Z') && method[i] != '-' && method[i] != '_')
 			return false;	/* a rule would mean another one */
-	return remedy_literal(out, method, n);
+	return put_shaped(out, "method", method, n);
 }
 
 /* The path in the form in which rules are asked about it. */
@@ -422,7 +434,7 @@ static bool put_repository(struct buf *out, const char *path, size_t n)
 		n -= k;
 		if (n > 4 && memcmp(path + n - 4, ".git", 4) == 0)
 			n -= 4;
-		return n > 1 && remedy_literal(out, path, n);
+		return n > 1 && !memchr(path, '#', n) && remedy_literal(out, path, n);
 	}
 	return false;
 }
@@ -441,12 +453,12 @@ static bool replace_git(struct instead *i, const struct said *s)
 		for (word = 0; k + word < n && use[k + word] != '+'; word++)
 			;
 		buf_puts(git, k ? ", " : "");
-		if (!remedy_literal(git, use + k, word))
+		if (!put_shaped(git, "git", use + k, word))
 			return false;
 	}
 	if (!git->len || !put_repository(&i->lists[POLICY_HTTP_REPOSITORY], s->path, s->path_n))
 		return false;
-	return fetch || (s->ref && remedy_literal(&i->lists[POLICY_HTTP_REF], s->ref, s->ref_n));
+	return fetch || (s->ref && put_shaped(&i->lists[POLICY_HTTP_REF], "ref", s->ref, s->ref_n));
 }
 
 /* A push whose ref nobody knows yet: the line is for a person, who names it. */
@@ -475,7 +487,7 @@ static bool replace_asked(struct buf *list, const struct rules *r, const struct 
 		fine &= policy_quote(list, c + 1);
 		buf_puts(list, ", ");
 	}
-	return fine && remedy_literal(list, s->entry, s->entry_n);
+	return fine && put_shaped(list, kind == POLICY_HTTP_RPC ? "json_rpc" : "graphql", s->entry, s->entry_n);
 }
 
 /* Whether the rule has it already: then something else about the request refused it (a header that names another method or path). */
