@@ -189,10 +189,10 @@ _ward_options() {
 		other="--name --max-size --max-files"
 		;;
 	audit)
-		options="--kind --action --host --since --until --follow --all --format --output --html --key --older --max-size --keep --dry-run --always --json --help -f -o -h"
+		options="--kind --action --host --since --until --follow --all --format --output --html --key --head --older --max-size --keep --dry-run --always --json --help -f -o -h"
 		file="--output -o"
 		directory=""
-		other="--kind --action --host --since --until --format --key --older --max-size --keep"
+		other="--kind --action --host --since --until --format --key --head --older --max-size --keep"
 		;;
 	explain)
 		options="--json --help -h"

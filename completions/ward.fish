@@ -275,6 +275,7 @@ complete -c ward -n '__fish_seen_subcommand_from audit' -l format -x -d 'export:
 complete -c ward -n '__fish_seen_subcommand_from audit' -s o -l output -r -F -d 'export, metrics, report: write to FILE, which appears when it is complete'
 complete -c ward -n '__fish_seen_subcommand_from audit' -l html -d 'report: as a page for a browser, which is what it is anyway'
 complete -c ward -n '__fish_seen_subcommand_from audit' -l key -x -d 'verify: the public key that must have signed, or a file with it'
+complete -c ward -n '__fish_seen_subcommand_from audit' -l head -x -d 'verify: an entry of the index that an earlier verify printed: it must still be there'
 complete -c ward -n '__fish_seen_subcommand_from audit' -l older -x -d 'prune: what ended longer ago: 90d'
 complete -c ward -n '__fish_seen_subcommand_from audit' -l max-size -x -d 'prune: the oldest beyond so many bytes'
 complete -c ward -n '__fish_seen_subcommand_from audit' -l keep -x -d 'prune: all but the newest N'

@@ -41,6 +41,7 @@ SHARED = {
     'vm/tree_files.h': {'gvisor'},          # directories in a checkpoint are the same records, made and read the same way
     'gateway/tape.h': {'lib'},              # pure: the supervisor reads recordings before and after the gateway
     'gateway/waf.h': {'lib'},               # where the firewall's socket and rules are
+    'gateway/remedy.h': {'lib'},            # pure: the report says what would allow a refused request
     'gateway/told.h': {'lib'},              # the same, for what passed
     'gateway/protocol.h': {'lib'},          # what supervisor and gateway say to each other
 }

@@ -4,6 +4,9 @@
  * after it, in one write; whoever finds half a line removes it (its writer is dead, or its disk was full) and says so in the chain.
  *
  * Who opened the file before another one renamed it away (a new segment) sees that it has another name now, and opens anew.
+ *
+ * How far it has come is noted outside (mark.h), except for entries that others of the same run follow. An index that does not come
+ * as far as its mark was cut or replaced: that is written into the index itself before anything else, so that it stays known.
  */
 #include "audit/index.h"
 
@@ -12,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "audit/mark.h"
 #include "base/io.h"
 
 struct index {
@@ -112,6 +116,23 @@ static int next_segment(struct index *x, struct ward_err *e)
 	return write_event(x, &v, e);
 }
 
+/* Entries that were written before are not there. */
+static int tell_loss(struct index *x, struct ward_err *e)
+{
+	struct ward_event v = event_make(EVENT_JOURNAL_GAP, ACTION_LOG, PLACE_INDEX);
+	struct chain mark;
+
+	if (mark_get(x->audit_fd, &mark) < 0 || mark.seq < x->end.chain.seq ||
+	    (mark.seq == x->end.chain.seq && memcmp(mark.head, x->end.chain.head, CHAIN_BYTES) == 0))
+		return 0;
+	event_text(&v, FIELD_WHY, "the index was cut or replaced: an entry that was written before is not there");
+	event_number(&v, FIELD_LOST, mark.seq > x->end.chain.seq ? mark.seq - x->end.chain.seq : 1);
+	if (write_event(x, &v, e) < 0)
+		return -e->code;
+	mark_put(x->audit_fd, &x->end.chain);	/* it is told once */
+	return 0;
+}
+
 static int open_index(struct index *x, struct ward_err *e)
 {
 	int r = open_locked(x, e);
@@ -127,6 +148,8 @@ static int open_index(struct index *x, struct ward_err *e)
 		return fail_write(-r, e);
 	if (x->end.torn)
 		r = mend(x, e);
+	if (r == 0)
+		r = tell_loss(x, e);
 	if (r == 0 && x->end.bytes > INDEX_SEGMENT_MAX)
 		r = next_segment(x, e);
 	return r;
@@ -139,12 +162,14 @@ int index_append(int audit_fd, struct ward_event *events, size_t count, struct w
 
 	for (size_t i = 0; i < count && r == 0; i++)
 		r = write_event(&x, &events[i], e);
+	if (r == 0 && count && events[count - 1].kind != EVENT_JOURNAL_BEGIN && events[count - 1].kind != EVENT_JOURNAL_HEAD)
+		mark_put(audit_fd, &x.end.chain);
 	own_close_fd(&x.fd);
 	return r;
 }
 
-int index_append_with(int audit_fd, int (*fill)(const struct chain *c, void *with, struct ward_event *ret, struct ward_err *e), void *with,
-		      struct ward_err *e)
+int index_append_with(int audit_fd, int (*fill)(const struct chain *c, void *with, struct ward_event *ret, struct ward_err *e),
+		      void (*done)(int audit_fd, void *with), void *with, struct ward_err *e)
 {
 	struct index x = { .audit_fd = audit_fd, .fd = -1 };
 	struct ward_event v;
@@ -154,6 +179,10 @@ int index_append_with(int audit_fd, int (*fill)(const struct chain *c, void *wit
 		r = fill(&x.end.chain, with, &v, e);
 	if (r == 0)
 		r = write_event(&x, &v, e);
+	if (r == 0) {
+		mark_put(audit_fd, &x.end.chain);
+		done(audit_fd, with);
+	}
 	own_close_fd(&x.fd);
 	return r;
 }

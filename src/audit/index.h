@@ -10,9 +10,10 @@
  * and told. 0 or -errno. */
 must_check int index_append(int audit_fd, struct ward_event *events, size_t count, struct ward_err *e);
 
-/* The same with an event that is made once the lock is held: fill gets the chain as it is. A negative return of fill is handed on. */
+/* The same with an event that is made once the lock is held: fill gets the chain as it is. A negative return of fill is handed on.
+ * done is called once the event is written, still under the lock. */
 must_check int index_append_with(int audit_fd, int (*fill)(const struct chain *c, void *with, struct ward_event *ret, struct ward_err *e),
-				 void *with, struct ward_err *e);
+				 void (*done)(int audit_fd, void *with), void *with, struct ward_err *e);
 
 /* For verbs: reports something that belongs to no run that goes on, or to one that has ended (v->run). Nothing is done where the user
  * keeps no journal; a failure is the caller's to tell. */

@@ -6,7 +6,8 @@
  *	STATE/audit/live/ID.jsonl	the journal of a run that goes on; locked while its writer lives
  *	STATE/audit/runs/ID.jsonl	the journal of a run that has ended; ID.N.jsonl are its earlier files
  *	STATE/audit/key, key.pub	Ed25519, 0600 (sign.c)
- *	STATE/audit/sealed		how long the index was when it was last signed
+ *	STATE/audit/sealed		when the index was last signed: its time; there is one as soon as there is a signature
+ *	STATE/trusted-head		how far the index had come (mark.c)
  */
 #include "audit/place.h"
 
@@ -16,7 +17,9 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "audit/mark.h"
 #include "base/io.h"
 #include "lib/store.h"
 
@@ -47,7 +50,12 @@ int place_open(bool make, struct ward_err *e)
 	fd = openat(state, "audit", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0)
 		return fd;
-	return errno == ENOENT ? ward_fail(e, ENOENT, "there is no journal yet") : ward_fail_errno(e, "cannot open the journals");
+	if (errno != ENOENT)
+		return ward_fail_errno(e, "cannot open the journals");
+	if (faccessat(state, MARK_NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return ward_fail(e, ENOENT, "there is no journal yet");
+	ward_fail(e, ESTALE, "the journals are gone: there was an index (" MARK_NAME " tells of it), and the directory audit is missing");
+	return ward_remedy(e, "put the directory back; the next run begins a new index, which will tell of the loss");
 }
 
 void place_name(char ret[PLACE_NAME], const char *dir, const char *run, int segment)

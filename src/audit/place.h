@@ -7,6 +7,7 @@
 #define PLACE_LIVE "live"
 #define PLACE_RUNS "runs"
 #define PLACE_INDEX "index.jsonl"
+#define PLACE_SEALED "sealed"	/* there as soon as something was signed */
 #define PLACE_NAME 96		/* the longest name of a journal's file, with its directory */
 #define PLACE_WAIT_MS 5000	/* for a lock that others hold */
 

@@ -145,7 +145,7 @@ bool journal_seal_due(int audit_fd)
 
 	if (fstatat(audit_fd, PLACE_INDEX, &index, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
-	if (fstatat(audit_fd, "sealed", &sealed, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(audit_fd, PLACE_SEALED, &sealed, AT_SYMLINK_NOFOLLOW) < 0)
 		return index.st_size > SEAL_BYTES;
 	clock_gettime(CLOCK_REALTIME, &now);
 	return now.tv_sec - sealed.st_mtim.tv_sec > SEAL_SECONDS;

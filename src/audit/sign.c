@@ -136,27 +136,31 @@ static int fill(const struct chain *c, void *with, struct ward_event *ret, struc
 /* When the index was last signed: its time is what counts (journal_seal_due). */
 static void note_sealed(int audit_fd)
 {
-	auto_fd fd = openat(audit_fd, "sealed", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	auto_fd fd = openat(audit_fd, PLACE_SEALED, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd >= 0 && futimens(fd, NULL) < 0)
 		return;	/* then it is signed once more than need be */
 }
 
+static void note_signed(int audit_fd, void *with)
+{
+	const struct signing *s = with;
+	char text[SIGN_KEY_HEX + 1];
+
+	snprintf(text, sizeof(text), "%s\n", s->public);
+	(void)!write_new(audit_fd, "key.pub", text, strlen(text), 0644);
+	note_sealed(audit_fd);
+}
+
 int sign_checkpoint(int audit_fd, struct ward_err *e)
 {
 	struct signing s = { 0 };
-	char text[SIGN_KEY_HEX + 1];
 	int r = open_key(audit_fd, &s.key, s.public, e);
 
 	if (r == 0)
-		r = index_append_with(audit_fd, fill, &s, e);
+		r = index_append_with(audit_fd, fill, note_signed, &s, e);
 	EVP_PKEY_free(s.key);
-	if (r < 0)
-		return r;
-	snprintf(text, sizeof(text), "%s\n", s.public);
-	(void)!write_new(audit_fd, "key.pub", text, strlen(text), 0644);
-	note_sealed(audit_fd);
-	return 0;
+	return r < 0 ? r : 0;
 }
 
 int sign_public(int audit_fd, char ret_hex[SIGN_KEY_HEX], struct ward_err *e)

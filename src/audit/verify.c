@@ -4,7 +4,8 @@
  * The index is read first: its own chain, its signatures, and from it what is known about each journal (begun, how far at a time, ended, removed).
  * Then the journals: the chain of each, from its first file to its last, and at each point that the index knows its head must be that one. So a
  * changed, missing, swapped or added line is found in its file; a tail that was cut off or a chain that was written anew is found by the index; an index that
- * was written anew by its signatures.
+ * was written anew by its signatures. That the index goes on as far as it ever did is known from its mark (mark.h), from
+ * the file that tells of a signature, and from an entry that somebody has noted elsewhere; that something is not there is a fault.
  */
 #include "audit/verify.h"
 
@@ -15,6 +16,8 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+
+#include "audit/mark.h"
 
 #define FAULTS_KEPT 1000
 
@@ -57,6 +60,11 @@ struct walk {
 	void (*see)(struct walk *w, const struct lines *l, const char *line, size_t n, const struct chain *before);
 	const char *run;
 	size_t entry;		/* of the run: the next one that tells a head */
+	struct {
+		const struct chain *must;	/* an entry of the index; NULL: none */
+		bool found;
+	} known[2];
+	bool marked;		/* there is an entry with which the index was marked */
 };
 
 static void fault_of(struct walk *w, const struct lines *l, const char *line, size_t n, enum chain_fault fault)
@@ -179,12 +187,18 @@ static void see_index(struct walk *w, const struct lines *l, const char *line, s
 	struct ward_event e;
 
 	w->v->unsigned_entries++;
+	for (size_t i = 0; i < ARRAY_LEN(w->known); i++)
+		if (w->known[i].must && w->known[i].must->seq == w->chain.seq)
+			w->known[i].found = memcmp(w->known[i].must->head, w->chain.head, CHAIN_BYTES) == 0;
 	if (!event_decode(line, n, scratch, &e, NULL)) {
 		add_fault(w->v, l->name, l->number, "a line that follows the one before it, but is no event that this version knows");
 		return;
 	}
+	w->marked |= e.kind == EVENT_JOURNAL_END || e.kind == EVENT_JOURNAL_PRUNE || e.kind == EVENT_JOURNAL_CHECKPOINT;
 	if (e.kind == EVENT_JOURNAL_CHECKPOINT)
 		see_checkpoint(w, l, &e, before);
+	else if (e.kind == EVENT_JOURNAL_GAP)
+		add_fault(w->v, l->name, l->number, "entries of the index are missing here: it was cut or replaced");
 	else if (e.run && (e.kind == EVENT_JOURNAL_BEGIN || e.kind == EVENT_JOURNAL_HEAD || e.kind == EVENT_JOURNAL_END ||
 			   e.kind == EVENT_JOURNAL_PRUNE))
 		add_entry(w->v, &e);
@@ -198,27 +212,85 @@ static int compare_entries(const void *a, const void *b)
 	return order ? order : x->at < y->at ? -1 : x->at > y->at;
 }
 
-void verify_index(struct verify *v)
+/* What there is beside the index as soon as it was signed. */
+struct seal {
+	bool sealed, public, private;
+};
+
+/* Looks while nobody signs: the checkpoint and what tells of it are written under one lock. */
+static struct seal look_at_seal(int audit_fd)
 {
-	struct walk w = { .v = v, .see = see_index };
+	auto_fd fd = openat(audit_fd, PLACE_INDEX, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	int locked = fd < 0 ? -1 : place_share(fd);	/* where that fails, the look may see one in the making: at worst a fault too many */
+	struct stat st;
+
+	(void)locked;
+	return (struct seal){ .sealed = fstatat(audit_fd, PLACE_SEALED, &st, AT_SYMLINK_NOFOLLOW) == 0,
+			      .public = fstatat(audit_fd, "key.pub", &st, AT_SYMLINK_NOFOLLOW) == 0,
+			      .private = fstatat(audit_fd, "key", &st, AT_SYMLINK_NOFOLLOW) == 0 };
+}
+
+/* Signatures and what tells of them: neither is there without the other. before: how it was before the index was read. */
+static void check_seal(struct verify *v, const struct seal *before)
+{
+	struct seal after = look_at_seal(v->audit_fd);
 	struct ward_err e = { 0 };
 	char hex[SIGN_KEY_HEX];
-	auto_strv files = { 0 };
-	bool live;
+	bool signs = v->checkpoints > 0;
 
-	v->began_us = event_now_us();
-	lines_files(v->audit_fd, NULL, &files, &live);
-	for (size_t i = 0; i < files.len; i++)
-		if (!walk_file(&w, files.items[i], false))
-			break;
-	if (v->entry_count)
-		qsort(v->entries, v->entry_count, sizeof(v->entries[0]), compare_entries);
 	if (sign_public(v->audit_fd, hex, &e) == 0) {
 		if (v->key[0] && strcmp(hex, v->key) != 0)
 			add_fault(v, "key.pub", 0, "not the key that signed the checkpoints: it was replaced");
 	} else if (v->key[0] || e.code != ENOENT) {
 		add_fault(v, "key.pub", 0, "%s", e.code == ENOENT ? "it is missing, and checkpoints were signed" : e.why);
 	}
+	if (signs && !after.sealed)
+		add_fault(v, PLACE_SEALED, 0, "it is missing, and checkpoints were signed");
+	if (!signs && (before->sealed || before->public))
+		add_fault(v, PLACE_INDEX, 0, "its signatures are missing: it was signed, and has no checkpoint");
+	if (signs && !after.private)
+		strv_add(&v->notes, "the private key is not here: nothing more can be signed with it");
+}
+
+/* Whether the index is there, and goes on as far as it ever did. r: what came of reading the mark. */
+static void check_reach(const struct walk *w, int r, const struct chain *mark)
+{
+	struct verify *v = w->v;
+
+	if (!w->chain.seq)
+		add_fault(v, PLACE_INDEX, 0, "there is no entry in it, or it is not there: nothing is proven");
+	if (r == -ENOENT && w->marked)
+		add_fault(v, "../" MARK_NAME, 0, "it is missing: nothing tells how far the index had come (copy it with the directory audit)");
+	else if (r < 0 && r != -ENOENT)
+		add_fault(v, "../" MARK_NAME, 0, "it does not tell how far the index had come: %s", r == -EBADMSG ? "not such a line" : strerror(-r));
+	else if (r == 0 && !w->known[0].found)
+		add_fault(v, PLACE_INDEX, 0, "entry %" PRIu64 " was written once and is not there: the index was cut or replaced", mark->seq);
+	if (v->noted && !w->known[1].found)
+		add_fault(v, PLACE_INDEX, 0, "entry %" PRIu64 " is not the one that was named (--head): this is another history, or the end of it was cut off",
+			  v->noted->seq);
+}
+
+void verify_index(struct verify *v)
+{
+	struct walk w = { .v = v, .see = see_index };
+	struct chain mark;
+	auto_strv files = { 0 };
+	int r = mark_get(v->audit_fd, &mark);	/* first: meanwhile the index only grows */
+	struct seal before = look_at_seal(v->audit_fd);
+	bool live;
+
+	w.known[0].must = r == 0 ? &mark : NULL;
+	w.known[1].must = v->noted;
+	v->began_us = event_now_us();
+	lines_files(v->audit_fd, NULL, &files, &live);
+	for (size_t i = 0; i < files.len; i++)
+		if (!walk_file(&w, files.items[i], false))
+			break;
+	v->head = w.chain;
+	if (v->entry_count)
+		qsort(v->entries, v->entry_count, sizeof(v->entries[0]), compare_entries);
+	check_reach(&w, r, &mark);
+	check_seal(v, &before);
 }
 
 /* -- journals */
@@ -291,7 +363,9 @@ static void check_end(struct walk *w, const char *name, uint64_t events, bool li
 		most = v->entries[i].events > most ? v->entries[i].events : most;
 		ended = v->entries[i].kind == EVENT_JOURNAL_END || (ended && v->entries[i].kind == EVENT_JOURNAL_PRUNE);
 	}
-	if (most > events)
+	if (!events && !live)
+		add_fault(v, name, 0, "it is empty");
+	else if (most > events)
 		add_fault(v, name, 0, "it ends with event %" PRIu64 ", and the index knows %" PRIu64 ": its tail was cut off", events, most);
 	else if (ended && events > most)
 		add_fault(v, name, 0, "it ends with event %" PRIu64 ", and the index knows %" PRIu64 ": lines were added", events, most);
@@ -335,6 +409,7 @@ static void find_missing(struct verify *v, const struct strv *runs)
 			pruned = v->entries[i].kind == EVENT_JOURNAL_PRUNE;
 		while (at < runs->len && strcmp(runs->items[at], run) < 0)
 			at++;
+		v->pruned += pruned;
 		if (!pruned && (at == runs->len || strcmp(runs->items[at], run) != 0))
 			add_fault(v, run, 0, "the index knows this journal, and it is not there: it was removed");
 	}

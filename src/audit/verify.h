@@ -14,12 +14,15 @@ struct verify_fault {
 struct verify {
 	int audit_fd;			/* borrowed */
 	const uint8_t *pinned;		/* the key that must have signed; NULL: the one of the first checkpoint */
+	const struct chain *noted;	/* an entry of the index that must be there; NULL: none was named */
 	struct verify_fault *faults;	/* owned */
 	size_t fault_count;
 	uint64_t journals, events, bytes;
 	uint64_t checkpoints, unsigned_entries;	/* of the index, after the last checkpoint */
 	char key[SIGN_KEY_HEX];		/* that signed; "": none did */
 	char signed_until[EVENT_TIME_TEXT];
+	struct chain head;		/* the last entry of the index that is good */
+	uint64_t pruned;		/* journals that ward audit prune removed, as the index says */
 	struct strv notes;
 	/* what the index says, see verify.c */
 	struct verify_entry *entries;

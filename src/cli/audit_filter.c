@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "base/text.h"
+#include "lib/store.h"
 #include "policy/units.h"
 
 /* Whether word, of len bytes, is one of a list with commas; group: or what stands before its dot is. */
@@ -138,14 +139,45 @@ bool audit_first(int audit_fd, const char *run, char scratch[EVENT_LINE_MAX], st
 	return found;
 }
 
-/* When the run began, if it is one of this directory; 0: it is not. */
-static uint64_t began_here(int audit_fd, const char *run, const char *here)
+static bool is_of_workspace(int audit_fd, const char *run, const char *here)
 {
 	char scratch[EVENT_LINE_MAX];
 	struct ward_event v;
 	const struct event_value *workspace = audit_first(audit_fd, run, scratch, &v) ? event_get(&v, FIELD_WORKSPACE) : NULL;
 
-	return workspace && workspace->len == strlen(here) && memcmp(workspace->text, here, workspace->len) == 0 ? v.time_us : 0;
+	return workspace && workspace->len == strlen(here) && memcmp(workspace->text, here, workspace->len) == 0;
+}
+
+/* When the run that this file begins with was started; 0: the file only goes on with the one before. */
+static uint64_t started_in(int audit_fd, const char *file)
+{
+	char scratch[EVENT_LINE_MAX];
+	struct ward_event v;
+	const char *line;
+	struct lines l;
+	uint64_t began = 0;
+	size_t n;
+
+	if (lines_open(&l, audit_fd, file) < 0)
+		return 0;
+	for (int i = 0; i < 2 && !began && lines_next(&l, &line, &n) > 0; i++)	/* journal.segment comes first */
+		if (event_decode(line, n, scratch, &v, NULL) && v.kind == EVENT_RUN_START)
+			began = v.time_us * 1000;
+	lines_close(&l);
+	return began;
+}
+
+/* When the run last began: its id says it, unless it was continued, which its journal did in a new file. */
+static uint64_t began_ns(int audit_fd, const char *run)
+{
+	auto_strv files = { 0 };
+	uint64_t began = 0;
+	bool live;
+
+	lines_files(audit_fd, run, &files, &live);
+	for (size_t i = files.len; i-- > 1 && !began;)
+		began = started_in(audit_fd, files.items[i]);
+	return began ? began : store_id_ns(run);
 }
 
 static bool means(const char *run, const char *word)
@@ -155,17 +187,16 @@ static bool means(const char *run, const char *word)
 	return n <= all && (strncmp(run, word, n) == 0 || strcmp(run + all - n, word) == 0);
 }
 
-/* The last one: ids tell the second, the first event the rest. */
+/* The last one of this directory. Runs come in the order of their ids, so those that began earlier count only if continued. */
 static const char *find_here(int audit_fd, const struct strv *runs, const char *here)
 {
-	enum { SECOND = 15 };
 	const char *found = NULL;
 	uint64_t latest = 0;
 
-	for (size_t i = runs->len; i-- > 0 && !(found && strncmp(found, runs->items[i], SECOND) != 0);) {
-		uint64_t began = began_here(audit_fd, runs->items[i], here);
+	for (size_t i = runs->len; i-- > 0;) {
+		uint64_t began = began_ns(audit_fd, runs->items[i]);
 
-		if (began > latest) {
+		if ((!found || began > latest) && is_of_workspace(audit_fd, runs->items[i], here)) {
 			latest = began;
 			found = runs->items[i];
 		}

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "audit/mark.h"
 #include "audit/verify.h"
 #include "base/io.h"
 #include "base/json.h"
@@ -30,6 +31,7 @@ static int read_key(const char *text, uint8_t ret[SIGN_KEY], struct ward_err *e)
 static void put_json(const struct verify *v, struct buf *out)
 {
 	struct json j = { .out = out };
+	char head[MARK_TEXT];
 
 	json_begin_object(&j, NULL);
 	json_bool(&j, "good", v->fault_count == 0 && !v->failed);
@@ -39,6 +41,10 @@ static void put_json(const struct verify *v, struct buf *out)
 	json_uint(&j, "unsigned", v->unsigned_entries);
 	json_string(&j, "key", v->key[0] ? v->key : NULL);
 	json_string(&j, "signed_until", v->signed_until[0] ? v->signed_until : NULL);
+	json_bool(&j, "key_named", v->pinned != NULL);
+	json_uint(&j, "pruned", v->pruned);
+	mark_text(&v->head, head);
+	json_string(&j, "head", v->head.seq ? head : NULL);
 	json_begin_array(&j, "faults");
 	for (size_t i = 0; i < v->fault_count; i++) {
 		json_begin_object(&j, NULL);
@@ -54,6 +60,22 @@ static void put_json(const struct verify *v, struct buf *out)
 	json_end_array(&j);
 	json_end_object(&j);
 	buf_puts(out, "\n");
+}
+
+/* What was proven, and what was not. */
+static void put_proof(const struct verify *v, struct buf *out)
+{
+	char head[MARK_TEXT];
+
+	if (v->pruned)
+		buf_printf(out, "the index tells of %" PRIu64 " journal%s that ward audit prune removed\n", v->pruned, v->pruned == 1 ? "" : "s");
+	if (v->pinned && !v->fault_count)
+		buf_printf(out, "--key proves that all checkpoints were signed with that key, and so what stands above the last one; it does not prove who "
+				"held the key (this user's rights are enough), nor anything about the %" PRIu64 " entries since\n", v->unsigned_entries);
+	if (!v->head.seq)
+		return;
+	mark_text(&v->head, head);
+	buf_printf(out, "head %s\n", head);
 }
 
 static void put_text(const struct verify *v, struct buf *out)
@@ -74,6 +96,21 @@ static void put_text(const struct verify *v, struct buf *out)
 		buf_printf(out, "signed until %s by %.16s..., %" PRIu64 " entries of the index since\n", v->signed_until, v->key, v->unsigned_entries);
 	else
 		buf_puts(out, "nothing is signed yet (ward audit seal does it)\n");
+	put_proof(v, out);
+}
+
+/* --key and --head. */
+static int read_wishes(const struct options *o, struct verify *v, uint8_t key[SIGN_KEY], struct chain *noted, struct ward_err *e)
+{
+	if (o->key && read_key(o->key, key, e) < 0)
+		return -e->code;
+	v->pinned = o->key ? key : NULL;
+	if (o->head && !mark_read(o->head, strlen(o->head), noted)) {
+		ward_fail(e, EINVAL, "--head %.120s: not ENTRY:HASH", o->head);
+		return ward_remedy(e, "give what ward audit verify printed as head");
+	}
+	v->noted = o->head ? noted : NULL;
+	return 0;
 }
 
 int audit_verify(struct options *o, int audit_fd)
@@ -83,14 +120,12 @@ int audit_verify(struct options *o, int audit_fd)
 	struct ward_err e = { 0 };
 	auto_buf out = { 0 };
 	uint8_t key[SIGN_KEY];
+	struct chain noted;
 	bool all = o->all || !o->words[1];
 	int r = 0, code;
 
-	if (o->key) {
-		if (read_key(o->key, key, &e) < 0)
-			return say_error(&e, o->json, EXIT_USAGE);
-		v.pinned = key;
-	}
+	if (read_wishes(o, &v, key, &noted, &e) < 0)
+		return say_error(&e, o->json, EXIT_USAGE);
 	if (all)
 		r = verify_all(&v, &e);
 	else

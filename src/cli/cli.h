@@ -37,7 +37,7 @@ struct options {
 	const char *continue_run, *from_event, *restore;
 	const struct checkpoint *restored;	/* run --restore: opened; borrowed, NULL: none */
 	bool stop;		/* checkpoint */
-	const char *kinds, *actions, *host, *since, *until, *key, *older, *keep, *format, *output;	/* audit */
+	const char *kinds, *actions, *host, *since, *until, *key, *head, *older, *keep, *format, *output;	/* audit */
 	const char *merge, *expect;	/* learn */
 	bool allow_public, keep_changes;
 	bool who, trailer;	/* diff */

@@ -65,7 +65,7 @@ int explain_open(int audit_fd, const char *word, struct explain_source *ret, str
 		ret->workspace = text_of(&v, FIELD_WORKSPACE);
 		ret->policy_file = text_of(&v, FIELD_POLICY);
 	}
-	ret->about = (struct explain_run){ .workspace = ret->workspace, .policy_file = ret->policy_file,
+	ret->about = (struct explain_run){ .workspace = ret->workspace, .policy_file = ret->policy_file, .home = getenv("HOME"),
 					   .network_off = !event_get(&v, FIELD_PROFILE) && is_network_off(ret->policy_file) };
 	return 0;
 }

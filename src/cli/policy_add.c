@@ -18,8 +18,10 @@
 
 #include "base/io.h"
 #include "base/json.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "lib/diff.h"
+#include "lib/learn_path.h"
 #include "policy/policy_edit.h"
 
 #define FILE_MAX (1024 * 1024)
@@ -210,6 +212,17 @@ static const char *new_secret(const struct strv *old, const struct strv *new)
 	return NULL;
 }
 
+/* Whether a directory or file of the host, which may begin with ~, is one that secrets lie in. */
+static bool shows_secrets(const char *path)
+{
+	const char *home = getenv("HOME");
+	auto_free char *clean_home = home && *home == '/' ? path_clean(home) : NULL;
+	auto_free char *whole = *path == '~' && clean_home ? path_join(clean_home, path + 1 + strspn(path + 1, "/")) : strdup(path);
+	auto_free char *clean = whole ? path_clean(whole) : NULL;
+
+	return !clean || learn_holds_secrets(clean, clean_home);
+}
+
 /* What lets secrets go further, or shows what holds them. NULL: nothing. */
 static const char *widens_secrets(const struct policy *old, const struct policy *new, char *room, size_t n)
 {
@@ -227,7 +240,7 @@ static const char *widens_secrets(const struct policy *old, const struct policy 
 
 		for (size_t k = 0; k < old->fs_host_mounts.len; k++)
 			known |= strcmp(old->fs_host_mounts.items[k].path, path) == 0;
-		if (known || !sounds_secret(path))
+		if (known || (!sounds_secret(path) && !shows_secrets(path)))
 			continue;
 		snprintf(room, n, "filesystem.host_mounts %.200s", path);
 		return room;

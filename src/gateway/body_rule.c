@@ -17,6 +17,8 @@ void asked_add(struct asked *a, const char *text, size_t n)
 	for (size_t i = 0; i < n && at + 1 < sizeof(a->text); i++)
 		a->text[at++] = (char)(text[i] <= ' ' || text[i] > '~' || text[i] == '"' ? '?' : text[i]);
 	a->text[at] = '\0';
+	if (at + 1 == sizeof(a->text))
+		memcpy(a->text + at - 3, "...", 3);
 }
 
 /* One message. */
@@ -86,7 +88,8 @@ static bool is_allowed(const char *conditions, size_t len, const struct message 
 /* Methods whose name is the name of something: tools of MCP and the like. */
 static void describe(const struct message *m, struct asked *a)
 {
-	asked_add(a, buf_text(&m->method), m->method.len);
+	for (size_t i = 0; i < m->method.len; i++)	/* a colon of the method's own is none of METHOD:NAME */
+		asked_add(a, buf_text(&m->method)[i] == ':' ? "?" : &buf_text(&m->method)[i], 1);
 	if (m->has_name && m->method.len) {
 		asked_add(a, ":", 1);
 		asked_add(a, buf_text(&m->name), m->name.len);
@@ -112,9 +115,11 @@ static bool message_fits(struct json_in *j, const char *conditions, size_t len, 
 		a->wrong = m.wrong;
 	} else if (*allowed && m.has_method) {
 		*allowed = is_allowed(conditions, len, &m);
-		if (!*allowed)
+		if (!*allowed) {
+			if (a->text[strlen(a->text) - 1] != '=')
+				strcpy(a->more, "mixed=1");
 			strcpy(a->text, "json_rpc=");
-		else if (a->text[strlen(a->text) - 1] != '=')
+		} else if (a->text[strlen(a->text) - 1] != '=')
 			asked_add(a, ",", 1);
 		describe(&m, a);
 	}

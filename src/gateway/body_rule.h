@@ -12,8 +12,11 @@
 #include "gateway/http_message.h"
 
 /* What was asked for, as the rule would name it. */
+#define ASKED_MORE 208
+
 struct asked {
-	char text[176];			/* "graphql=mutation:addStar", the first that is not allowed; of what is allowed all, as far as they go in */
+	char text[176];			/* "graphql=mutation:addStar", the first that is not allowed; of what is allowed all, as far as they go in; "..." where it was cut */
+	char more[ASKED_MORE];			/* for the remedy: "use=push+force ref=refs/heads/x" of git, "mixed=1" where others were asked for, too */
 	const char *wrong;		/* it cannot be understood: why, a static text; NULL: it was */
 };
 

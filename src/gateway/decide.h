@@ -75,10 +75,4 @@ void verdict_refuse(struct verdict *v, enum verdict_reason reason);
 const char *verdict_reason_text(enum verdict_reason reason);
 const char *verdict_reason_name(enum verdict_reason reason);
 
-/* Appends the policy line that would allow it, as it would be written: `network.egress_allowlist: ["db.corp:5432"]`; nothing
- * when no line would. */
-void verdict_remedy(const struct want *w, const struct verdict *v, struct buf *out);
-/* The same for a request that was refused: "POST /v1/files". */
-void verdict_http_remedy(const struct want *w, const struct verdict *v, const char *request, struct buf *out);
-
 #endif

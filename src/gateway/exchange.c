@@ -19,6 +19,7 @@
 #include "gateway/h2.h"
 #include "gateway/inspect.h"
 #include "gateway/meter.h"
+#include "gateway/remedy.h"
 #include "gateway/socks.h"
 
 #define DRAIN_BYTES (4 * 1024 * 1024)
@@ -212,7 +213,7 @@ static void write_text(const struct exchange *ex, enum verdict_reason reason, co
 {
 	buf_printf(out, "ward: %s: refused: %s", ex->what, *ex->why ? ex->why : verdict_reason_text(reason));
 	if (*remedy)
-		buf_printf(out, "\nward: this line of the policy would allow it: %s", remedy);
+		buf_printf(out, "\nward: %s%s", strncmp(remedy, "network.", 8) == 0 ? "this line of the policy would allow it: " : "", remedy);
 }
 
 /* How a refusal is said. */
@@ -248,7 +249,8 @@ static void write_body(struct front *f, const struct exchange *ex, enum verdict_
 	size_t i = 0;
 
 	rules_text(f->rules, w->verdict.rule, &rule);
-	verdict_http_remedy(&w->want, &w->verdict, ex->what, &remedy);
+	if (remedy_is_open(f->rules, &w->verdict))
+		remedy_write(f->rules, &w->want, &w->verdict, ex->what, ex->more, &remedy);
 	out->failed |= rule.failed || remedy.failed;
 	while (answers[i].reason != reason && answers[i].reason != REASON_ALLOWED)
 		i++;
@@ -280,7 +282,7 @@ static struct refusal say_refused(struct front *f, struct exchange *ex, enum ver
 
 	verdict_refuse(&w->verdict, reason);
 	if (reason != REASON_UPSTREAM_TLS && reason != REASON_UNREACHABLE && reason != REASON_UNRESOLVED)	/* told already */
-		front_refused(f, &w->want, &w->verdict, ex->what);
+		front_refused(f, &w->want, &w->verdict, ex->what, ex->more);
 	write_body(f, ex, reason, body, &said);
 	w->verdict = before;
 	return said;

@@ -121,6 +121,7 @@ bool exchange_looked(struct front *f, struct exchange *ex)
 		return go_on(f, ex);
 	ex->flow->verdict.rule = v->rule;
 	exchange_explain(ex->why, sizeof(ex->why), v->reason, &v->asked);
+	memcpy(ex->more, v->asked.more, sizeof(ex->more));
 	exchange_refuse(f, ex, v->reason);
 	return false;
 }

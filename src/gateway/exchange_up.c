@@ -56,6 +56,7 @@ enum verdict_reason exchange_judge(struct front *f, struct exchange *ex, const s
 	exchange_describe(ex->what, sizeof(ex->what), r, ret->path);
 	exchange_note_asked(ex->what, &ret->asked);
 	ex->git = look_is_git(r);
+	memcpy(ex->more, ret->asked.more, sizeof(ex->more));
 	if (ret->reason != REASON_ALLOWED)
 		exchange_explain(ex->why, sizeof(ex->why), (enum verdict_reason)ret->reason, &ret->asked);
 	return (enum verdict_reason)ret->reason;

@@ -194,7 +194,7 @@ void front_datagrams(struct front *f, int fd);
 bool front_name_stream(struct front *f, struct flow *w);
 void front_audit(struct front *f, int fd, enum net_socket kind);
 /* The same for a request: "POST /v1/files". */
-void front_refused(struct front *f, const struct want *w, const struct verdict *v, const char *request);
+void front_refused(struct front *f, const struct want *w, const struct verdict *v, const char *request, const char *more);
 void front_denied(struct front *f, const struct want *w, const struct verdict *v, uint8_t protocol);
 /* front_told.c: what passed. Kept until front_told_send(), which waits only if it shall. */
 void front_told_name(struct front *f, const struct want *w, const struct verdict *v, const struct ip *given);

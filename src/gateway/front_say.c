@@ -66,11 +66,12 @@ void front_denied(struct front *f, const struct want *w, const struct verdict *v
 	say(f, &event);
 }
 
-void front_refused(struct front *f, const struct want *w, const struct verdict *v, const char *request)
+void front_refused(struct front *f, const struct want *w, const struct verdict *v, const char *request, const char *more)
 {
 	struct gate_event event = { .kind = GATE_DENIED, .protocol = IPPROTO_TCP, .want = *w, .verdict = *v };
 
 	snprintf(event.text, sizeof(event.text), "%s", request);
+	snprintf(event.more, sizeof(event.more), "%s", more);
 	f->totals.denied++;
 	say(f, &event);
 }

@@ -66,6 +66,8 @@ static bool ask(void *context, enum graphql_kind kind, const char *name, size_t 
 	bool typename = n == 10 && memcmp(name, "__typename", 10) == 0;
 	bool fits = typename ? has_kind(r, kind) : has_entry(r, kind, name, n);
 
+	if (!fits && r->some)
+		strcpy(a->more, "mixed=1");
 	if (!fits || !a->text[0])
 		strcpy(a->text, "graphql=");
 	if (!fits || !r->some) {

@@ -33,6 +33,7 @@ void h2_begin_look(struct h2 *h, struct h2_stream *s, const struct http_verdict 
 static void refuse(struct h2 *h, struct h2_stream *s, enum verdict_reason reason, const struct asked *asked)
 {
 	exchange_explain(h->ex->why, sizeof(h->ex->why), reason, asked);
+	memcpy(h->ex->more, asked->more, sizeof(h->ex->more));
 	h2_refuse(h, s, reason);
 	h->ex->why[0] = '\0';
 }
@@ -78,6 +79,7 @@ static void go_on(struct h2 *h, struct h2_stream *s)
 void h2_look(struct h2 *h, struct h2_stream *s, const uint8_t *bytes, size_t n, bool end)
 {
 	const struct look_verdict *v = look_verdict(s->look);
+	struct asked asked;
 
 	if (s->look_say == LOOK_MORE)
 		s->look_say = (uint8_t)look_take(s->look, h->f->rules, bytes, n, end);
@@ -104,5 +106,6 @@ void h2_look(struct h2 *h, struct h2_stream *s, const uint8_t *bytes, size_t n, 
 		return;
 	}
 	h->ex->flow->verdict.rule = v->rule;
-	refuse(h, s, v->reason, &(struct asked){ .wrong = v->asked.wrong });
+	asked = v->asked;	/* what it lies in goes with the refusal */
+	refuse(h, s, v->reason, &asked);
 }

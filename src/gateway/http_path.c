@@ -165,6 +165,12 @@ bool http_path_read(const char *s, size_t n, struct http_path *ret)
 	return !ret->two || read_other(ret);
 }
 
+/* 1 where "\\*" stands, a star that is meant. */
+static size_t is_escape(const char *pattern, size_t n, size_t at)
+{
+	return pattern[at] == '\\' && at + 1 < n && pattern[at + 1] == '*';
+}
+
 bool http_glob(const char *pattern, size_t pattern_len, const char *s, size_t n)
 {
 	size_t p = 0, i = 0, star = SIZE_MAX, mark = 0;
@@ -173,8 +179,8 @@ bool http_glob(const char *pattern, size_t pattern_len, const char *s, size_t n)
 		if (p < pattern_len && pattern[p] == '*') {
 			star = p++;
 			mark = i;
-		} else if (p < pattern_len && pattern[p] == s[i]) {
-			p++;
+		} else if (p < pattern_len && pattern[p + is_escape(pattern, pattern_len, p)] == s[i]) {
+			p += 1 + is_escape(pattern, pattern_len, p);
 			i++;
 		} else if (star != SIZE_MAX) {
 			p = star + 1;

@@ -25,7 +25,7 @@ struct http_path {
 /* Reads a path without its query. False: it has no one reading, or is too long. */
 bool http_path_read(const char *s, size_t n, struct http_path *ret);
 
-/* Whether the pattern, in which * stands for any characters, matches all of the text. */
+/* Whether the pattern, in which * stands for any characters and \* for a star, matches all of the text. */
 bool http_glob(const char *pattern, size_t pattern_len, const char *s, size_t n);
 
 #endif

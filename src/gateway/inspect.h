@@ -106,6 +106,7 @@ struct exchange {
 	uint64_t up_bytes, down_bytes;
 	uint64_t request_limit, response_limit;
 	struct buf head;		/* the request's head as it was written, until it is answered */
+	char more[ASKED_MORE];		/* of what: for the remedy alone */
 	char what[EXCHANGE_WHAT];	/* "POST /v1/files", for events; with "KEY=ENTRY" behind where a rule is about what is asked for */
 	uint16_t status;		/* of the answer; 0: there is none, or it was told */
 	bool git;			/* refusals are for git's eyes */

@@ -159,6 +159,17 @@ static void ask_for(struct asked *a, const char *key, const char *text, size_t n
 	asked_add(a, text, n);
 }
 
+/* For the remedy: what git wanted to do with which ref. Of several in one push none: one rule has to allow them all. */
+static void ask_use(const struct look *l, struct asked *a, const char *use, const struct git_command *c)
+{
+	const char *ref = buf_text(&l->plain) + c->ref;
+
+	if (l->commands.count != 1 || c->ref_len > 160 || memchr(ref, ' ', c->ref_len) || memchr(ref, '\0', c->ref_len))
+		snprintf(a->more, sizeof(a->more), "use=%s", use);
+	else
+		snprintf(a->more, sizeof(a->more), "use=%s ref=%.*s", use, (int)c->ref_len, ref);
+}
+
 /* One command: allowed, refused, or REASON_GIT_FORCE: it wants a proof, or the right to do without. */
 static enum verdict_reason ask_command(const struct look *l, const struct git_command *c, const char *conditions, size_t len, struct asked *ret)
 {
@@ -166,15 +177,18 @@ static enum verdict_reason ask_command(const struct look *l, const struct git_co
 
 	if (!look_fits(conditions, len, POLICY_HTTP_REF, ref, c->ref_len)) {
 		ask_for(ret, "refs=", ref, c->ref_len);
+		ask_use(l, ret, need, c);
 		return REASON_GIT;
 	}
 	if (!look_has(conditions, len, POLICY_HTTP_GIT, need)) {
 		ask_for(ret, "git=", need, strlen(need));
+		ask_use(l, ret, need, c);
 		return REASON_GIT;
 	}
 	if (c->create || c->delete || look_has(conditions, len, POLICY_HTTP_GIT, "force"))
 		return REASON_ALLOWED;
 	ask_for(ret, "git=", "force", 5);
+	ask_use(l, ret, "push+force", c);
 	return REASON_GIT_FORCE;
 }
 
@@ -187,6 +201,8 @@ static enum verdict_reason ask_commands(struct look *l, const char *conditions, 
 	*ret_refused = UINT32_MAX;
 	if (l->commands.options && !look_has(conditions, len, POLICY_HTTP_GIT, "options")) {
 		ask_for(&l->verdict.asked, "git=", "options", 7);
+		if (l->commands.count)
+			ask_use(l, &l->verdict.asked, "push+options", &l->commands.commands[0]);
 		return REASON_GIT;
 	}
 	for (unsigned i = 0; i < l->commands.count; i++) {
@@ -282,6 +298,8 @@ static enum look_say unproven(struct look *l)
 	l->refused = i < GIT_UPDATES_MAX ? l->wanted[i] : UINT32_MAX;
 	l->verdict.rule = l->waiting.rule;
 	ask_for(&l->verdict.asked, "git=", "force", 5);
+	if (l->refused < l->commands.count)
+		ask_use(l, &l->verdict.asked, "push+force", &l->commands.commands[l->refused]);
 	return refuse(l, REASON_GIT_FORCE);
 }
 

@@ -164,6 +164,7 @@ static enum verdict_reason ask_git(const char *conditions, size_t len, const str
 	if (!look_fits(conditions, len, POLICY_HTTP_REPOSITORY, path->text, n)) {
 		asked_add(ret, "repositories=", 13);
 		asked_add(ret, path->text, n);
+		strcpy(ret->more, use == GIT_FETCH ? "use=fetch" : "use=push");
 		return REASON_GIT;
 	}
 	asked_add(ret, use == GIT_FETCH ? "git=fetch" : "git=push", use == GIT_FETCH ? 9 : 8);

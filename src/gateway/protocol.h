@@ -77,6 +77,7 @@ struct gate_event {
 	struct gate_totals totals;
 	uint64_t generation;		/* TAKEN: the rules that are in force now */
 	char text[384];			/* FAILED: why it cannot begin; DENIED: a request, "": it was a connection */
+	char more[208];			/* DENIED: what the request asked for, for the remedy (struct asked) */
 };
 
 #define GATE_ROWS 32	/* in one answer */

@@ -241,7 +241,7 @@ static void refuse_server(struct front *f, struct server *s, const char *why)
 	verdict_refuse(&s->flow->verdict, REASON_UPSTREAM_TLS);
 	if (s->user)
 		snprintf(s->user->why, sizeof(s->user->why), "%s", why);
-	front_refused(f, &s->flow->want, &s->flow->verdict, why);
+	front_refused(f, &s->flow->want, &s->flow->verdict, why, "");
 	flow_close(f, s->flow, true);
 }
 

@@ -166,7 +166,7 @@ static void explain_git(struct box *b)
 			buf_printf(&what, "writing %s", path);
 			buf_puts(&remedy, "keep the changes aside until you have looked (--review), or take it out of the protected names");
 			if (text_is_plain(path))	/* else it would be something else in a shell than here */
-				buf_printf(&remedy, ": --set 'filesystem.protect=[\"!%s\"]'", path);
+				buf_printf(&remedy, ": --set 'filesystem.protect=[\"!%s%s\"]'", strchr(path, '/') ? "" : "/", path);
 			event_text(&v, FIELD_WHY, "it is protected: it decides what git runs with your rights");
 			event_text(&v, FIELD_REMEDY, buf_text(&remedy));
 			event_emit(b->result->events, &v);

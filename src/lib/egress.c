@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
+#include "gateway/remedy.h"
 #include "lib/egress_internal.h"
 
 #define END_MS 1000		/* what the gateway may take to say its totals */
@@ -159,7 +160,7 @@ static void deny(const struct egress *g, const struct gate_event *event, struct 
 	struct want w = event->want;
 	struct verdict v = event->verdict;
 	auto_buf what = { 0 }, remedy = { 0 };
-	char host[HOST_TEXT], protocol[32], request[sizeof(event->text)];
+	char host[HOST_TEXT], protocol[32], request[sizeof(event->text)], more[sizeof(event->more)];
 
 	w.host.name[sizeof(w.host.name) - 1] = '\0';
 	w.host.len = (uint8_t)strlen(w.host.name);
@@ -169,7 +170,11 @@ static void deny(const struct egress *g, const struct gate_event *event, struct 
 	host_text(&w.host, host);
 	memcpy(request, event->text, sizeof(request));
 	request[sizeof(request) - 1] = '\0';
+	memcpy(more, event->more, sizeof(more));
+	more[sizeof(more) - 1] = '\0';
 	for (char *c = request; *c; c++)	/* it comes from inside */
+		*c = (char)(*c < ' ' || *c > '~' ? '?' : *c);
+	for (char *c = more; *c; c++)
 		*c = (char)(*c < ' ' || *c > '~' ? '?' : *c);
 	if (*request && w.port)
 		buf_printf(&what, "%s to %s:%u", request, host, w.port);
@@ -183,7 +188,7 @@ static void deny(const struct egress *g, const struct gate_event *event, struct 
 		buf_printf(&what, "%s %s:%u", protocol_name(event->protocol, protocol), host, w.port);
 	else
 		buf_printf(&what, "%s %s", protocol_name(event->protocol, protocol), host);
-	verdict_http_remedy(&w, &v, request, &remedy);
+	remedy_write(g->rules, &w, &v, request, more, &remedy);
 	if (what.failed || remedy.failed)
 		return;
 	egress_report_denied(g, &w, &v, event->protocol, buf_text(&remedy), request, r);

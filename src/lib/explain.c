@@ -11,7 +11,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "base/text.h"
+#include "lib/learn_path.h"
 #include "lib/plan.h"
 #include "policy/policy_edit.h"
 
@@ -102,6 +104,37 @@ static bool is_harmless(const char *s)
 
 /* -- changes */
 
+/* Whether one path may be offered to be shown, by its name: never one that holds secrets (tables/learn.def), or everything. */
+static enum learn_verdict judge_path(const char *path, const char *home)
+{
+	auto_free char *clean_home = home && *home == '/' ? path_clean(home) : NULL;
+	auto_free char *whole = *path == '~' && clean_home ? path_join(clean_home, path + 1 + strspn(path + 1, "/")) : strdup(path);
+	auto_free char *clean = whole && *whole == '/' ? path_clean(whole) : NULL;
+
+	return clean ? learn_judge(clean, clean_home) : LEARN_SECRET;
+}
+
+/* The same for all mounts of a document. What cannot be read is not offered. */
+static bool may_show(struct explanation *x, const struct buf *document)
+{
+	struct policy_errors errors = { 0 };
+	struct policy p = { 0 };
+	struct ward_err ignored = { 0 };
+	enum learn_verdict v = LEARN_SECRET;
+
+	if (policy_defaults(&p, &ignored) == 0 && policy_read(&p, "remedy.yaml", (const uint8_t *)buf_text(document), document->len, POLICY_FILE, &errors) == 0)
+		for (size_t i = 0; i < p.fs_host_mounts.len && (i == 0 || v == LEARN_GIVE); i++) {
+			v = judge_path(p.fs_host_mounts.items[i].path, x->home);
+			v = v == LEARN_SETTINGS ? LEARN_GIVE : v;
+		}
+	policy_clear(&p);
+	strv_free(&errors.lines);
+	if (v != LEARN_GIVE && !x->advice.len)
+		buf_puts(&x->advice, v == LEARN_SECRET ? "it may hold credentials, so no ready change shows it; a copy without them can be shown" :
+							 "too much lies in there to be shown as a whole: name what is needed of it");
+	return v == LEARN_GIVE;
+}
+
 /* Adds a change if a policy can hold it. */
 static void add_change(struct explanation *x, const char *field, const char *value)
 {
@@ -111,6 +144,8 @@ static void add_change(struct explanation *x, const char *field, const char *val
 
 	if (x->change_count == EXPLAIN_CHANGES_MAX || !value || !*value || !is_harmless(value) || strlen(field) >= sizeof(c->field) ||
 	    policy_edit("remedy.yaml", (const uint8_t *)"", 0, field, value, &made, &ignored) != 0)
+		return;
+	if (strcmp(field, "filesystem.host_mounts") == 0 && !may_show(x, &made))
 		return;
 	snprintf(c->field, sizeof(c->field), "%s", field);
 	c->value = strdup(value);
@@ -289,26 +324,12 @@ static void explain_program(struct explanation *x, const struct ward_event *v)
 		use_remedy(x, v);
 }
 
-/* A path as one entry of host_mounts, writable where it was to be written. */
-static void mount_entry(struct buf *out, const char *path, bool writable)
-{
-	if (writable)
-		buf_printf(out, "{path: \"%s\", mode: read_write}", path);
-	else
-		buf_puts(out, path);
-}
-
+/* Only what was found harmless when it was asked for has a remedy (missing.c). */
 static void explain_view(struct explanation *x, const struct ward_event *v)
 {
-	auto_free char *path = copy(v, FIELD_OBJECT), *change = copy(v, FIELD_CHANGE);
-	bool writes = change && strcmp(change, "read") != 0;
-	auto_buf entry = { 0 };
-
 	use_remedy(x, v);
-	if (x->change_count || !path || *path != '/' || strpbrk(path, "\"\\"))
-		return;
-	mount_entry(&entry, path, writes);
-	add_change(x, "filesystem.host_mounts", buf_text(&entry));
+	if (!x->change_count && !x->advice.len)
+		buf_puts(&x->advice, "it may hold credentials, or too much: no ready change shows it");
 }
 
 /* A pattern for exactly this path; names with characters that patterns use are left to a person. */
@@ -321,7 +342,8 @@ static void release(struct explanation *x, const char *path, const struct explai
 		path += n + 1;
 	if (*path == '/' || strpbrk(path, "*?[\\!#") || !*path || strchr(path, ' '))
 		return;
-	buf_printf(&pattern, "!%s", path);
+	/* a name alone would be one of every directory */
+	buf_printf(&pattern, strchr(path, '/') ? "!%s" : "!/%s", path);
 	add_change(x, "filesystem.protect", buf_text(&pattern));
 }
 
@@ -450,7 +472,7 @@ void explain_event(const struct ward_event *v, const struct explain_run *run, st
 	const struct row *row = &rows[v->kind];
 	auto_free char *why = copy(v, FIELD_WHY), *rule = copy(v, FIELD_RULE);
 
-	*ret = (struct explanation){ .layer = row->layer };
+	*ret = (struct explanation){ .layer = row->layer, .home = run->home };
 	put_what(&ret->what, v);
 	if (why)
 		put_escaped(&ret->why, why);

@@ -11,6 +11,7 @@
 struct explain_run {
 	const char *workspace;
 	const char *policy_file;
+	const char *home;		/* the user's own directory */
 	bool network_off;		/* the policy file gives no network by itself: a rule alone would open nothing */
 };
 
@@ -26,6 +27,7 @@ struct explanation {
 	struct explain_change changes[EXPLAIN_CHANGES_MAX];	/* all of them are needed */
 	size_t change_count;
 	bool failed;				/* out of memory */
+	const char *home;			/* of explain_run; borrowed */
 };
 
 /* Whether the event says that something was refused to a program inside, or to the run as a whole. Pure. */

@@ -182,7 +182,7 @@ struct hints *hints_create(const struct plan *p, struct event_sink *next, bool h
 	h->sink = (struct event_sink){ .begin = on_begin, .take = on_take, .flush = on_flush };
 	h->next = next;
 	h->held = held;
-	h->about = (struct explain_run){ .workspace = p->workspace, .policy_file = p->spec->policy_file,
+	h->about = (struct explain_run){ .workspace = p->workspace, .policy_file = p->spec->policy_file, .home = getenv("HOME"),
 					 .network_off = policy->net_mode == NET_MODE_NONE || source == POLICY_CLI || source == POLICY_DEFAULT };
 	h->type = fstat(STDERR_FILENO, &st) == 0 ? st.st_mode & S_IFMT : 0;
 	return h;

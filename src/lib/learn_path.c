@@ -22,9 +22,10 @@
 
 #define LOOK_ENTRIES 20000	/* of a directory: more is too broad */
 #define LOOK_DEPTH 16
+#define ADVICE_ENTRIES 2000	/* the same for what is only advised, by a supervisor that has other things to do */
 
 static const char *const secret_home[] = {
-#define SECRET_HOME(pattern) pattern,
+#define SECRET_HOME(pattern, source) pattern,
 #define SECRET_NAME(pattern)
 #define SECRET_PATH(path)
 #define BROAD_HOME(path)
@@ -34,7 +35,7 @@ static const char *const secret_home[] = {
 #undef SECRET_NAME
 };
 static const char *const secret_name[] = {
-#define SECRET_HOME(pattern)
+#define SECRET_HOME(pattern, source)
 #define SECRET_NAME(pattern) pattern,
 #include "learn.def"
 #undef SECRET_NAME
@@ -180,6 +181,17 @@ static char *find_package(const char *path)
 	return NULL;
 }
 
+/* Directories of a home that hold nothing but secrets: a copy of a home has them, too. */
+static bool is_secret_entry(const char *name)
+{
+	static const char names[][16] = { ".ssh", ".aws", ".gnupg", ".azure", ".kube", ".docker", ".mozilla", ".password-store", ".thunderbird" };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
+}
+
 /* Whether nothing in the directory looks like a secret. What cannot be looked through counts as one. */
 static bool is_harmless(int dir_fd, unsigned depth, unsigned *entries)
 {
@@ -195,7 +207,7 @@ static bool is_harmless(int dir_fd, unsigned depth, unsigned *entries)
 	while (fine && (errno = 0, d = readdir(dir))) {
 		if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
 			continue;
-		fine = ++*entries <= LOOK_ENTRIES && !is_secret_name(d->d_name) && strcmp(d->d_name, ".ssh") != 0 && strcmp(d->d_name, ".aws") != 0;
+		fine = ++*entries <= LOOK_ENTRIES && !is_secret_name(d->d_name) && !is_secret_entry(d->d_name);
 		if (fine && d->d_type == DT_DIR)
 			fine = depth && is_harmless(openat(dirfd(dir), d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), depth - 1, entries);
 		else if (fine && d->d_type != DT_REG && d->d_type != DT_LNK)
@@ -229,6 +241,41 @@ static bool holds_home(const char *dir)
 	if (users)
 		fclose(users);
 	return found;
+}
+
+/* Every path beneath which the user's secrets lie, as far as names tell. */
+bool learn_holds_secrets(const char *path, const char *home)
+{
+	auto_free char *real = realpath(path, NULL);
+	const char *both[] = { path, real };
+
+	for (size_t i = 0; i < ARRAY_LEN(both); i++) {
+		const char *p = both[i];
+		struct stat st;
+
+		if (!p)
+			continue;
+		if (is_secret(p, home) || (home && path_is_beneath(home, p)))
+			return true;
+		if (stat(p, &st) == 0 && S_ISDIR(st.st_mode) && (holds_secret(p, home) || holds_home(p)))
+			return true;
+	}
+	return false;
+}
+
+bool learn_may_advise(const char *path, const char *home, bool own)
+{
+	auto_free char *real = realpath(path, NULL);
+	unsigned entries = LOOK_ENTRIES - ADVICE_ENTRIES;
+	struct stat st;
+
+	if (!real || learn_holds_secrets(path, home) || learn_holds_secrets(real, home) || is_broad(path, home) || is_broad(real, home))
+		return false;
+	if (stat(real, &st) < 0 || (!own && !within(real, home) && !(st.st_mode & S_IROTH)))
+		return false;
+	if (S_ISREG(st.st_mode))
+		return true;
+	return S_ISDIR(st.st_mode) && is_harmless(open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC), LOOK_DEPTH, &entries);
 }
 
 static bool may_be_given(const char *path, bool package, const char *home, const char *workspace)

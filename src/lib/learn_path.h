@@ -22,4 +22,11 @@ enum learn_verdict learn_judge(const char *path, const char *home);
  * the workspace. The caller frees *ret_path, which is set with LEARN_GIVE and LEARN_SETTINGS only. */
 must_check enum learn_verdict learn_generalise(const char *path, const char *home, const char *workspace, char **ret_path);
 
+/* Whether secrets of the list may lie in or beneath the path, by its name or what is there. For what a person adds by hand. */
+bool learn_holds_secrets(const char *path, const char *home);
+
+/* Whether advice may name the path as something to be shown: it is there, not too broad, readable, and nothing in it looks like a secret. Looks at
+ * the host, at no more than a few thousand entries. own: the user named it (PATH), not a sandbox, so that it may be closed to others. */
+bool learn_may_advise(const char *path, const char *home, bool own);
+
 #endif

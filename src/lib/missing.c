@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 
 #include "base/path.h"
+#include "lib/learn_path.h"
 #include "lib/walk_names.h"
 #include "policy/quote.h"
 
@@ -151,11 +152,13 @@ void missing_look(struct missing *m, const struct observation *o)
 	m->pid = o->pid;
 }
 
-/* The line of the policy; a name that no document can hold has none. */
+/* The line of the policy; a name that no document can hold has none, and neither has what may hold secrets (learn_path.h). */
 static void put_remedy(const struct missing *m, struct buf *out)
 {
 	bool fine;
 
+	if (!learn_may_advise(m->host, m->home, false))
+		return;
 	buf_puts(out, "filesystem.host_mounts: [{path: ");
 	fine = policy_quote(out, m->host);
 	if (strcmp(m->path, m->host) != 0) {

@@ -57,6 +57,7 @@ must_check int review_remove(struct review *r, struct ward_err *e);
 struct review_item {
 	char id[REVIEW_ID_MAX];
 	char *workspace;	/* owned */
+	uint64_t began_ns;	/* when the last run in it began */
 };
 struct review_items {
 	struct review_item *items;	/* oldest first */

@@ -1,6 +1,7 @@
 /*
- * The list of reviews. In: the places that hold them. Out: ids and workspaces, oldest first (an id begins with its time). Runs in
- * the verbs with the user's rights. What a killed command left half made or half removed is taken away on the occasion.
+ * The list of reviews. In: the places that hold them. Out: ids and workspaces, in the order in which runs last began in them: an id
+ * holds the time of the first run, the record those of runs that continued it. Runs in the verbs with the user's rights.
+ * What a killed command left half made or half removed is taken away on the occasion.
  */
 #include "lib/review_internal.h"
 
@@ -13,14 +14,21 @@
 
 #include "base/path.h"
 #include "lib/remove.h"
+#include "lib/store.h"
 
-static int by_id(const void *a, const void *b)
+static int by_time(const void *a, const void *b)
 {
-	return strcmp(((const struct review_item *)a)->id, ((const struct review_item *)b)->id);
+	const struct review_item *x = a, *y = b;
+
+	if (x->began_ns != y->began_ns)
+		return x->began_ns < y->began_ns ? -1 : 1;
+	return strcmp(x->id, y->id);
 }
 
-static int add_item(struct review_items *v, const char *id, const char *workspace, struct ward_err *e)
+static int add_item(struct review_items *v, const char *id, const struct review_record *record, struct ward_err *e)
 {
+	bool continued = record->start_count > 1;
+
 	if (v->len == v->cap) {
 		size_t cap = v->cap ? v->cap * 2 : 16;
 		struct review_item *grown = reallocarray(v->items, cap, sizeof(*grown));
@@ -30,7 +38,8 @@ static int add_item(struct review_items *v, const char *id, const char *workspac
 		v->items = grown;
 		v->cap = cap;
 	}
-	v->items[v->len] = (struct review_item){ .workspace = strdup(workspace) };
+	v->items[v->len] = (struct review_item){ .workspace = strdup(record->workspace),
+						 .began_ns = continued ? record->starts[record->start_count - 1] : store_id_ns(id) };
 	if (!v->items[v->len].workspace)
 		return ward_fail(e, ENOMEM, "out of memory");
 	snprintf(v->items[v->len].id, sizeof(v->items[v->len].id), "%.23s", id);
@@ -49,7 +58,7 @@ static int look_at(int place, const char *name, const char *workspace, struct re
 	if (dir < 0 || review_read_record(dir, &record, &ignored) < 0)
 		return 0;
 	if (!workspace || strcmp(record.workspace, workspace) == 0)
-		status = add_item(v, name, record.workspace, e);
+		status = add_item(v, name, &record, e);
 	review_record_clear(&record);
 	return status;
 }
@@ -84,7 +93,7 @@ int review_list(const char *workspace, struct review_items *ret_items, struct wa
 		return status;
 	}
 	if (ret_items->len)
-		qsort(ret_items->items, ret_items->len, sizeof(*ret_items->items), by_id);
+		qsort(ret_items->items, ret_items->len, sizeof(*ret_items->items), by_time);
 	return 0;
 }
 

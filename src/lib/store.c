@@ -163,22 +163,76 @@ static void civil_date(int64_t days, unsigned *year, unsigned *month, unsigned *
 	*year = (unsigned)(y + era * 400) + (*month <= 2);
 }
 
+/* The other way round. */
+static int64_t civil_days(unsigned year, unsigned month, unsigned day)
+{
+	int64_t y = (int64_t)year - (month <= 2), era = y / 400;
+	unsigned of_era = (unsigned)(y - era * 400);
+	unsigned of_year = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
+
+	return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
+}
+
+static const char id_letters[] = "0123456789abcdefghjkmnpqrstvwxyz";	/* in the order of strcmp */
+
+#define ID_LETTERS 6	/* of five bits: a second has fewer nanoseconds than 2^30 */
+#define ID_RANDOM 0x3ffu
+
+/*
+ * The six letters are the nanoseconds of the second, with random bits in place of the last ten: two ids sort by the
+ * microsecond in which they were made, and of one microsecond in an order that is arbitrary but always the same.
+ */
 void store_new_id(char *ret_id, size_t n)
 {
-	static const char letters[] = "0123456789abcdefghjkmnpqrstvwxyz";
-	unsigned char random[6] = { 0 };
-	unsigned year, month, day, second;
+	unsigned year, month, day, second, random = 0, fraction;
 	struct timespec now;
-	char tail[7] = { 0 };
+	char tail[ID_LETTERS + 1] = { 0 };
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		for (size_t i = 0; i < sizeof(random); i++)	/* only names must differ */
-			random[i] = (unsigned char)(now.tv_nsec >> (5 * i));
-	for (size_t i = 0; i < sizeof(random); i++)
-		tail[i] = letters[random[i] % 32];
+	fraction = (unsigned)now.tv_nsec;
+	if (getrandom(&random, sizeof(random), 0) == sizeof(random))	/* else: only names must differ */
+		fraction = (fraction & ~ID_RANDOM) | (random & ID_RANDOM);
+	for (size_t i = ID_LETTERS; i-- > 0; fraction >>= 5)
+		tail[i] = id_letters[fraction & 31];
 	civil_date(now.tv_sec / 86400, &year, &month, &day);
 	second = (unsigned)(now.tv_sec % 86400);
 	snprintf(ret_id, n, "%04u%02u%02u-%02u%02u%02u-%s", year % 10000, month, day, second / 3600, second / 60 % 60,
 		 second % 60, tail);
+}
+
+/* count digits at *at, which moves on; 9999: there is something else. */
+static unsigned read_digits(const char **at, unsigned count)
+{
+	unsigned value = 0;
+
+	for (; count; count--, (*at)++) {
+		if (**at < '0' || **at > '9')
+			return 9999;
+		value = value * 10 + (unsigned)(**at - '0');
+	}
+	return value;
+}
+
+uint64_t store_id_ns(const char *id)
+{
+	unsigned year = read_digits(&id, 4), month = read_digits(&id, 2), day = read_digits(&id, 2), hour, minute, second;
+	uint64_t fraction = 0;
+
+	if (*id++ != '-' || year < 1970 || month < 1 || month > 12 || day < 1 || day > 31)
+		return 0;
+	hour = read_digits(&id, 2);
+	minute = read_digits(&id, 2);
+	second = read_digits(&id, 2);
+	if (*id++ != '-' || hour > 23 || minute > 59 || second > 60)
+		return 0;
+	for (unsigned i = 0; i < ID_LETTERS; i++, id++) {
+		const char *letter = *id ? strchr(id_letters, *id) : NULL;
+
+		if (!letter)
+			return 0;
+		fraction = fraction << 5 | (uint64_t)(letter - id_letters);
+	}
+	if (*id)
+		return 0;
+	return ((uint64_t)civil_days(year, month, day) * 86400 + hour * 3600 + minute * 60 + second) * 1000000000 + fraction;
 }

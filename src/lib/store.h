@@ -12,8 +12,10 @@ struct store_run;	/* an open, locked record */
 must_check int store_open(struct ward_err *e);
 /* Where that is, whether it is there or not; the caller frees. */
 must_check int store_path(char **ret_path, struct ward_err *e);
-/* A fresh run id: time and randomness, sorts by time. */
+/* A fresh run id: the time to the microsecond, and randomness. Ids sort by time. */
 void store_new_id(char *ret_id, size_t n);
+/* When an id was made, in ns of the real-time clock; ids that differ never have the same time. 0: it is no id. Pure. */
+uint64_t store_id_ns(const char *id);
 
 /* Writes and locks the record of a run: its roots with baselines, its cgroup directories. One file, no fsync. Refuses a state
  * directory that lies in a writable root, and one of which a part is such a root or among the files that the sandbox may write (NULL: none). */

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "gateway/remedy.h"
 #include "policy/hostname.h"
 
 #define RESOLVER 53
@@ -60,7 +61,8 @@ void unreached_report(struct unreached *u, const struct observation *o, struct r
 		return;
 	ip_text(&ip, host);
 	buf_printf(&object, ip.family == 6 ? "[%s]:%u" : "%s:%u", host, port);
-	if (port != RESOLVER)	/* a name that is asked for is no address that would help */
+	/* a name that is asked for is no address that would help, and one that hands out credentials is not offered */
+	if (port != RESOLVER && remedy_may_name(&(struct host){ .kind = HOST_ADDRESS, .ip = ip }))
 		buf_printf(&remedy, "network.egress_allowlist: [\"%s\"]", buf_text(&object));
 	snprintf(link, sizeof(link), "/proc/%d/exe", o->pid);
 	n = readlink(link, exe, sizeof(exe));

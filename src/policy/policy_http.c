@@ -34,9 +34,18 @@ static bool fits_method(const char *s)
 	return is_token(s, strlen(s)) && strlen(s) <= 32;
 }
 
+/* A backslash stands only in front of a star that is meant. */
+static bool escapes_stars(const char *s)
+{
+	while ((s = strchr(s, '\\')))
+		if (*++s != '*')
+			return false;
+	return true;
+}
+
 static bool fits_path(const char *s)
 {
-	return (*s == '/' || *s == '*') && http_is_printable(s) && !strpbrk(s, " ?#\\");
+	return (*s == '/' || *s == '*') && http_is_printable(s) && !strpbrk(s, " ?#") && escapes_stars(s);
 }
 
 /* NAME stands for NAME=*. */
@@ -90,7 +99,7 @@ static bool fits_repository(const char *s)
 
 static bool fits_ref(const char *s)
 {
-	return (strncmp(s, "refs/", 5) == 0 || strcmp(s, "*") == 0) && http_is_printable(s) && !strpbrk(s, " ~^:?[\\") && !strstr(s, "..");
+	return (strncmp(s, "refs/", 5) == 0 || strcmp(s, "*") == 0) && http_is_printable(s) && !strpbrk(s, " ~^:?[") && escapes_stars(s) && !strstr(s, "..");
 }
 
 static const struct {
@@ -99,7 +108,7 @@ static const struct {
 	const char *expected, *hint, *words;	/* words: what it may begin with, for the nearest one */
 } rows[] = {
 	{ "method", fits_method, "a method such as GET", NULL, NULL },
-	{ "path", fits_path, "a path that begins with / or *, without ? and #", NULL, NULL },
+	{ "path", fits_path, "a path that begins with / or *, without ? and #, with \\* for a star that is meant", NULL, NULL },
 	{ "parameter", fits_parameter, "NAME or NAME=PATTERN", NULL, NULL },
 	{ "condition", fits_condition, "\"Name: PATTERN\"", NULL, NULL },
 	{ "media", fits_media, "a media type such as application/json", NULL, NULL },

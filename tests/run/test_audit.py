@@ -195,6 +195,122 @@ def test_the_index_and_the_key(t):
     t.contains(r.out, "the key was replaced")
 
 
+def head_of(t):
+    return json.loads(t.ward("audit", "verify", "--json").out)["head"]
+
+
+def forget(*names):
+    def act(audit):
+        for name in names:
+            path = os.path.join(audit, name)
+            shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+    act.__name__ = "without " + " ".join(names)
+    return act
+
+
+def empty(*names):
+    def act(audit):
+        for name in names:
+            os.truncate(os.path.join(audit, name), 0)
+    act.__name__ = "emptied " + " ".join(names)
+    return act
+
+
+def cut_index(lines, *more):
+    """The index loses its last lines, and whatever tells of them in the same directory goes as well."""
+    def act(audit):
+        path = os.path.join(audit, "index.jsonl")
+        with open(path, encoding="utf-8") as f:
+            kept = f.readlines()[:-lines]
+        with open(path, "w", encoding="utf-8") as f:
+            f.writelines(kept)
+        forget(*more)(audit)
+    act.__name__ = f"cut by {lines} {more}"
+    return act
+
+
+def everything(audit):
+    for name in os.listdir(audit):
+        forget(name)(audit)
+
+
+def moved(audit):
+    os.rename(audit, audit + ".elsewhere")
+
+
+def test_what_is_gone_is_found(t):
+    """A journal, the index, a signature, or all of it: removed, emptied or moved away, before and after the next run."""
+    ws = t.workspace()
+    audit = os.path.join(t.state_dir, "audit")
+    first = t.ward("run", "--", "true", cwd=ws, report=True).report["run"]
+    last = t.ward("run", "--", "true", cwd=ws, report=True).report["run"]
+    t.equal(t.ward("audit", "seal").rc, 0)
+    good(t)
+    journals = [f"runs/{run}.jsonl" for run in (first, last)]
+    cases = [forget(journals[0]), forget(journals[1]), forget(*journals), forget("runs"), forget("index.jsonl"), forget("index.jsonl", *journals),
+             forget("index.jsonl", "key", "key.pub", "sealed", *journals), forget("sealed"), forget("key.pub"), forget("../trusted-head"),
+             empty(journals[0]), empty(journals[1]), empty("index.jsonl"), empty("index.jsonl", *journals), empty("../trusted-head"),
+             cut_index(1), cut_index(1, "sealed"), cut_index(1, "sealed", "key", "key.pub"), cut_index(3, "sealed", "key", "key.pub", journals[1]),
+             cut_index(1, "key", "key.pub"), everything, moved]
+    for act in cases:
+        shutil.copytree(t.state_dir, t.state_dir + ".kept", symlinks=True)
+        act(audit)
+        r = t.ward("audit", "verify")
+        t.check(r.rc != 0, f"{act.__name__}: {r.out}{r.err}")
+        if act.__name__ not in ("without sealed", "without key.pub", "without ../trusted-head", "emptied ../trusted-head"):
+            # what tells of it stays when ward goes on writing
+            t.equal(t.ward("run", "--", "true", cwd=ws).rc, 0, act.__name__)
+            r = t.ward("audit", "verify")
+            t.equal(r.rc, 1, f"{act.__name__}, after the next run: {r.out}{r.err}")
+        shutil.rmtree(t.state_dir)
+        os.rename(t.state_dir + ".kept", t.state_dir)
+        good(t)
+
+
+def test_an_entry_that_was_noted_elsewhere(t):
+    """--head finds what this user can hide: a history that was cut everywhere at once, or begun anew and signed with the same key."""
+    ws = t.workspace()
+    audit = os.path.join(t.state_dir, "audit")
+    t.ward("run", "--", "true", cwd=ws)
+    t.equal(t.ward("audit", "seal").rc, 0)
+    key, early = t.ward("audit", "key").out.strip(), head_of(t)
+    t.contains(good(t), f"head {early}")
+    t.ward("run", "--", "true", cwd=ws)
+    late = head_of(t)
+    for head in (early, late):
+        good(t, "--head", head)
+    for head in ("1:" + early.split(":")[1], "99:" + "0" * 64):
+        t.equal(t.ward("audit", "verify", "--head", head).rc, 1, head)
+    for head in ("", "x", "1", "1:", ":" + "0" * 64, "0:" + "0" * 64, "1:" + "0" * 63, "1:" + "0" * 64 + "0", "-1:" + "0" * 64):
+        t.equal(t.ward("audit", "verify", "--head", head).rc, 2, head)
+    # all that this user can do: a new history, with the old key and a mark of its own
+    for name in ("index.jsonl", "runs", "sealed", "../trusted-head"):
+        forget(name)(audit)
+    t.ward("run", "--", "true", cwd=ws)
+    t.equal(t.ward("audit", "seal").rc, 0)
+    t.contains(good(t, "--key", key), "does not prove who held the key")
+    r = t.ward("audit", "verify", "--head", late)
+    t.equal(r.rc, 1, r.out)
+    t.contains(r.out, "another history")
+
+
+def test_what_the_key_proves(t):
+    ws = t.workspace()
+    t.ward("run", "--", "true", cwd=ws)
+    r = t.ward("audit", "verify", "--key", "0" * 64)
+    t.equal(r.rc, 125, r.out)
+    t.contains(r.err, "nothing is signed")
+    t.equal(t.ward("audit", "seal").rc, 0)
+    key = t.ward("audit", "key").out.strip()
+    t.ward("run", "--", "true", cwd=ws)
+    text = good(t, "--key", key)
+    t.contains(text, "all checkpoints were signed with that key")
+    t.contains(text, "nor anything about the 2 entries since")
+    found = json.loads(t.ward("audit", "verify", "--json", "--key", key).out)
+    t.equal((found["key_named"], found["unsigned"]), (True, 2))
+    t.check("--key proves" not in good(t), "nothing was named")
+
+
 def test_key_that_others_can_read(t):
     t.ward("run", "--", "true", cwd=t.workspace())
     t.equal(t.ward("audit", "seal").rc, 0)

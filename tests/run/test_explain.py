@@ -41,7 +41,7 @@ def test_each_thing_is_explained_and_its_command_allows_it(t):
         apply_command(t, ws, found[kind])
     t.equal(t.ward("policy", "add", "resources.output_limit", "1Mi", "--yes", cwd=ws).rc, 0)
     after = t.read(ws, "ward.yaml")
-    for part in ("# mine\nversion: 1\n", "output_limit: \"1Mi\"  # few\n", "protect:\n    - \"!.envrc\"\n", "nesting: true\n"):
+    for part in ("# mine\nversion: 1\n", "output_limit: \"1Mi\"  # few\n", "protect:\n    - \"!/.envrc\"\n", "nesting: true\n"):
         t.contains(after, part)
     t.equal(t.ward("run", "--", "true", cwd=ws).rc, 125)	# trusted was the content before
     t.equal(t.ward("trust", cwd=ws).rc, 0)

@@ -292,8 +292,8 @@ def test_git(t):
     for name in ("clone", "clone-v0", "clone-v1", "create", "forward", "tag", "merge", "atomic", "fetch", "shallow", "shallow-forward", "free-force", "free-delete"):
         t.equal(got.get(name), "yes", f"{name} ({r.out[:6000]})")
     whys = {"clone-other": "repositories=/other/closed", "clone-secret": "repositories=/other/closed", "other": "repositories=/other/closed", "main": f"refs=refs/heads/{main}",
-            "two": "another part of the push was refused", "delete": 'git: ["delete"]', "tag-other": "refs=refs/tags/free", "tag-moved": 'git: ["force"]', "force": 'git: ["force"]',
-            "force-back": "does not prove", "option": 'git: ["options"]'}
+            "two": "another part of the push was refused", "delete": 'git: ["delete"]', "tag-other": "refs=refs/tags/free", "tag-moved": 'git: ["push", "force"]', "force": 'git: ["push", "force"]',
+            "force-back": "does not prove", "option": 'git: ["push", "options"]'}
     for name, why in whys.items():
         t.check(got[name].startswith("no ") and why in got[name], f"{name}: {got[name]}")
         t.check("ward: " in got[name], f"git shows what ward says: {name}: {got[name]}")

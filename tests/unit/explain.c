@@ -10,7 +10,7 @@
 #include "lib/plan.h"
 #include "policy/policy_edit.h"
 
-static const struct explain_run run = { .workspace = "/srv", .policy_file = "/srv/ward.yaml" };
+static const struct explain_run run = { .workspace = "/srv", .policy_file = "/srv/ward.yaml", .home = "/root" };
 
 /* A kind without a row is a denial that nobody explains. */
 static void test_every_kind(void **state)
@@ -106,7 +106,16 @@ static const struct row rows[] = {
 	{ EVENT_FILE_MISSING, "/opt/data", "not there", "filesystem.host_mounts: [{path: \"/opt/data\"}]", .command = "ward policy add filesystem.host_mounts /opt/data" },
 	{ EVENT_FILE_MISSING, "/home/agent/x", "not there", "filesystem.host_mounts: [{path: \"/root/x\", at: \"/home/agent/x\"}]",
 	  .command = "ward policy add filesystem.host_mounts '{path: \"/root/x\", at: \"/home/agent/x\"}'" },
-	{ EVENT_FILE_MISSING, "/opt/data", "not there", NULL, .command = "ward policy add filesystem.host_mounts /opt/data" },
+	/* what had no remedy when it was asked for has none later, and neither has what may hold secrets, or everything */
+	{ EVENT_FILE_MISSING, "/opt/data", "not there", NULL, .advice = "may hold credentials" },
+	{ EVENT_FILE_MISSING, "/root/.ssh/id_rsa", "not there", "filesystem.host_mounts: [{path: \"/root/.ssh/id_rsa\"}]", .advice = "may hold credentials" },
+	{ EVENT_FILE_MISSING, "/root/.cargo", "not there", "filesystem.host_mounts: [{path: \"/root/.cargo\"}]", .advice = "too much" },
+	{ EVENT_FILE_MISSING, "/x", "not there", "filesystem.host_mounts: [{at: \"/x\", path: \"/opt/../root/.aws\"}]", .advice = "may hold credentials" },
+	{ EVENT_FILE_MISSING, "/x", "not there", "filesystem.host_mounts: [\"~/.netrc\"]", .advice = "may hold credentials" },
+	{ EVENT_FILE_MISSING, "/x", "not there", "filesystem.host_mounts: [/opt/a, ~/.kube]", .advice = "may hold credentials" },
+	{ EVENT_FILE_MISSING, "/root", "not there", "filesystem.host_mounts: [{path: \"/root\"}]", .advice = "too much" },
+	{ EVENT_EXEC, "/root/.ssh/x", "No such file", "the host has it", .path = "/root/.ssh/x", .advice = "may hold credentials" },
+	{ EVENT_FILE_QUARANTINE, "/srv/.envrc", "direnv", NULL, .command = "ward policy add filesystem.protect '!/.envrc'" },
 	{ EVENT_FILE_GUARD, ".git/config", "protected", "words", .command = "ward policy add filesystem.protect '!.git/config'", .advice = "--review" },
 	{ EVENT_FILE_QUARANTINE, "/srv/sub/.envrc", "direnv", NULL, .command = "ward policy add filesystem.protect '!sub/.envrc'" },
 	{ EVENT_FILE_QUARANTINE, "/srv/x", "set-uid", NULL, .advice = "ward quarantine" },
@@ -115,7 +124,7 @@ static const struct row rows[] = {
 	{ EVENT_CREDENTIAL_USE, "openai", "it has expired and could not be renewed", .grant = "openai", .advice = "ttl_seconds" },
 	{ EVENT_CREDENTIAL_LEAK, "openai", "found in a header", .grant = "openai", .host = "evil.example", .advice = "hosts of the grant openai" },
 	/* what was chosen inside stays a text */
-	{ EVENT_FILE_MISSING, "/opt/$(id)'x", "not there", NULL, .command = "ward policy add filesystem.host_mounts '/opt/$(id)'\\''x'" },
+	{ EVENT_FILE_MISSING, "/opt/$(id)'x", "not there", "filesystem.host_mounts: [{path: \"/opt/$(id)'x\"}]", .command = "ward policy add filesystem.host_mounts '/opt/$(id)'\\''x'" },
 	{ EVENT_FILE_MISSING, "/opt/\n\033[2Jx", "not \033[2J there", NULL, .advice = "may not be needed" },
 	{ EVENT_CONNECT, "x", "y", "network.egress_allowlist: [\"a b\"]", .advice = "" },
 	{ EVENT_CONNECT, "x", "y", "network.nothing: [\"a\"]", .advice = "" },

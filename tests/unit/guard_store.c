@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "lib/store.h"
 
@@ -60,6 +61,42 @@ static void ids_sort_and_fit(void **state unused_arg)
 	assert_string_not_equal(a, b);
 	assert_memory_equal(a, "20", 2);
 	assert_int_equal(strncmp(a, b, 15) <= 0, 1);
+}
+
+/* However many are made in one second. */
+static void ids_sort_by_time(void **state unused_arg)
+{
+	const struct timespec moment = { .tv_nsec = 2000 };	/* longer than the microsecond that ids tell apart */
+	char before[24], after[24];
+
+	store_new_id(before, sizeof(before));
+	for (int i = 0; i < 2000; i++) {
+		nanosleep(&moment, NULL);
+		store_new_id(after, sizeof(after));
+		assert_true(strcmp(before, after) < 0);
+		assert_true(store_id_ns(before) < store_id_ns(after));
+		memcpy(before, after, sizeof(before));
+	}
+}
+
+static void ids_tell_their_time(void **state unused_arg)
+{
+	struct timespec now;
+	char id[24];
+	uint64_t ns;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	store_new_id(id, sizeof(id));
+	assert_true(store_id_ns(id) + 1024 > ns && store_id_ns(id) < ns + 5000000000);
+	assert_int_equal(store_id_ns("19700101-000001-000000"), 1000000000);
+	assert_int_equal(store_id_ns("20240229-000000-00000z"), 1709164800000000031);
+	assert_int_equal(store_id_ns("20240229-000000-00000"), 0);
+	assert_int_equal(store_id_ns("20240229-000000-00000i"), 0);
+	assert_int_equal(store_id_ns("20241329-000000-000000"), 0);
+	assert_int_equal(store_id_ns("20240229-000000-0000000"), 0);
+	assert_int_equal(store_id_ns("2024"), 0);
+	assert_int_equal(store_id_ns(""), 0);
 }
 
 static void state_directory_is_made_and_checked(void **state)
@@ -411,6 +448,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 		CASE(ids_sort_and_fit),
+		CASE(ids_sort_by_time),
+		CASE(ids_tell_their_time),
 		CASE(state_directory_is_made_and_checked),
 		CASE(a_link_of_somebody_else_is_refused),
 		CASE(unusable_state_is_a_clear_error),
