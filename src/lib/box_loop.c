@@ -112,6 +112,17 @@ static void note_used(struct usage *u, const struct guest_message *m)
 		u->memory_peak_bytes = (uint64_t)m->b * 1024;
 }
 
+/* A machine whose kernel killed the command for memory: that is the memory limit, whoever held it. */
+static void note_spent(struct box *b)
+{
+	const struct wall *wall = b->plan->spec->wall;
+
+	if (!wall || !wall->own_memory || !WIFSIGNALED(b->status) || WTERMSIG(b->status) != GUEST_SPENT)
+		return;
+	b->status = SIGKILL;
+	b->result->usage.guest_spent = b->result->usage.hit[LIMIT_MEMORY] = true;
+}
+
 bool box_on_control(struct box *b)
 {
 	struct guest_message m;
@@ -133,6 +144,7 @@ bool box_on_control(struct box *b)
 			b->engine->exited(&b->run);
 		b->exited = true;
 		b->status = m.a;
+		note_spent(b);
 	} else if (m.op == GUEST_STOPPED) {
 		b->stopped = true;
 	} else if (m.op == GUEST_USED) {

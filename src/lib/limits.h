@@ -10,6 +10,7 @@ struct usage {
 	uint64_t pids, pids_refused;	/* refused: forks, where the kernel counts them */
 	bool pids_storm;	/* it goes on and on */
 	uint64_t disk_bytes, inodes;	/* growth of the writable trees, 0 where they shrank */
+	bool guest_spent;	/* the memory limit that was reached is the one behind the wall, vm.memory */
 	bool machine_short;	/* the memory limit counts as reached because the machine has none left */
 	bool hit[LIMITS];	/* reached: an OOM kill, a refused fork, trees that grew too far */
 };
