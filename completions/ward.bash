@@ -57,7 +57,7 @@ _ward_options() {
 		other=""
 		;;
 	quarantine)
-		options="--json --to --help -h"
+		options="--json --all --to --help -h"
 		file=""
 		directory="--to"
 		other=""
@@ -295,7 +295,7 @@ _ward() {
 	elif [[ $verb == help ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "run shell plan check learn init trust doctor recover quarantine profile volume exec ps attach logs stats cp secret net wait pause resume checkpoint stop kill rm diff apply discard image audit explain policy vm wasm help version" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
-		mapfile -t COMPREPLY < <(compgen -W "ls restore" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "ls show restore" -- "$word")
 	elif [[ $verb == profile ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls show" -- "$word")
 	elif [[ $verb == volume ]] && ((COMP_CWORD == 2)); then

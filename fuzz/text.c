@@ -47,7 +47,7 @@ static void check_quoted(const struct buf *out)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
-	auto_buf escaped = { 0 }, quoted = { 0 };
+	auto_buf escaped = { 0 }, quoted = { 0 }, lines = { 0 };
 	auto_free char *text = malloc(n + 1);
 	const char *best = NULL;
 	unsigned distance = UINT32_MAX;
@@ -58,6 +58,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	text[n] = '\0';
 	text_escape(&escaped, text);
 	check_harmless(&escaped);
+	text_escape_lines(&lines, text, n);
+	for (size_t i = 0; i < lines.len; i++)
+		if (lines.data[i] == '\n' || lines.data[i] == '\t')
+			lines.data[i] = ' ';
+	check_harmless(&lines);
 	json_quote(&quoted, text);
 	check_harmless(&quoted);
 	check_quoted(&quoted);

@@ -62,30 +62,46 @@ bool text_acts(unsigned point)
 	return false;
 }
 
+/* Appends what s begins with: a run of plain characters, or one other that acts as an escape. Returns how many bytes that was. */
+static size_t escape_next(struct buf *out, const unsigned char *s)
+{
+	size_t plain = 0, n;
+	unsigned point = 0;
+
+	while (s[plain] >= 0x20 && s[plain] < 0x7f)
+		plain++;
+	buf_add(out, s, plain);
+	if (plain)
+		return plain;
+	n = text_utf8(s, &point);
+	if (n && !text_acts(point))
+		buf_add(out, s, n);
+	else if (*s == '\n' || *s == '\t' || *s == '\r')
+		buf_puts(out, *s == '\n' ? "\\n" : *s == '\t' ? "\\t" : "\\r");
+	else if (n > 1)
+		buf_printf(out, "\\u{%04x}", point);
+	else
+		buf_printf(out, "\\x%02x", *s);
+	return n ? n : 1;
+}
+
 void text_escape(struct buf *out, const char *text)
 {
 	const unsigned char *s = (const unsigned char *)text;
 
-	while (*s) {
-		size_t plain = 0, n;
-		unsigned point = 0;
+	while (*s)
+		s += escape_next(out, s);
+}
 
-		while (s[plain] >= 0x20 && s[plain] < 0x7f)
-			plain++;
-		buf_add(out, s, plain);
-		s += plain;
-		if (!*s)
-			break;
-		n = text_utf8(s, &point);
-		if (n && !text_acts(point))
-			buf_add(out, s, n);
-		else if (*s == '\n' || *s == '\t' || *s == '\r')
-			buf_puts(out, *s == '\n' ? "\\n" : *s == '\t' ? "\\t" : "\\r");
-		else if (n > 1)
-			buf_printf(out, "\\u{%04x}", point);
+void text_escape_lines(struct buf *out, const char *text, size_t n)
+{
+	const unsigned char *s = (const unsigned char *)text, *end = s + n;
+
+	while (s < end) {
+		if (*s == '\n' || *s == '\t')
+			buf_add(out, s++, 1);
 		else
-			buf_printf(out, "\\x%02x", *s);
-		s += n ? n : 1;
+			s += escape_next(out, s);
 	}
 }
 

@@ -17,6 +17,10 @@ bool text_acts(unsigned point);
  * escapes, so that nothing in s can move the cursor, forge a line or reverse its order. A pure function. */
 void text_escape(struct buf *out, const char *s);
 
+/* The same for the n bytes of a text of many lines, NUL bytes among them: line ends and tabs stay. text[n] must be
+ * readable and NUL. A pure function. */
+void text_escape_lines(struct buf *out, const char *text, size_t n);
+
 /* Whether s means itself to a shell, quoted or not, and in a policy. A pure function. */
 bool text_is_plain(const char *s);
 

@@ -1,8 +1,12 @@
 /*
- * ward doctor: what works here. In: what lib/probe.c found by trying. Out: each layer with its state, the reason and the command that grants it, the rungs of the
+ * ward doctor: what works here. In: what lib/probe.c found by trying, and which runtimes work (doctor_try.c). Out: each layer with its state, the reason and the command that grants it, the rungs of the
  * ladder, and the one that a run would take now. Exit 1 when a run under the default policy would be refused.
  */
 #include "cli/cli.h"
+#include "cli/doctor.h"
+
+#include <errno.h>
+#include <stdlib.h>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -20,10 +24,65 @@ static const char *need_name(enum probe_need n)
 	return n == PROBE_MUST ? "required" : n == PROBE_USED ? "used when present" : "later";
 }
 
-static void engines_text(struct buf *out)
+/* An engine is as usable as the runtime that a run would take. */
+static size_t look_at_engines(struct engine_state states[ENGINES_MAX], const struct doctor_trial *trials)
+{
+	size_t count = engines_look(states);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct doctor_trial *t = doctor_trial_of(trials, states[i].name);
+
+		if (!states[i].usable || !t || t->state != TRIAL_FAILS)
+			continue;
+		states[i].usable = false;
+		states[i].wall = NULL;
+		states[i].about[0] = '\0';
+		ward_fail(&states[i].why, EIO, "%s does not work: %.300s", t->path, t->why.why);
+		ward_remedy(&states[i].why, "install %s anew, or have the policy take another", t->name);
+	}
+	return count;
+}
+
+static const char *trial_name(enum trial_state s)
+{
+	return s == TRIAL_WORKS ? "works" : s == TRIAL_FAILS ? "fails" : "not installed";
+}
+
+static void runtimes_text(const struct doctor_trial *trials, struct buf *out)
+{
+	buf_puts(out, "\n");
+	for (size_t i = 0; i < DOCTOR_TRIALS; i++) {
+		buf_printf(out, "runtime %-9s %s", trials[i].name, trial_name(trials[i].state));
+		if (trials[i].state != TRIAL_ABSENT)
+			buf_puts(out, ": ");
+		text_escape(out, trials[i].path);
+		if (trials[i].state == TRIAL_FAILS) {
+			buf_puts(out, ": ");
+			text_escape(out, trials[i].why.why);
+		}
+		buf_puts(out, "\n");
+	}
+}
+
+static void runtimes_json(const struct doctor_trial *trials, struct json *j)
+{
+	json_begin_array(j, "runtimes");
+	for (size_t i = 0; i < DOCTOR_TRIALS; i++) {
+		json_begin_object(j, NULL);
+		json_string(j, "name", trials[i].name);
+		json_string(j, "engine", trials[i].engine);
+		json_string(j, "state", trial_name(trials[i].state));
+		json_string(j, "path", trials[i].path[0] ? trials[i].path : NULL);
+		json_string(j, "why", trials[i].state == TRIAL_FAILS ? trials[i].why.why : NULL);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void engines_text(const struct doctor_trial *trials, struct buf *out)
 {
 	struct engine_state states[ENGINES_MAX];
-	size_t count = engines_look(states);
+	size_t count = look_at_engines(states, trials);
 
 	buf_puts(out, "\n");
 	for (size_t i = 0; i < count; i++) {
@@ -40,10 +99,10 @@ static void engines_text(struct buf *out)
 	}
 }
 
-static void engines_json(struct json *j)
+static void engines_json(const struct doctor_trial *trials, struct json *j)
 {
 	struct engine_state states[ENGINES_MAX];
-	size_t count = engines_look(states);
+	size_t count = look_at_engines(states, trials);
 
 	json_begin_array(j, "engines");
 	for (size_t i = 0; i < count; i++) {
@@ -100,7 +159,7 @@ static void gpus_json(struct json *j)
 	gpus_clear(&found);
 }
 
-static void print_text(const struct probe *probes, bool namespaces, bool landlock, struct buf *out)
+static void print_text(const struct probe *probes, const struct doctor_trial *trials, bool namespaces, bool landlock, struct buf *out)
 {
 	for (enum probe_id i = 0; i < PROBES; i++) {
 		buf_printf(out, "%-17s %-10s  ", probe_name(i), state_name(probes[i].state));
@@ -115,7 +174,8 @@ static void print_text(const struct probe *probes, bool namespaces, bool landloc
 			buf_puts(out, "\n");
 		}
 	}
-	engines_text(out);
+	runtimes_text(trials, out);
+	engines_text(trials, out);
 	gpus_text(out);
 	buf_printf(out, "\nrung namespaces   %s\nrung landlock     %s%s\n", namespaces ? "usable" : "not usable",
 		   landlock ? "usable" : "not usable",
@@ -128,7 +188,7 @@ static void print_text(const struct probe *probes, bool namespaces, bool landloc
 		buf_puts(out, "a run is refused now\n");
 }
 
-static void print_json(const struct probe *probes, bool namespaces, bool landlock, struct buf *out)
+static void print_json(const struct probe *probes, const struct doctor_trial *trials, bool namespaces, bool landlock, struct buf *out)
 {
 	struct json j = { .out = out };
 
@@ -145,7 +205,8 @@ static void print_json(const struct probe *probes, bool namespaces, bool landloc
 		json_end_object(&j);
 	}
 	json_end_array(&j);
-	engines_json(&j);
+	runtimes_json(trials, &j);
+	engines_json(trials, &j);
 	gpus_json(&j);
 	json_begin_object(&j, "rungs");
 	json_bool(&j, "namespaces", namespaces);
@@ -159,16 +220,24 @@ static void print_json(const struct probe *probes, bool namespaces, bool landloc
 
 int verb_doctor(struct options *o)
 {
+	auto_free struct doctor_trial *trials = calloc(DOCTOR_TRIALS, sizeof(*trials));
 	struct probe probes[PROBES];
 	auto_buf out = { 0 };
 	bool namespaces, landlock;
 
+	if (!trials) {
+		struct ward_err e = { 0 };
+
+		ward_fail(&e, ENOMEM, "out of memory");
+		return say_error(&e, o->json, EXIT_REFUSED);
+	}
 	probe_host(probes);
+	doctor_try(trials);
 	namespaces = probe_namespaces_rung(probes);
 	landlock = probe_landlock_rung(probes);
 	if (o->json)
-		print_json(probes, namespaces, landlock, &out);
+		print_json(probes, trials, namespaces, landlock, &out);
 	else
-		print_text(probes, namespaces, landlock, &out);
+		print_text(probes, trials, namespaces, landlock, &out);
 	return say_out(&out, namespaces ? EXIT_FINE : EXIT_FINDINGS);
 }

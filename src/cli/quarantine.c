@@ -1,9 +1,10 @@
 /*
- * ward quarantine: what sweeps moved out of workspaces. In: ls or restore, a run, paths. Out: the list, or the things back in
- * their places. Runs with the user's rights on the user's own state directory; names in it were chosen by an agent, so
+ * ward quarantine: what sweeps moved out of workspaces. In: ls, show or restore, a run, paths. Out: the list, one thing
+ * (quarantine_show.c), or the things back in their places. Runs with the user's rights on the user's own state directory; names in it were chosen by an agent, so
  * they are printed escaped.
  */
 #include "cli/cli.h"
+#include "cli/quarantine.h"
 #include "cli/tell.h"
 
 #include <errno.h>
@@ -38,6 +39,9 @@ static bool is_wanted(const struct store_item *i, const char *run, char *const *
 static int list(const struct options *o, const struct store_items *v)
 {
 	const char *run = o->word_count > 1 ? o->words[1] : NULL, *last = "";
+	auto_free char *cwd = o->all || run ? NULL : realpath(".", NULL);
+	bool everywhere = o->all || run;
+	size_t elsewhere = 0;
 	auto_buf out = { 0 };
 	struct json j = { .out = &out };
 
@@ -48,6 +52,10 @@ static int list(const struct options *o, const struct store_items *v)
 
 		if (!is_wanted(item, run, NULL))
 			continue;
+		if (!everywhere && !(cwd && path_is_beneath(cwd, item->workspace))) {
+			elsewhere++;
+			continue;
+		}
 		if (o->json) {
 			json_item(&j, item);
 			continue;
@@ -70,6 +78,9 @@ static int list(const struct options *o, const struct store_items *v)
 	}
 	if (o->json) {
 		json_end_list(&j);
+	} else if (!out.len && elsewhere) {
+		buf_printf(&out, "the quarantine holds nothing of this directory's runs, and %zu of others: "
+			   "ward quarantine ls --all\n", elsewhere);
 	} else if (!out.len) {
 		buf_puts(&out, "the quarantine is empty\n");
 	}
@@ -148,30 +159,57 @@ static int restore(const struct options *o, const struct store_items *v, struct 
 	return say_out(&out, code);
 }
 
+/* One row a word: how many words may follow it, which options belong to it. */
+static const struct part {
+	const char *name, *usage;
+	size_t least, most;
+	bool takes_to, takes_all;
+} parts[] = {
+	{ "ls", "ward quarantine ls [RUN]", 0, 1, false, true },
+	{ "show", "ward quarantine show RUN PATH", 2, 2, false, false },
+	{ "restore", "ward quarantine restore [RUN] [PATH...]", 0, SIZE_MAX, true, false },
+};
+
+static const struct part *find_part(const struct options *o, struct ward_err *e)
+{
+	size_t words = o->word_count - 1;
+
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		const struct part *p = &parts[i];
+
+		if (strcmp(o->words[0], p->name) != 0)
+			continue;
+		if (words < p->least || words > p->most)
+			ward_fail(e, EINVAL, "%zu words are not what %s takes", words, p->name);
+		else if (o->to && !p->takes_to)
+			ward_fail(e, EINVAL, "--to belongs to restore");
+		else if (o->all && (!p->takes_all || words))
+			ward_fail(e, EINVAL, "--all belongs to ls without a run");
+		else
+			return p;
+		ward_remedy(e, "%s", p->usage);
+		return NULL;
+	}
+	ward_fail(e, EINVAL, "%.100s is neither ls, show nor restore", o->words[0]);
+	ward_remedy(e, "%s, %s, or %s", parts[0].usage, parts[1].usage, parts[2].usage);
+	return NULL;
+}
+
 int verb_quarantine(struct options *o)
 {
 	struct store_items items = { 0 };
 	struct ward_err e = { 0 };
-	bool ls = strcmp(o->words[0], "ls") == 0;
+	const struct part *p = find_part(o, &e);
 	int code;
 
-	if (!ls && strcmp(o->words[0], "restore") != 0) {
-		ward_fail(&e, EINVAL, "%.100s is neither ls nor restore", o->words[0]);
-		ward_remedy(&e, "ward quarantine ls, or ward quarantine restore [RUN] [PATH...]");
+	if (!p)
 		return say_usage(&e, o);
-	}
-	if (ls && o->word_count > 2) {
-		ward_fail(&e, EINVAL, "ls takes one run");
-		ward_remedy(&e, "ward quarantine ls [RUN]");
-		return say_usage(&e, o);
-	}
-	if (ls && o->to) {
-		ward_fail(&e, EINVAL, "--to belongs to restore");
-		return say_usage(&e, o);
-	}
 	if (store_list(&items, &e) < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);
-	code = ls ? list(o, &items) : restore(o, &items, &e);
+	if (p == &parts[0])
+		code = list(o, &items);
+	else
+		code = p == &parts[1] ? quarantine_show(o, &items, &e) : restore(o, &items, &e);
 	store_items_clear(&items);
 	return code;
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #define GUEST_TELL 61		/* a real-time signal, from a wall's runner to ward-init: its value is how many processes and threads are behind the wall */
+#define GUEST_SPENT 63		/* a signal by which a wall's runner ends: what is behind the wall was killed, because the memory that it has was used up */
 #define GUEST_HOLD 62		/* a real-time signal: those of one number come in the order in which they were queued */
 
 enum guest_op {

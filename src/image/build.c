@@ -3,6 +3,7 @@
  * installed (packages.c), and each command runs in a sandbox of its own (step.c), without a network. What
  * came of that is then imported like any stranger's directory: by the confined worker, without set-id bits and devices.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
+#include "base/walk.h"
 #include "image/image.h"
 #include "image/recipe.h"
 #include "image/step.h"
@@ -24,6 +26,7 @@ struct build {
 	struct work work;
 	char *dir;		/* of the recipe, absolute */
 	char *root;		/* of the new tree, absolute */
+	char *workspace;	/* of the steps, absolute, empty */
 	int dir_fd, root_fd;	/* -1: not yet */
 };
 
@@ -111,12 +114,56 @@ static int open_root(struct build *b, struct ward_err *e)
 	b->root_fd = b->root ? open(b->root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
 	if (b->root_fd < 0)
 		return ward_fail_errno(e, "cannot open the new root");
-	if (mkdirat(b->work.fd, STEP_WORKSPACE, 0755) < 0)
-		return ward_fail_errno(e, "cannot make a workspace");
 	for (size_t i = 0; i < ARRAY_LEN(made_dirs); i++)
 		if (mkdirat(b->root_fd, made_dirs[i], 0755) < 0 && errno != EEXIST)
 			return ward_fail_errno(e, "cannot make /%s", made_dirs[i]);
 	return 0;
+}
+
+/* The workspace is seen inside at its own path. Beside the new root, unless one of the new tree's directories is mounted over
+ * that: root's state directory lies in /var, and no image has that path. */
+static int make_workspace(struct build *b, struct ward_err *e)
+{
+	auto_free char *beside = path_join(b->root, "../workspace");
+	char aside[WORK_ASIDE_MAX];
+
+	if (!beside)
+		return ward_fail(e, ENOMEM, "out of memory");
+	work_aside(b->work.name, aside);
+	b->workspace = strdup(step_covers(b->root_fd, beside) ? aside : beside);
+	if (!b->workspace)
+		return ward_fail(e, ENOMEM, "out of memory");
+	if (mkdir(b->workspace, 0755) < 0) {
+		ward_fail_errno(e, "cannot make the directory %s", b->workspace);
+		return ward_remedy(e, "make /tmp a directory that everybody may write, or put the state directory elsewhere "
+				      "(WARD_STATE_DIR)");
+	}
+	return 0;
+}
+
+/* Whatever modes the steps left: an image keeps none, and its tree is read by whoever builds it, who need not be root. */
+static int open_up(unused_arg void *ctx, struct walk_dir *d, const struct walk_entry *entry)
+{
+	unsigned needed = entry->type == DT_DIR ? 0700 : 0400;
+	struct stat st;
+
+	if (entry->type != DT_DIR && entry->type != DT_REG)
+		return 0;
+	if (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if ((st.st_mode & needed) != needed && fchmodat(d->fd, entry->name, (st.st_mode & 07777) | needed, 0) < 0)
+		return -errno;
+	return entry->type == DT_DIR;
+}
+
+static int import_root(struct build *b, struct imported *ret, struct ward_err *e)
+{
+	static const struct walk_ops ops = { .entry = open_up };
+	int r = walk_tree(b->root_fd, &ops, NULL, 0, e);
+
+	if (r < 0 && !e->why[0])
+		ward_fail(e, -r, "cannot open up what a step left: %s", strerror(-r));
+	return r < 0 ? r : import_tree(b->o, b->root_fd, &b->recipe.wish, b->dir, ret, e);
 }
 
 /* Through no link that leads out of the recipe's directory, and into the new root alone. */
@@ -152,14 +199,15 @@ static int add_files(struct build *b, bool for_packages, struct ward_err *e)
 static int install(struct build *b, struct ward_err *e)
 {
 	const struct strv none = { 0 };
-	struct step step = { .root = b->root, .root_fd = b->root_fd, .env = &none };
+	struct step step = { .root = b->root, .root_fd = b->root_fd, .workspace = b->workspace, .env = &none };
 
 	return b->recipe.packages.len ? packages_install(&step, &b->recipe.packages, e) : 0;
 }
 
 static int run_steps(const struct build *b, struct ward_err *e)
 {
-	struct step step = { .root = b->root, .root_fd = b->root_fd, .dir = b->dir, .env = &b->recipe.wish.env };
+	struct step step = { .root = b->root, .root_fd = b->root_fd, .workspace = b->workspace, .dir = b->dir,
+			     .env = &b->recipe.wish.env };
 	int r = 0;
 
 	for (size_t i = 0; i < b->recipe.run.len && r == 0; i++) {
@@ -182,6 +230,8 @@ static int build(struct build *b, struct imported *ret, struct ward_err *e)
 	if (r == 0)
 		r = open_root(b, e);
 	if (r == 0)
+		r = make_workspace(b, e);
+	if (r == 0)
 		r = add_files(b, true, e);
 	if (r == 0)
 		r = install(b, e);
@@ -190,7 +240,7 @@ static int build(struct build *b, struct imported *ret, struct ward_err *e)
 	if (r == 0)
 		r = run_steps(b, e);
 	if (r == 0)
-		r = import_tree(b->o, b->root_fd, &b->recipe.wish, b->dir, ret, e);
+		r = import_root(b, ret, e);
 	return r;
 }
 
@@ -217,6 +267,7 @@ int image_build(const struct image_options *o)
 	own_close_fd(&b.root_fd);
 	free(b.dir);
 	free(b.root);
+	free(b.workspace);
 	recipe_clear(&b.recipe);
 	return r < 0 ? say_error(&e, o->json, EXIT_REFUSED) : import_say(o, &i);
 }

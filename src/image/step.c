@@ -26,6 +26,20 @@ static bool is_own(const char *name)
 	return name[0] == '.';
 }
 
+static bool is_writable(int root_fd, const char *name)
+{
+	struct stat st;
+
+	return !is_own(name) && fstatat(root_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool step_covers(int root_fd, const char *path)
+{
+	auto_free char *first = strndup(path + 1, strcspn(path + 1, "/"));
+
+	return !first || is_writable(root_fd, first);
+}
+
 static int add_writable(const struct step *s, struct strv *argv, struct ward_err *e)
 {
 	int copy = openat(s->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -35,10 +49,10 @@ static int add_writable(const struct step *s, struct strv *argv, struct ward_err
 	if (!dir)
 		return ward_fail_errno(e, "cannot read the new root");
 	while ((entry = readdir(dir))) {
-		struct stat st;
-
-		if (is_own(entry->d_name) || fstatat(copy, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		if (!is_writable(copy, entry->d_name))
 			continue;
+		if (faccessat(copy, entry->d_name, R_OK | W_OK | X_OK, AT_EACCESS) < 0 && fchmodat(copy, entry->d_name, 0755, 0) < 0)
+			return ward_fail_errno(e, "cannot open /%s of the new root, which a step closed", entry->d_name);
 		strv_add(argv, "--rw");
 		strv_addf(argv, "%s/%s:/%s", s->root, entry->d_name, entry->d_name);
 	}
@@ -85,10 +99,10 @@ int step_run(const struct step *s, const struct strv *options, const struct strv
 	strv_add(&argv, "ward");
 	strv_add(&argv, "run");
 	strv_addf(&argv, "--image=%s", s->root);
-	strv_addf(&argv, "--workspace=%s/../" STEP_WORKSPACE, s->root);	/* no policy file of anybody's lies there */
+	strv_addf(&argv, "--workspace=%s", s->workspace);	/* no policy file of anybody's lies there */
 	if (s->dir) {
-		strv_addf(&argv, "--ro=%s", s->dir);
-		strv_addf(&argv, "--chdir=%s", s->dir);
+		strv_addf(&argv, "--ro=%s:" STEP_RECIPE, s->dir);
+		strv_add(&argv, "--chdir=" STEP_RECIPE);
 	}
 	for (size_t i = 0; i < s->env->len; i++) {
 		strv_add(&argv, "--env");

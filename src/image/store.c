@@ -59,6 +59,20 @@ static int write_file(int dir_fd, const char *name, const char *bytes, size_t n,
 
 /* -- work in progress */
 
+void work_aside(const char *name, char ret_path[WORK_ASIDE_MAX])
+{
+	snprintf(ret_path, WORK_ASIDE_MAX, "/tmp/ward-%s", name);
+}
+
+static int remove_work(int images_fd, const char *name)
+{
+	char aside[WORK_ASIDE_MAX];
+
+	work_aside(name, aside);
+	(void)!rmdir(aside);	/* most have none */
+	return tree_remove(images_fd, name);
+}
+
 /* Removes a directory that nobody works in. */
 static int remove_idle(int images_fd, const char *name)
 {
@@ -68,7 +82,7 @@ static int remove_idle(int images_fd, const char *name)
 		return errno == ENOENT ? 0 : -errno;
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return -EBUSY;
-	return tree_remove(images_fd, name);
+	return remove_work(images_fd, name);
 }
 
 static void remove_leftovers(int images_fd)
@@ -134,7 +148,7 @@ int work_commit(struct work *w, const char *digest, struct ward_err *e)
 void work_end(struct work *w)
 {
 	if (w->name[0] && w->images_fd >= 0)
-		(void)!tree_remove(w->images_fd, w->name);	/* the next one removes what is left */
+		(void)!remove_work(w->images_fd, w->name);	/* the next one removes what is left */
 	own_close_fd(&w->fd);
 	own_close_fd(&w->images_fd);
 	w->fd = w->images_fd = -1;

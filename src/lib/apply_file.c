@@ -69,6 +69,18 @@ static int own_fd(const struct applying *a, const struct place *p, int fd)
 	return fchown(fd, (uid_t)record->owner_uid, (gid_t)record->owner_gid);
 }
 
+/* A user can give a file to another group only if they are in it. What replaces a file of a group that cannot be kept gives the
+ * group that it has instead no more than everybody. */
+static mode_t mode_for(const struct place *p, int fd, mode_t mode)
+{
+	struct stat st;
+
+	if (geteuid() == 0 || !p->there || !S_ISREG(p->st.st_mode) || fstat(fd, &st) < 0 || st.st_gid == p->st.st_gid ||
+	    fchown(fd, (uid_t)-1, p->st.st_gid) == 0)
+		return mode;
+	return (mode & ~(mode_t)070) | (mode & 070 & mode << 3);
+}
+
 static int own_link(const struct applying *a, const struct place *p, const char *name)
 {
 	const struct review_record *record = &a->review->record;
@@ -134,7 +146,7 @@ static int put_file(struct applying *a, const struct change *c, const struct pla
 	if (to < 0)
 		return to;
 	status = content_copy(from, to, (uint64_t)st.st_size);
-	if (status == 0 && (own_fd(a, p, to) < 0 || fchmod(to, c->new_mode & 0777) < 0 ||
+	if (status == 0 && (own_fd(a, p, to) < 0 || fchmod(to, mode_for(p, to, c->new_mode & 0777)) < 0 ||
 			    futimens(to, (struct timespec[]){ { .tv_nsec = UTIME_OMIT }, st.st_mtim }) < 0))
 		status = -errno;
 	if (status == 0)

@@ -109,6 +109,13 @@ static void report_limits(struct box *b)
 		if (!b->result->usage.hit[l])
 			continue;
 		v = event_make(EVENT_LIMIT, b->limited && b->limit == l ? ACTION_DENY : ACTION_LOG, limit_name(l));
+		if (l == LIMIT_MEMORY && b->result->usage.guest_spent) {
+			event_number(&v, FIELD_VALUE, b->plan->spec->policy.vm_memory);
+			event_text(&v, FIELD_HELD_BY, "machine");
+			event_text(&v, FIELD_REMEDY, "--set vm.memory=SIZE");
+			event_emit(b->result->events, &v);
+			continue;
+		}
 		if (limit->value != POLICY_NONE)
 			event_number(&v, FIELD_VALUE, limit->value);
 		if (l == LIMIT_DISK && limit->held_by == HELD_WATCH)

@@ -141,6 +141,17 @@ static void note_pids(struct box *b, int32_t count)
 		end_by_limit(b, LIMIT_PIDS);
 }
 
+/* A machine whose kernel killed the command for memory: that is the memory limit, whoever held it. */
+static void note_spent(struct box *b)
+{
+	const struct wall *wall = b->plan->spec->wall;
+
+	if (!wall || !wall->own_memory || !WIFSIGNALED(b->status) || WTERMSIG(b->status) != GUEST_SPENT)
+		return;
+	b->status = SIGKILL;
+	b->result->usage.guest_spent = b->result->usage.hit[LIMIT_MEMORY] = true;
+}
+
 bool box_on_control(struct box *b)
 {
 	struct guest_message m;
@@ -162,6 +173,7 @@ bool box_on_control(struct box *b)
 			b->engine->exited(&b->run);
 		b->exited = true;
 		b->status = m.a;
+		note_spent(b);
 	} else if (m.op == GUEST_STOPPED) {
 		b->stopped = true;
 	} else if (m.op == GUEST_USED) {

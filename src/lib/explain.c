@@ -263,21 +263,22 @@ static void explain_limit(struct explanation *x, const struct ward_event *v)
 #undef LIMIT
 	};
 	const struct event_value *value = event_get(v, FIELD_VALUE), *held = event_get(v, FIELD_HELD_BY);
-	auto_free char *name = copy(v, FIELD_OBJECT);
+	auto_free char *name = copy(v, FIELD_OBJECT), *by = copy(v, FIELD_HELD_BY);
+	bool by_machine = by && strcmp(by, "machine") == 0;	/* a virtual machine's own memory */
 
 	for (enum limit l = 0; name && l < LIMITS; l++) {
+		enum policy_field field = by_machine && l == LIMIT_MEMORY ? POLICY_F_vm_memory : (enum policy_field)fields[l];
+
 		if (strcmp(limit_name(l), name) != 0)
 			continue;
 		x->rule.len = 0;
-		buf_puts(&x->rule, policy_row((enum policy_field)fields[l])->path);
+		buf_puts(&x->rule, policy_row(field)->path);
 		if (held && held->len) {
-			auto_free char *by = copy(v, FIELD_HELD_BY);
-
 			buf_puts(&x->why, "; held by ");
 			put_escaped(&x->why, by);
 		}
 		if (value)
-			double_limit(x, (enum policy_field)fields[l], value->number);
+			double_limit(x, field, value->number);
 		else
 			buf_printf(&x->advice, "raise it: %s", limit_option(l));
 	}

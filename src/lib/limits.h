@@ -14,6 +14,7 @@ struct usage {
 	uint64_t disk_left_bytes;	/* where the disk limit was hit: what the sandbox left in its trees at the end */
 	uint64_t disk_removed_bytes;	/* and what of it was removed, in trees of ward's own */
 	size_t disk_removed_files;
+	bool guest_spent;	/* the memory limit that was reached is the one behind the wall, vm.memory */
 	bool machine_short;	/* the memory limit counts as reached because the machine has none left */
 	bool hit[LIMITS];	/* reached: an OOM kill, a refused fork, trees that grew too far */
 };

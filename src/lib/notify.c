@@ -354,6 +354,13 @@ static bool is_shown(const struct notify *n, const struct seccomp_notif *q)
 	return n->seen && observe_knows(q->data.nr) && !observe_denied(q);
 }
 
+/* libseccomp asks which flags the kernel knows with a filter that is not there (QEMU does at every start): whatever the answer is,
+ * nothing was wanted, and nothing is denied. */
+static bool is_question(const struct seccomp_notif *q)
+{
+	return q->data.nr == SYS_seccomp && q->data.args[0] == SECCOMP_SET_MODE_FILTER && q->data.args[2] == 0;
+}
+
 static void handle_one(struct notify *n, struct result *r)
 {
 	const struct seccomp_notif *q = n->request;
@@ -369,7 +376,8 @@ static void handle_one(struct notify *n, struct result *r)
 	}
 	if (error == -EPERM) {
 		n->window_spent += COST_DENIAL;
-		record(n, q->data.nr, (pid_t)q->pid, r);
+		if (!is_question(q))
+			record(n, q->data.nr, (pid_t)q->pid, r);
 	}
 	answer(n, error);
 }

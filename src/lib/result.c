@@ -326,6 +326,11 @@ void result_stopped_text(const struct result *r, const struct plan *p, struct bu
 		if (l == LIMIT_MEMORY && r->usage.machine_short)
 			t.message = "the machine ran short of memory, and its kernel holds more than is allowed here; this sandbox may not be the cause";
 		buf_printf(out, "ward: %s: %s", stopped ? "stopped" : "limit reached", t.message);
+		if (l == LIMIT_MEMORY && r->usage.guest_spent && p) {
+			format_value(t.unit, p->spec->policy.vm_memory, value, sizeof(value));
+			buf_printf(out, " (limit vm.memory %s, held by the machine); remedy: --set vm.memory=SIZE\n", value);
+			continue;
+		}
 		if (p && p->limits[l].value != POLICY_NONE) {
 			format_value(t.unit, p->limits[l].value, value, sizeof(value));
 			buf_printf(out, " (limit %s, held by %s)", value,

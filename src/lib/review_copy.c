@@ -1,11 +1,13 @@
 /*
- * A review where the kernel makes no overlay of the workspace: over a private copy of it. In: the workspace and the empty directory of
+ * A review where the kernel makes no overlay of the workspace, or one that could not take over what belongs to others: over a
+ * private copy of it. In: the workspace and the empty directory of
  * the layer that it would be mounted on. Out: that directory holds what the workspace does. Runs in the supervisor before the sandbox is
  * built, with the user's rights; the workspace may be changing under us and is read through no link. What the run changes is still
  * measured against the workspace itself, so nothing else knows of the copy, and it goes when the run ends.
  *
- * Owners, modes (set-id bits go), times and links are kept; second names become files of their own; what cannot be read is there, empty
- * and unreadable. Sockets and devices are left out, and so is what is mounted in the workspace: the sandbox gets those mounts themselves.
+ * Modes (set-id bits go), times and links are kept; everything belongs to whom the sandbox runs as; second names become files of their
+ * own. What the sandbox could not read in the workspace is there, empty and unreadable: as root the owner, the group and the mode
+ * decide, not what root can open. Sockets and devices are left out, and so is what is mounted in the workspace: the sandbox gets those mounts themselves.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +31,8 @@ struct copying {
 	int top_fd;	/* of the copy */
 	int dir_fd;	/* the directory of the copy that is being filled, owned */
 	bool root;
+	uid_t uid;	/* whom the copy is for, as root */
+	gid_t gid;
 	struct progress *progress;
 	struct ward_err *e;
 };
@@ -73,7 +77,46 @@ bool review_overlay_fits(int workspace_fd, int point_fd)
 	return pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status) == 0;
 }
 
+struct ids {
+	uid_t uid;
+	gid_t gid;
+	char *path;
+};
+
+static int check_ids(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
+{
+	struct ids *i = ctx;
+	struct stat st;
+
+	if (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || (st.st_uid == i->uid && st.st_gid == i->gid))
+		return entry->type == DT_DIR;
+	i->path = strdup(entry->path);
+	return -EOVERFLOW;
+}
+
+bool review_ids_fit(int workspace_fd, uid_t uid, gid_t gid, char **ret_path)
+{
+	static const struct walk_ops ops = { .entry = check_ids };
+	auto_fd top = openat(workspace_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct ids i = { .uid = uid, .gid = gid };
+	struct ward_err ignored = { 0 };
+	int status = top < 0 ? 0 : walk_tree(top, &ops, &i, 0, &ignored);
+
+	*ret_path = i.path;
+	return status != -EOVERFLOW;
+}
+
 /* ---- the copy ---- */
+
+/* Root can open everything; the sandbox shall read in the copy what it could read in the workspace. */
+static bool may_read(const struct copying *c, const struct stat *st)
+{
+	unsigned needed = S_ISDIR(st->st_mode) ? 05 : 04;
+
+	if (!c->root || st->st_uid == c->uid)
+		return true;
+	return (st->st_mode >> (st->st_gid == c->gid ? 3 : 0) & needed) == needed;
+}
 
 static int fail_at(struct copying *c, const char *path, int error)
 {
@@ -87,9 +130,9 @@ static int dress(const struct copying *c, int dir_fd, const char *name, const st
 {
 	const struct timespec times[2] = { st->st_atim, st->st_mtim };
 
-	if (c->root && fchownat(dir_fd, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+	if (c->root && fchownat(dir_fd, name, c->uid, c->gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	if (!S_ISLNK(st->st_mode) && fchmodat(dir_fd, name, st->st_mode & 01777, 0) < 0)
+	if (!S_ISLNK(st->st_mode) && fchmodat(dir_fd, name, may_read(c, st) ? st->st_mode & 01777 : 0, 0) < 0)
 		return -errno;
 	return utimensat(dir_fd, name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
@@ -118,6 +161,10 @@ static int copy_file(const struct copying *c, int from_fd, const char *name, str
 	to = openat(c->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (to < 0)
 		return -errno;
+	if (from >= 0 && !may_read(c, st)) {
+		own_close_fd(&from);
+		from = -1;
+	}
 	if (from >= 0)
 		status = content_copy(from, to, (uint64_t)st->st_size);
 	else
@@ -145,7 +192,10 @@ static int copy_entry(void *ctx, struct walk_dir *d, const struct walk_entry *en
 	if (S_ISDIR(st.st_mode)) {
 		if (mkdirat(c->dir_fd, entry->name, 0700) < 0)
 			return fail_at(c, entry->path, errno);
-		return !is_mount(d->fd, entry->name);
+		if (may_read(c, &st))
+			return !is_mount(d->fd, entry->name);
+		status = dress(c, c->dir_fd, entry->name, &st);	/* it stays empty */
+		return status < 0 ? fail_at(c, entry->path, -status) : 0;
 	}
 	if (S_ISREG(st.st_mode) && is_mount(d->fd, entry->name))
 		status = mknodat(c->dir_fd, entry->name, S_IFREG | 0600, 0) < 0 ? -errno : 0;
@@ -194,10 +244,11 @@ static int copy_unreadable(void *ctx, const struct walk_dir *d, const struct wal
 	return fchmodat(c->dir_fd, entry->name, 0, 0) < 0 ? fail_at(c, entry->path, errno) : 0;
 }
 
-int review_copy(int workspace_fd, int copy_fd, struct progress *progress, struct ward_err *e)
+int review_copy(int workspace_fd, int copy_fd, uid_t uid, gid_t gid, struct progress *progress, struct ward_err *e)
 {
 	static const struct walk_ops ops = { .opened = copy_opened, .entry = copy_entry, .leave = copy_leave, .unreadable = copy_unreadable };
-	struct copying c = { .top_fd = copy_fd, .dir_fd = -1, .root = geteuid() == 0, .progress = progress, .e = e };
+	struct copying c = { .top_fd = copy_fd, .dir_fd = -1, .root = geteuid() == 0, .uid = uid, .gid = gid,
+			     .progress = progress, .e = e };
 	auto_fd top = openat(workspace_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;
 	int status;

@@ -23,8 +23,11 @@ must_check int review_open_place(enum review_place place, bool make, char **ret_
 bool review_place_suits(int dir_fd);
 /* Whether the kernel makes an overlay of the workspace; point_fd is an empty directory. Cheap where the file system is a usual one. */
 bool review_overlay_fits(int workspace_fd, int point_fd);
-/* Copies the workspace into the empty directory copy_fd. */
-must_check int review_copy(int workspace_fd, int copy_fd, struct progress *progress, struct ward_err *e);
+/* Whether an overlay can take over everything in the workspace: it cannot what belongs to ids that its user namespace does not
+ * have. uid and gid are those on disk that the sandbox has. Otherwise *ret_path is the first that it cannot; the caller frees. */
+bool review_ids_fit(int workspace_fd, uid_t uid, gid_t gid, char **ret_path);
+/* Copies the workspace into the empty directory copy_fd; as root for that uid and gid, and as far as these may read it. */
+must_check int review_copy(int workspace_fd, int copy_fd, uid_t uid, gid_t gid, struct progress *progress, struct ward_err *e);
 /* Writes the record, whole or not at all. */
 must_check int review_write_record(int dir_fd, const struct review_record *r, struct ward_err *e);
 /* Reads the record of the review directory. */

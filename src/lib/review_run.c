@@ -228,24 +228,32 @@ static int fresh_dir(struct review_run *r, const char *name, struct ward_err *e)
 	return make_layer_dir(r, name, 0700, e);
 }
 
-/* Where the kernel makes no overlay of the workspace, the sandbox gets one of a copy. */
+/* Where the kernel makes no overlay of the workspace, or one that cannot take over all of it, the sandbox gets one of a copy. */
 static int copy_workspace(struct review_run *r, struct strv *notes, struct progress *progress, struct ward_err *e)
 {
+	const struct plan_ids *ids = &r->plan->ids;
+	uid_t uid = ids->mode == IDS_MAPPED ? ids->owner_uid : ids->host_uid;
+	gid_t gid = ids->mode == IDS_MAPPED ? ids->owner_gid : ids->host_gid;
 	auto_fd from = open(r->plan->workspace, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	auto_fd to = openat(r->dir_fd, REVIEW_LOWER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_free char *foreign = NULL;
+	bool fits;
 	int status;
 
 	if (from < 0 || to < 0)
 		return ward_fail_errno(e, "cannot open the workspace");
-	if (review_overlay_fits(from, to))
+	fits = review_overlay_fits(from, to);
+	if (fits && review_ids_fit(from, uid, gid, &foreign))
 		return 0;
-	status = review_copy(from, to, progress, e);
+	status = review_copy(from, to, uid, gid, progress, e);
 	progress_end(progress);
 	if (status < 0)
 		return status;
 	r->copied = true;
-	strv_addf(notes, "the kernel makes no overlay of the workspace's file system: the run works on a copy of it, in %s, and does not see "
-			 "what changes outside meanwhile", r->place_path);
+	strv_addf(notes, "%s%s: the run works on a copy of the workspace, in %s, and does not see what changes outside meanwhile",
+		  fits && foreign ? foreign : "",
+		  fits ? " belongs to another user or group, which an overlay cannot take over"
+		       : "the kernel makes no overlay of the workspace's file system", r->place_path);
 	return 0;
 }
 

@@ -2,6 +2,8 @@
 #ifndef WARD_LIB_STORE_H
 #define WARD_LIB_STORE_H
 
+#include <sys/stat.h>
+
 #include "lib/guard.h"
 #include "lib/guard_sweep.h"
 
@@ -61,6 +63,11 @@ void store_items_clear(struct store_items *v);
 /* Moves an item back to where it was, or beneath the directory `to` (NULL: where it was). Nothing is overwritten, no link is
  * followed. *ret_where is where it lies now; the caller frees. */
 must_check int store_restore(const struct store_item *item, const char *to, char **ret_where, struct ward_err *e);
+
+/* Opens a quarantined thing with O_PATH, or what lies at `below` ("": itself) beneath it; *ret_st says what it is. No link is
+ * followed. Returns the descriptor. */
+must_check int store_open_item(const struct store_item *item, const char *below, struct stat *ret_st,
+			       struct ward_err *e);
 
 /* Opens the directory dir_fd/name of the state directory, making it where it is missing. */
 must_check int store_open_dir(int dir_fd, const char *name, struct ward_err *e);

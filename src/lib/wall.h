@@ -27,6 +27,7 @@ struct wall {
 	bool counts;		/* the limit of processes is held behind it, and its runner tells how many there are (GUEST_TELL); what it has itself outside comes on top */
 	bool interfaces;	/* its runner asks what network interfaces can do */
 	unsigned kvm;		/* WALL_KVM_*: its runner has /dev/kvm, and may ask it for what that is for; 0: it has none */
+	bool own_memory;	/* what is behind it has memory of its own (vm.memory): the runner ends by GUEST_SPENT where that was used up */
 	bool own_root;		/* an image is behind the wall: the native sandbox around it has the host's root */
 	/* Words that do nothing behind it, for a sandbox without a command, NULL-terminated. NULL: it stands only where a command is started. */
 	const char *const *idle;

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/io.h"
+#include "guest/protocol.h"
 #include "vm/disk.h"
 #include "vm/options.h"
 #include "vm/serve.h"
@@ -99,7 +100,7 @@ static int run(int argc, char **argv, struct ward_err *e)
 	vm_close(&v);
 	if (r < 0)
 		return 125;
-	vm_end_like(r);
+	vm_end_like(r & VM_EXIT_SPENT ? GUEST_SPENT : r);
 }
 
 static void let_settle(void)

@@ -60,8 +60,8 @@ static int set(struct vm_options *o, size_t row, const char *value, struct ward_
 	case NUMBER:
 		return read_number(rows[row].name, value, (uint64_t *)(void *)at, e);
 	case TREE:
-		if (o->tree_count == VM_TREES_MAX || (strncmp(value, "ro:/", 4) != 0 && strncmp(value, "rw:/", 4) != 0))
-			return ward_fail(e, EINVAL, "--tree %.100s: expected ro: or rw: and an absolute path, at most %d of them", value, VM_TREES_MAX);
+		if (o->tree_count == VM_TREES_MAX || (strncmp(value, "in:/", 4) != 0 && strncmp(value, "rw:/", 4) != 0))
+			return ward_fail(e, EINVAL, "--tree %.100s: expected in: or rw: and an absolute path, at most %d of them", value, VM_TREES_MAX);
 		o->trees[o->tree_count++] = value;
 		return 0;
 	case FLAG:

@@ -8,7 +8,7 @@
 
 struct vm_options {
 	struct vm_config config;
-	const char *trees[VM_TREES_MAX];	/* "ro:PATH" or "rw:PATH" */
+	const char *trees[VM_TREES_MAX];	/* "in:PATH", which is not brought back, or "rw:PATH" */
 	size_t tree_count;
 	uint64_t uid, gid, pids, open_files;	/* of the commands; 0: no limit */
 	const char *socket;			/* where commands of ward exec come to, inside the sandbox */

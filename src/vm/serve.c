@@ -118,7 +118,7 @@ static int run_first(struct server *v, int *ret_status, struct ward_err *e)
 
 	while (r == 0 && (c->state != VM_ENDED || !party_flushed(c)))
 		r = server_turn(v, true, e);
-	*ret_status = c->status;
+	*ret_status = c->status | (c->spent ? VM_EXIT_SPENT : 0);
 	if (r == 0 && c->error)
 		return ward_fail(e, c->error, "the guest could not start the command: %s", strerror(c->error));
 	return r;

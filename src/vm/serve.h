@@ -45,7 +45,7 @@ must_check int vm_wait_ready(int serial_fd, int timeout_ms, struct ward_err *e);
 /* Tells the guest time, randomness and limits, copies the trees in, runs the command with this process's 0-2, terminal and signals,
  * serves `ward-vm exec` and `copy` meanwhile, ends everything inside when the command has ended, and copies back what changed.
  * The caller's QEMU must be in a session of its own. Returns the command's wait status (125 as an exit code: it went well, but not
- * all of its files came back), or -errno with *e. */
+ * all of its files came back; with VM_EXIT_SPENT: the machine had no memory left), or -errno with *e. */
 must_check int vm_serve(int serial_fd, const struct vm_setup *setup, struct ward_err *e);
 
 /* `ward-vm exec` and `ward-vm copy`: the same for one more command (the environment and working directory are the caller's), and for

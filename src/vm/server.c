@@ -14,7 +14,7 @@
 static int ended(struct ward_err *e)
 {
 	ward_fail(e, EPIPE, "the virtual machine has ended before the command did");
-	return ward_remedy(e, "it may have run out of memory: give it more with resources.memory, or see what its console says");
+	return ward_remedy(e, "it may have run out of memory: give it more with --set vm.memory=SIZE, or see what its console says");
 }
 
 static int take_frames(struct server *v, struct ward_err *e)

@@ -11,6 +11,8 @@
 #include <signal.h>
 #include <string.h>
 
+#include "guest/protocol.h"
+
 static struct vm_inbox new_inbox(void)
 {
 	return (struct vm_inbox){ .credit = VM_WINDOW_BYTES };
@@ -134,11 +136,11 @@ static int take_credit(struct vm_channel *c, const struct vm_frame *f, struct wa
 }
 
 /* Whether a signal ends a process that does nothing about it. What another one would do to whoever ends like the command (be stopped,
- * go on) is not the guest's to choose. */
+ * go on, say that a limit was reached) is not the guest's to choose. */
 static bool signal_ends(int number)
 {
 	static const uint64_t others = 1ull << SIGCHLD | 1ull << SIGCONT | 1ull << SIGSTOP | 1ull << SIGTSTP | 1ull << SIGTTIN | 1ull << SIGTTOU |
-				       1ull << SIGURG | 1ull << SIGWINCH;
+				       1ull << SIGURG | 1ull << SIGWINCH | 1ull << GUEST_SPENT;
 
 	return number >= 1 && number <= 64 && (number == 64 || !(others >> number & 1));
 }
@@ -146,6 +148,7 @@ static bool signal_ends(int number)
 static int take_exit(struct vm_channel *c, const struct vm_frame *f)
 {
 	c->status = (int)(wire_number(f) & 0xff7f);	/* neither stopped nor with a core: an end */
+	c->spent = wire_number(f) & VM_EXIT_SPENT && c->status == SIGKILL;
 	if ((c->status & 0x7f) == 0x7f)
 		c->status = 255 << 8;
 	else if ((c->status & 0x7f) && !signal_ends(c->status & 0x7f))

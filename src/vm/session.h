@@ -32,6 +32,7 @@ struct vm_channel {
 	bool tell_size;
 	uint32_t stop_signal;	/* the command was stopped by it; whoever reads it sets it to 0 */
 	int status;		/* VM_ENDED: wait status */
+	bool spent;		/* VM_ENDED: because the machine had no memory left */
 	int error;		/* errno that the guest gave for it, 0: none */
 	/* More of standard input, up to n bytes: their count, 0 at the end, -EAGAIN: not now. NULL: there is none. */
 	ssize_t (*fill)(void *ctx, uint8_t *bytes, size_t n);

@@ -24,12 +24,19 @@ enum tree_type {
 	TREE_TYPES
 };
 
+/* Into the guest: a mount of the native sandbox begins here, and nothing at this place can be removed or renamed. */
+enum tree_mount {
+	TREE_NO_MOUNT,
+	TREE_READ_ONLY,	/* and nothing in it can be written */
+	TREE_WRITABLE,	/* and it can be, unlike what is around it */
+};
+
 struct tree_head {
 	uint32_t magic;
 	uint16_t type;
 	uint16_t mode;		/* permission bits */
 	uint32_t name_len;
-	uint32_t code;		/* TREE_ERROR: errno */
+	uint32_t code;		/* TREE_ERROR: errno; into the guest, of a directory or a file: enum tree_mount */
 	uint64_t size;		/* of a file with its holes; of a link's target */
 	int64_t mtime_s;
 	uint32_t mtime_ns;

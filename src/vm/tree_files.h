@@ -15,6 +15,7 @@ struct tree_walk {
 	const struct tree_walk_how *how;
 	void *ctx;
 	int error;		/* -errno: the walk has ended */
+	bool read_only;		/* the directory that is being read: how.mounts */
 	char path[TREE_NAME_MAX + 1];	/* the present name, len bytes; "": the top */
 	size_t len;
 	char chunk[TREE_CHUNK_MAX];
@@ -22,6 +23,7 @@ struct tree_walk {
 
 struct tree_walk_how {
 	uint16_t mode;		/* the permission bits that are kept */
+	bool mounts;		/* records say where writing begins to be possible, or ends to be: enum tree_mount */
 	bool closed;		/* what nobody here may read, and a device, stands there as TREE_CLOSED */
 	/* Bytes on their way. 0, or -errno: the walk ends. */
 	int (*put)(void *ctx, const void *bytes, size_t n);

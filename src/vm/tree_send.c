@@ -54,7 +54,7 @@ static enum tree_part enter(const struct tree_walk *w, const struct stat *st)
 	return TREE_WHOLE;
 }
 
-static const struct tree_walk_how how = { .mode = 0777, .closed = true, .put = put, .fail = say, .enter = enter };
+static const struct tree_walk_how how = { .mode = 0777, .mounts = true, .closed = true, .put = put, .fail = say, .enter = enter };
 
 static int send_one(struct sender *v, const char *path, struct ward_err *e)
 {

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 static void put(struct tree_walk *w, const void *bytes, size_t n)
@@ -23,13 +24,36 @@ static void fail(struct tree_walk *w, int error)
 		w->error = w->how->fail(w, error);
 }
 
-static void put_head(struct tree_walk *w, enum tree_type type, const struct stat *st, uint64_t size)
+static void put_mount(struct tree_walk *w, enum tree_type type, const struct stat *st, uint64_t size, enum tree_mount mount)
 {
 	const struct tree_head h = { .magic = TREE_MAGIC, .type = (uint16_t)type, .mode = (uint16_t)(st->st_mode & w->how->mode), .name_len = (uint32_t)w->len, .size = size,
-				     .mtime_s = st->st_mtim.tv_sec, .mtime_ns = (uint32_t)st->st_mtim.tv_nsec };
+				     .code = mount, .mtime_s = st->st_mtim.tv_sec, .mtime_ns = (uint32_t)st->st_mtim.tv_nsec };
 
 	put(w, &h, sizeof(h));
 	put(w, w->path, w->len);
+}
+
+static void put_head(struct tree_walk *w, enum tree_type type, const struct stat *st, uint64_t size)
+{
+	put_mount(w, type, st, size, TREE_NO_MOUNT);
+}
+
+/* Hidden files are mounts, too. */
+static void put_closed_file(struct tree_walk *w, const struct stat *st)
+{
+	put_mount(w, TREE_CLOSED, st, 0, w->how->mounts ? TREE_READ_ONLY : TREE_NO_MOUNT);
+}
+
+static bool is_read_only(const struct tree_walk *w, int fd)
+{
+	struct statvfs fs;
+
+	return w->how->mounts && fstatvfs(fd, &fs) == 0 && fs.f_flag & ST_RDONLY;
+}
+
+static enum tree_mount mount_of(const struct tree_walk *w, bool read_only)
+{
+	return read_only == w->read_only ? TREE_NO_MOUNT : read_only ? TREE_READ_ONLY : TREE_WRITABLE;
 }
 
 static void put_extent(struct tree_walk *w, int fd, off_t at, off_t end)
@@ -54,7 +78,7 @@ static void put_file(struct tree_walk *w, int fd, const struct stat *st)
 	const struct tree_chunk end = { 0 };
 	off_t at = 0;
 
-	put_head(w, TREE_FILE, st, (uint64_t)st->st_size);
+	put_mount(w, TREE_FILE, st, (uint64_t)st->st_size, mount_of(w, is_read_only(w, fd)));
 	while (at < st->st_size && w->error == 0) {
 		off_t data = lseek(fd, at, SEEK_DATA), hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
 
@@ -93,7 +117,7 @@ static void put_closed(struct tree_walk *w, int dir_fd, const char *name, int er
 	if (error == ELOOP)
 		put_link(w, dir_fd, name);
 	else if (w->how->closed && (error == EACCES || error == EPERM) && fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
-		put_head(w, TREE_CLOSED, &st, 0);
+		put_closed_file(w, &st);
 	else if (error != ENXIO && error != ENOENT)	/* a socket; one that is gone again */
 		fail(w, error);
 }
@@ -122,6 +146,7 @@ static void put_dir(struct tree_walk *w, int fd, const struct stat *st, unsigned
 	enum tree_part part = w->how->enter(w, st);
 	int copy = part == TREE_LEFT_OUT ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	auto_dir list = copy < 0 ? NULL : fdopendir(copy);
+	bool outer = w->read_only, inner = part == TREE_EMPTY ? outer : is_read_only(w, fd);
 
 	if (part == TREE_LEFT_OUT)
 		return;
@@ -130,10 +155,12 @@ static void put_dir(struct tree_walk *w, int fd, const struct stat *st, unsigned
 		own_close_fd(&copy);
 		return;
 	}
-	put_head(w, TREE_DIR, st, 0);
+	put_mount(w, TREE_DIR, st, 0, mount_of(w, inner));
+	w->read_only = inner;
 	for (struct dirent *d = part == TREE_EMPTY ? NULL : readdir(list); d && w->error == 0; d = readdir(list))
 		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
 			put_entry(w, fd, d->d_name, deep + 1);
+	w->read_only = outer;
 	put_head(w, TREE_DIR_END, st, 0);
 }
 
@@ -150,7 +177,7 @@ static void put_any(struct tree_walk *w, int fd, unsigned deep)
 	else if (S_ISDIR(st.st_mode))
 		fail(w, ENAMETOOLONG);
 	else if (S_ISCHR(st.st_mode) && w->how->closed)
-		put_head(w, TREE_CLOSED, &st, 0);
+		put_closed_file(w, &st);
 }
 
 int tree_walk(struct tree_walk *w, int fd)
@@ -158,6 +185,7 @@ int tree_walk(struct tree_walk *w, int fd)
 	const struct stat none = { 0 };
 
 	w->len = 0;
+	w->read_only = false;
 	w->path[0] = '\0';
 	put_any(w, fd, 0);
 	put_head(w, TREE_END, &none, 0);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define VM_MAGIC 0x5657		/* "WV" */
-#define VM_VERSION 2
+#define VM_VERSION 3
 #define VM_HEAD_BYTES 12
 #define VM_PAYLOAD_MAX 65536
 #define VM_FRAME_MAX (VM_HEAD_BYTES + VM_PAYLOAD_MAX)
@@ -18,6 +18,7 @@
 #define VM_WORDS_MAX (1u << 20)	/* directory, words and variables of one command */
 #define VM_ERROR_TEXT 240
 #define VM_ECHO_MAX 64
+#define VM_EXIT_SPENT 0x10000	/* beside a wait status: the kernel killed it, because the machine had no memory left */
 
 enum vm_type {
 	VM_READY = 1,	/* guest: it has booted and listens. struct vm_ready */
@@ -32,7 +33,7 @@ enum vm_type {
 	VM_SIGNAL,	/* host: to the command's process group. u32 */
 	VM_RESIZE,	/* host: its terminal. struct vm_resize */
 	VM_STOPPED,	/* guest: the command on a terminal was stopped. u32: the signal */
-	VM_EXIT,	/* guest: how it ended; the last of the channel. u32: wait status */
+	VM_EXIT,	/* guest: how it ended; the last of the channel. u32: wait status, and VM_EXIT_SPENT */
 	VM_ERROR,	/* guest: something of the channel (0: of the guest) failed. struct vm_error, text behind it */
 	VM_QUIESCE,	/* host: end every process of every command */
 	VM_QUIET,	/* guest: they have ended */

@@ -85,7 +85,7 @@ class FakeGuest:
         self.t, self.bytes, self.ended = t, b"", False
         self.sock = listener.accept()[0]
         self.sock.settimeout(30)
-        self.send("READY", payload=struct.pack("<I", 2))
+        self.send("READY", payload=struct.pack("<I", 3))
 
     def send(self, kind, channel=0, stream=0, payload=b""):
         self.raw(frame(kind, channel, stream, payload))

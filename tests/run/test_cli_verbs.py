@@ -1,7 +1,10 @@
 """check, init, trust, plan and doctor."""
 import json
 import os
+import shutil
 import stat
+
+from harness import gvisor, needs, only_root, timeout
 
 BROKEN = """version: 1
 filesystem:
@@ -182,6 +185,52 @@ def test_doctor(t):
         t.check(layer["state"] != "absent" or layer["remedy"] or "already" in layer["why"], f"no remedy: {layer}")
     works = t.ward("run", "--", "/bin/true", cwd=t.workspace())
     t.equal(works.rc, 0 if r.rc == 0 else 125, "what a run does")
+
+
+def doctor(t, *words, env=None, wrap=()):
+    """What the doctor found: runtimes and engines by name."""
+    r = t.ward("doctor", "--json", env=env, wrap=wrap, timeout=60)
+    t.check(r.rc in (0, 1), r.err)
+    found = json.loads(r.out)
+    return {x["name"]: x for x in found["runtimes"]}, {x["name"]: x for x in found["engines"]}
+
+
+@timeout(120)
+def test_doctor_runs_runsc(t):
+    """A program of that name is not enough: it must make a sandbox."""
+    gvisor.usable(t)
+    runtimes, engines = doctor(t)
+    t.check(runtimes["runsc"]["state"] == "works" and engines["gvisor"]["usable"], str(runtimes))
+    cases = (("exit 0", "which version"), ("echo runsc version 0.0~20240729.0; [ $1 = --version ] || exit 3", "exit status"),
+             ("[ $1 = --version ] && echo runsc version 0.0~20990101.0 || kill -SEGV $$", ""))
+    for script, why in cases:
+        broken = os.path.join(t.fresh_dir("bin"), "runsc")
+        t.write(os.path.dirname(broken), {"runsc": f"#!/bin/sh\n{script}\n"})
+        os.chmod(broken, 0o755)
+        runtimes, engines = doctor(t, env={"WARD_RUNSC": broken})
+        t.equal((runtimes["runsc"]["state"], runtimes["runsc"]["path"], engines["gvisor"]["usable"]), ("fails", broken, False), script)
+        t.check(why in runtimes["runsc"]["why"] and engines["gvisor"]["why"], f"{script}: {runtimes['runsc']} {engines['gvisor']}")
+
+
+@only_root
+@needs("root")
+@timeout(180)
+def test_doctor_runs_what_is_installed(t):
+    """A file of the right name that is no program, does nothing, fails or hangs is told from one that works."""
+    scripts = {"runc": "#!/bin/sh\nexit 0\n", "crun": "#!/bin/sh\nexec sleep 1000\n", "qemu-system-x86_64": "#!/bin/sh\necho WHY-NOT >&2; exit 3\n",
+               "skopeo": "no program\n", "node": "#!/bin/sh\nkill -SEGV $$\n"}
+    places = {name: shutil.which(name, path="/usr/sbin:/usr/bin:/usr/local/bin") for name in scripts}
+    if not all(places.values()):
+        t.skip(f"not all are installed: {places}")
+    top = t.fresh_dir("bin")
+    t.write(top, scripts)
+    for name in scripts:
+        os.chmod(os.path.join(top, name), 0o755)
+    mounts = " && ".join(f"mount --bind {top}/{name} {os.path.realpath(path)}" for name, path in places.items())
+    runtimes, engines = doctor(t, wrap=("unshare", "-m", "sh", "-c", f'{mounts} && exec "$@"', "sh"))
+    t.equal({n: runtimes[n]["state"] for n in ("runc", "crun", "qemu", "skopeo", "node")}, dict.fromkeys(("runc", "crun", "qemu", "skopeo", "node"), "fails"))
+    t.equal(runtimes["qemu"]["why"], "exit status 3: WHY-NOT")
+    t.check("runc" in engines["oci"]["why"] and not engines["oci"]["usable"] and not engines["wasm"]["usable"], str(engines))
 
 
 def test_doctor_agrees_with_run_without_capabilities(t):

@@ -1,10 +1,12 @@
 """ward image build: a recipe's files and commands make an image, the commands in a sandbox that can write the new root alone."""
 import json
 import os
+import shutil
 import signal
+import tempfile
 import time
 
-from harness import images
+from harness import images, leaks, needs, timeout, users
 from harness.images import imported, listed, put, root_of, tar
 from harness.leaks import descendants
 
@@ -71,6 +73,76 @@ run:
     r = build(t, f"from: made\nfiles: [{{from: mine, to: /opt/link/x}}]\n", {"mine": "M\n"}, rc=125)
     t.check("leads nowhere" in r.err, r.err)
     t.equal(os.listdir(outside), [], "outside")
+
+
+def places(t):
+    """Directories in which a person may keep recipes: beside the home, in the system's own, closed to others."""
+    top = "/root" if t.as_user == "root" else None
+    with t.root():
+        for parent in ("/srv", "/opt", "/var/lib", "/usr/local", "/etc", top):
+            if not parent:
+                continue
+            made = tempfile.mkdtemp(prefix="ward-recipe.", dir=parent)
+            t.defer(lambda path=made: leaks.with_rights(lambda: shutil.rmtree(path, ignore_errors=True)))
+            person = users.entry(t.as_user)
+            os.chown(made, person.pw_uid, person.pw_gid)
+            yield made
+    yield os.path.join(t.home, "in the home")
+
+
+@needs("root")
+@timeout(120)
+def test_recipes_anywhere(t):
+    """Where the recipe lies must not matter: the new root's own directories cover every place of the host's."""
+    base(t)
+    for where in list(places(t)):
+        t.write(where, {"r.yaml": "from: base\nfiles: [{from: beside, to: /opt/copied}]\nrun: ['cat beside sub/x > /srv/seen; ls > /var/list; touch here || true']\n",
+                        "beside": "BESIDE\n", "sub/x": "X\n"})
+        r = t.ward("image", "build", os.path.join(where, "r.yaml"), "--name", "made", "--json")
+        t.equal(r.rc, 0, f"{where}: {r.err}")
+        root = root_of(t, json.loads(r.out))
+        t.equal((t.read(root, "srv/seen"), t.read(root, "opt/copied"), t.read(root, "var/list")), ("BESIDE\nX\n", "BESIDE\n", "beside\nr.yaml\nsub\n"), where)
+        t.equal(sorted(os.listdir(where)), ["beside", "r.yaml", "sub"], "it is read-only")
+        t.equal(os.listdir(os.path.join(root, "srv")), ["seen"], "and leaves no place to mount it in the image")
+
+
+@needs("root")
+@timeout(120)
+def test_state_in_the_systems_directories(t):
+    """As root's own state directory does: it lies in /var, which each step has of its own."""
+    with t.root():
+        state = tempfile.mkdtemp(prefix="ward-state.", dir="/var/lib")
+        person = users.entry(t.as_user)
+        os.chown(state, person.pw_uid, person.pw_gid)
+    t.defer(lambda: leaks.with_rights(lambda: shutil.rmtree(state, ignore_errors=True)))
+    env = {"WARD_STATE_DIR": state}
+    r = t.ward("image", "import", put(t, "base.tar", tar(*images.busybox_root())), "--name", "base", env=env)
+    t.equal(r.rc, 0, r.err)
+    top = t.fresh_dir("recipe")
+    t.write(top, {"r.yaml": "from: base\nrun: ['ls -R /var > /opt/var; id -u > /var/who', 'cat /var/who > /opt/who']\n"})
+    before = set(os.listdir("/tmp"))
+    r = t.ward("image", "build", os.path.join(top, "r.yaml"), "--name", "made", "--json", env=env)
+    t.equal(r.rc, 0, r.err)
+    root = os.path.join(state, "images", json.loads(r.out)["digest"].removeprefix("sha256:"), "root")
+    t.equal((t.read(root, "opt/who"), "ward" in t.read(root, "opt/var")), ("1000\n", False))
+    t.equal([n for n in set(os.listdir("/tmp")) - before if n.startswith("ward-work")], [], "left in /tmp")
+    t.equal([n for n in os.listdir(os.path.join(state, "images")) if n.startswith("work-")], [], "left behind")
+
+
+def test_modes_that_a_step_leaves(t):
+    """An image keeps no modes but for x: whatever a step leaves closed is in the image, and can be removed."""
+    base(t)
+    r = build(t, """
+from: base
+run:
+  - mkdir -p /var/closed/deep /srv/x; echo IN > /var/closed/deep/f; echo SECRET > /var/secret; echo X > /srv/x/f
+  - chmod 0 /var/secret /var/closed/deep/f /var/closed/deep /var/closed; chmod 0 /srv
+  - echo next > /opt/next; echo again > /srv/again
+""")
+    root = root_of(t, json.loads(r.out))
+    t.equal([t.read(root, p) for p in ("var/closed/deep/f", "var/secret", "srv/x/f", "srv/again", "opt/next")], ["IN\n", "SECRET\n", "X\n", "again\n", "next\n"])
+    build(t, "from: base\nrun: ['mkdir -p /var/closed/in; chmod 0 /var/closed/in /var/closed', 'exit 7']\n", rc=125)
+    t.equal([n for n in os.listdir(os.path.join(t.state_dir, "images")) if n.startswith("work-")], [], "left behind")
 
 
 def test_recipes_that_are_wrong(t):

@@ -187,3 +187,26 @@ def test_the_network_in_every_form(t):
         t.check(e["class_uid"] != 4003 or e["query"]["hostname"], e)
     refused = [e for e in events if e["class_uid"] == 4001 and e.get("action_id") == 2]
     t.check(all(e["activity_id"] in (4, 5, 99) and e["disposition_id"] == 2 for e in refused), refused)
+
+
+ASK = """
+import ctypes
+libc = ctypes.CDLL(None)
+SECCOMP, SET_FILTER, NEW_LISTENER = 317, 1, 8
+ALLOW = (ctypes.c_ubyte * 8)(6, 0, 0, 0, 0, 0, 0xff, 0x7f)
+class Program(ctypes.Structure):
+    _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+program = Program(1, ctypes.addressof(ALLOW))
+for _ in range(3):
+    libc.syscall(SECCOMP, SET_FILTER, NEW_LISTENER, None)
+if %d:
+    libc.syscall(SECCOMP, SET_FILTER, NEW_LISTENER, ctypes.byref(program))
+"""
+
+
+def test_a_question_is_no_denial(t):
+    """Libraries ask the kernel which flags of seccomp() it knows, with no filter: nothing was wanted, and nothing denied."""
+    for wanted in (0, 1):
+        r = t.ward("run", "--", "python3", "-c", ASK % wanted, cwd=t.workspace(), report=True)
+        t.equal(r.rc, 0, r.err)
+        t.equal([d["count"] for d in r.report["denials"] if "seccomp" in d["what"]], [1] * wanted, f"{r.report['denials']}")

@@ -1,10 +1,13 @@
 """Review mode: changes stay aside, ward diff shows them, ward apply and ward discard decide; nothing else happens to the workspace."""
+import grp
 import json
 import os
 import pwd
 import stat
 import subprocess
 import time
+
+from harness import needs, users
 
 SHELL = ("/bin/sh", "-c")
 
@@ -711,6 +714,67 @@ def test_root_in_somebody_elses_workspace(t):
 
 test_root_in_somebody_elses_workspace.needs = ("root",)
 test_root_in_somebody_elses_workspace.only = "root"
+
+
+FOREIGN = """echo more >> own; echo more >> theirs; chmod 600 moded; mv moving moved; mv dir renamed; echo new > shared/new
+echo more >> shared/f; rm gone; sed -i s/a/b/ roots; echo more >> deep/shared/f; rm -r gone.d; ln -s own link; cat secret secret.d/f; true"""
+
+
+@needs("root")
+def test_files_of_other_groups_and_users(t):
+    """An overlay cannot take over what belongs to ids that the sandbox has not: the run works on a copy then."""
+    names = ("own", "theirs", "moded", "moving", "gone", "roots", "dir/f", "shared/f", "deep/shared/f", "gone.d/f", "secret", "secret.d/f")
+    ws = t.workspace({name: f"a {name}\n" for name in names})
+    other, own = grp.getgrnam("games").gr_gid, os.stat(ws)
+    with t.root():
+        for name in ("theirs", "moded", "moving", "gone", "dir", "dir/f", "shared", "shared/f", "deep/shared", "deep/shared/f", "gone.d"):
+            os.chown(os.path.join(ws, name), -1, other)
+        for name in ("shared", "deep/shared"):
+            os.chmod(os.path.join(ws, name), 0o2775)
+        owner = 0 if own.st_uid else 1
+        for name, mode in (("roots", 0o644), ("secret", 0o600), ("secret.d", 0o700)):
+            os.chown(os.path.join(ws, name), owner, owner)
+            os.chmod(os.path.join(ws, name), mode)
+        os.chmod(os.path.join(ws, "theirs"), 0o660)
+        before = snapshot(ws)
+    r = review(t, ws, FOREIGN)
+    lines = [line for line in r.err.split("\n") if "ward:" not in line and line.strip()]
+    t.check(len([line for line in lines if "ermission denied" in line]) == 2 and "secret" not in r.out, f"only the secrets are closed: {r}")
+    t.check(any("belongs to another user or group" in note and "copy" in note for note in r.report["notes"]), r.report["notes"])
+    with t.root():
+        t.equal(snapshot(ws), before, "the workspace itself")
+    t.equal(diff(t, ws), {"own": "content", "theirs": "content", "moded": "mode", "moved": "renamed", "renamed/f": "renamed", "shared/new": "added",
+                          "shared/f": "content", "gone": "deleted", "roots": "content", "deep/shared/f": "content", "gone.d/f": "deleted", "link": "added"})
+    apply(t, ws)
+    with t.root():
+        after = snapshot(ws)
+        want = {"own": "a own\nmore\n", "theirs": "a theirs\nmore\n", "shared/new": "new\n", "shared/f": "a shared/f\nmore\n", "roots": "b roots\n",
+                "deep/shared/f": "a deep/shared/f\nmore\n", "renamed/f": "a dir/f\n", "moved": "a moving\n", "secret": "a secret\n", "secret.d/f": "a secret.d/f\n"}
+        t.equal({n: after[n][3].decode() for n in want}, want)
+        t.check(not {"gone", "gone.d/f", "dir/f", "moving"} & set(after), sorted(after))
+        t.equal(after["moded"][0] & 0o777, 0o600)
+        t.equal((after["secret"], after["secret.d"]), (before["secret"], before["secret.d"]))
+        mode, _, gid, _ = after["theirs"]
+        kept = gid == other
+        t.check(kept or mode & 0o070 == 0, f"another group gets no more than everybody: {oct(mode)}, group {gid}")
+        t.check(kept or own.st_uid, "root keeps the group")
+    clean(t)
+
+
+@needs("root")
+def test_a_group_of_ones_own_is_kept(t):
+    """A file of a group that the user is in is of that group after an apply, too."""
+    ws = t.workspace({"f": "a\n"})
+    group, person = grp.getgrnam("games").gr_gid, users.entry(t.as_user)
+    with t.root():
+        os.chown(os.path.join(ws, "f"), -1, group)
+        os.chmod(os.path.join(ws, "f"), 0o664)
+    review(t, ws, "echo b >> f")
+    member = ("setpriv", f"--reuid={person.pw_uid}", f"--regid={person.pw_gid}", f"--groups={group}")
+    r = t.run(*member, *t.ward_argv("apply"), root=True, cwd=ws)
+    t.equal(r.rc, 0, r.err)
+    st = os.stat(os.path.join(ws, "f"))
+    t.equal((st.st_gid, st.st_mode & 0o777, t.read(ws, "f")), (group, 0o664, "a\nb\n"))
 
 
 def test_hard_links(t):

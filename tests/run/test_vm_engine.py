@@ -1,6 +1,7 @@
 """ward run --isolation vm, with emulation: what a user sees of setup, templates and runs, and what is left after a kill."""
 import json
 import os
+import re
 import shutil
 import signal
 import time
@@ -151,6 +152,85 @@ def test_machine(t):
     t.equal(t.ward("vm", "template", "rm", "abcdef").rc, 125, "a template that is not there")
     t.equal(t.ward("vm", "template", "rm", key[:12]).rc, 0, "template rm")
     t.equal(json.loads(t.ward("vm", "ls", "--json").out)["templates"], [], "none is left")
+
+
+REFUSALS = """test "$HOME" = /home/agent && touch "$HOME/made" && mkdir "$HOME/.cache" && echo HOME-IS-WRITABLE
+echo x > kept.txt; rm kept.txt; echo x > other/f; rm other/f; touch other/new; mkdir other/d; echo x > {ro}/f; touch {ro}/new; rm {ro}/f
+echo x > .git/hooks/pre-commit; rm -r .git/hooks; rm hidden.txt; cat hidden.txt; echo x > /etc/passwd
+echo x > {ro}/inner/f && echo INNER-IS-WRITABLE; echo y > own.txt && rm gone.txt && echo REST-IS-WRITABLE"""
+
+
+@needs("unsanitized")
+@timeout(400)
+def test_refuses_as_elsewhere(t):
+    """What is read-only, protected or hidden refuses inside the machine, as it does in a native sandbox; HOME is there."""
+    vm_engine.prepare(t)
+    base, ro = t.fresh_dir("base"), t.fresh_dir("ro")
+    ws = os.path.join(base, "ws")
+    t.write(ws, {"kept.txt": "AS-IT-WAS\n", "other/f": "f\n", "hidden.txt": "HIDDEN\n", "own.txt": "own\n", "gone.txt": "x\n", ".git/HEAD": "ref: refs/heads/main\n",
+                 ".git/config": "", ".git/hooks/pre-commit": "#!/bin/sh\n", ".git/objects": None, ".git/refs": None})
+    t.write(ro, {"f": "ro\n", "inner/f": "inner\n"})
+    words = ("--set", "filesystem.hide=[hidden.txt]", "--set", "filesystem.protect=[kept.txt]", "--ro", f"{ws}/other", "--ro", ro, "--rw", f"{ro}/inner", "--", "sh", "-c", REFUSALS.format(ro=ro))
+    there = t.ward("run", *words, cwd=ws, timeout=60)
+    t.write(ws, {"gone.txt": "x\n"})
+    here = t.ward("run", *OPTIONS, *words, cwd=ws, timeout=200, report=True)
+    t.equal((here.rc, here.out), (0, "HOME-IS-WRITABLE\nINNER-IS-WRITABLE\nREST-IS-WRITABLE\n"), here.err)
+    t.equal((there.rc, there.out), (here.rc, here.out), there.err)
+
+    def reasons(r):
+        return [line.rsplit(": ", 1)[-1] for line in r.err.split("\n") if line and not line.startswith(("ward", "note"))]
+    t.equal(reasons(here), reasons(there), f"{here.err}\n{there.err}")
+    t.equal(here.report["denials"], [], "QEMU's own looking around is no denial")
+    t.equal((t.read(ws, "kept.txt"), t.read(ws, "other/f"), t.read(ro, "f"), t.read(ro, "inner/f"), t.read(ws, "own.txt"), t.read(ws, "gone.txt")),
+            ("AS-IT-WAS\n", "f\n", "ro\n", "x\n", "y\n", None))
+
+
+@needs("unsanitized")
+@timeout(400)
+def test_memory_of_the_machine(t):
+    """What does not fit is refused before anything starts; what grows beyond it inside has reached a limit, which is named."""
+    vm_engine.prepare(t)
+    ws = t.workspace({"small": "x"})
+    with open(os.path.join(ws, "big"), "wb") as f:
+        f.write(b"x" * (220 << 20))
+    r = t.ward("run", *OPTIONS, "--", "true", cwd=ws, timeout=60)
+    t.check(r.rc == 125 and "vm.memory" in r.err and "--set vm.memory=" in r.err and r.seconds < 20, r)
+    more = re.search(r"vm.memory=(\d+)Mi", r.err).group(1)
+    r = t.ward("plan", *OPTIONS, "--set", f"vm.memory={more}Mi", "--", "true", cwd=ws)
+    t.equal(r.rc, 0, f"the remedy: {r.err}")
+    r = t.ward("plan", *OPTIONS, "--set", "filesystem.hide=[big]", "--", "true", cwd=ws)
+    t.equal(r.rc, 0, f"what is hidden takes no room: {r.err}")
+    os.truncate(os.path.join(ws, "big"), 0)
+    os.truncate(os.path.join(ws, "big"), 8 << 30)	# a hole takes none either
+    t.equal(t.ward("plan", *OPTIONS, "--", "true", cwd=ws).rc, 0)
+    os.unlink(os.path.join(ws, "big"))
+    r = t.ward("run", *OPTIONS, "--", "sh", "-c", "echo BEGAN; for i in 1 2 3 4; do dd if=/dev/zero of=/dev/null bs=100M & done; wait; echo STILL-THERE", cwd=ws, timeout=200, report=True)
+    t.equal((r.rc, r.out, r.report["limits"]["memory"]["hit"]), (137, "BEGAN\n", True), r.err)
+    t.check("vm.memory" in r.err and "256" in r.err, r.err)
+    why = t.ward("explain", r.report["run"], cwd=ws)
+    t.check("vm.memory" in why.out and "held by machine" in why.out, why)
+    r = t.ward("run", *OPTIONS, "--", "sh", "-c", "kill -9 $$", cwd=ws, timeout=200, report=True)
+    t.equal((r.rc, r.report["limits"]["memory"]["hit"]), (137, False), f"another SIGKILL is no limit: {r.err}")
+
+
+@needs("root", "unsanitized")
+@timeout(200)
+def test_packing_ends_with_the_run(t):
+    """A run that is killed while it packs its image's root leaves nobody who goes on with it."""
+    vm_engine.prepare(t)
+    wrap, _ = instead_of_mkfs(t, "#!/bin/sh\ntrap '' TERM HUP INT\nwhile :; do :; done\n")
+    ws = t.workspace()
+    process = t.popen(t.ward_argv("run", *OPTIONS, "--", "true", wrap=wrap), root=True, cwd=ws)
+    t.wait_until(lambda: any(comm(pid) == "mkfs.erofs" for pid in descendants(process.pid)), 30, "mkfs.erofs does not run")
+    started = descendants(process.pid)
+    process.kill()
+    process.communicate()
+    try:
+        t.wait_until(lambda: not started & descendants(1), 10, "it goes on")
+    finally:
+        for pid in started & descendants(1):
+            os.kill(pid, signal.SIGKILL)
+    t.equal(t.ward("recover").rc, 0)
 
 
 def test_planted_program(t):

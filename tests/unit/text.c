@@ -35,6 +35,17 @@ static void test_escape(unused_arg void **state)
 	check_escape("\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80");
 }
 
+static void test_escape_lines(unused_arg void **state)
+{
+	static const char text[] = "a\tb\r\n\n\0\033[2J\xc2\x9b\xc3\xbc\xc3";
+	auto_buf out = { 0 }, none = { 0 };
+
+	text_escape_lines(&out, text, sizeof(text) - 1);
+	assert_string_equal(buf_text(&out), "a\tb\\r\n\n\\x00\\x1b[2J\\u{009b}\xc3\xbc\\xc3");
+	text_escape_lines(&none, "", 0);
+	assert_int_equal(none.len, 0);
+}
+
 static void test_distance(unused_arg void **state)
 {
 	assert_int_equal(text_distance("", ""), 0);
@@ -92,7 +103,7 @@ static void test_number_after(unused_arg void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_escape),
+		cmocka_unit_test(test_escape), cmocka_unit_test(test_escape_lines),
 		cmocka_unit_test(test_distance),
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_number_after),

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 #include <cmocka.h>
 
+#include "guest/protocol.h"
 #include "vm/party.h"
 #include "vm/session.h"
 #include "vm/tree.h"
@@ -252,13 +253,36 @@ static int status_of(uint32_t told)
 static void test_signals(void **state)
 {
 	static const uint32_t ends[] = { SIGHUP, SIGINT, SIGKILL, SIGSEGV, SIGPIPE, SIGTERM, SIGXCPU, SIGSYS, 34, 64 };
-	static const uint32_t others[] = { SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH, 65, 0x7e };
+	static const uint32_t others[] = { SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH, 65, 0x7e, GUEST_SPENT };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		assert_int_equal(status_of(ends[i]), ends[i]);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		assert_int_equal(status_of(others[i]), (128 + others[i]) << 8);
+}
+
+/* That the machine had no memory left is believed of a command that was killed, and of no other. */
+static void test_spent(void **state)
+{
+	static const struct {
+		uint32_t told;
+		bool spent;
+	} cases[] = { { SIGKILL | VM_EXIT_SPENT, true }, { SIGKILL, false }, { SIGTERM | VM_EXIT_SPENT, false },
+		      { VM_EXIT_SPENT, false }, { GUEST_SPENT | VM_EXIT_SPENT, false }, { 9 << 8 | VM_EXIT_SPENT, false } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		unsigned c = open_channel(0);
+
+		assert_int_equal(say_number(VM_EXIT, c, cases[i].told), 0);
+		assert_int_equal(session.channels[c].spent, cases[i].spent);
+		assert_int_equal(session.channels[c].status & ~0xff7f, 0);
+		session_close(&session, c);
+		c = open_channel(0);
+		assert_false(session.channels[c].spent);
+		session_close(&session, c);
+	}
 }
 
 static void test_not_open(void **state)
@@ -519,6 +543,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ends, begin, finish),
 		cmocka_unit_test_setup_teardown(test_statuses, begin, finish),
 		cmocka_unit_test_setup_teardown(test_signals, begin, finish),
+		cmocka_unit_test_setup_teardown(test_spent, begin, finish),
 		cmocka_unit_test_setup_teardown(test_quiesce_is_last, begin, finish),
 		cmocka_unit_test_setup_teardown(test_not_open, begin, finish),
 		cmocka_unit_test_setup_teardown(test_terminal_data, begin, finish),

@@ -4,8 +4,9 @@
  */
 #include <errno.h>
 #include <limits.h>
-#include <spawn.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -60,15 +61,20 @@ static int pack_root(const struct plan *p, struct ward_err *e)
 	auto_free char *tool = NULL, *name = strdup(p->spec->policy.image);
 	char verb[] = "root", quiet[] = "--quiet", end[] = "--";
 	int status = 0, r = program_path("ward-vm-tool", &tool, e);
-	pid_t pid;
+	pid_t pid, parent = getpid();
 
 	if (r < 0)
 		return r;
 	if (!name)
 		return ward_fail(e, ENOMEM, "out of memory");
-	r = posix_spawn(&pid, tool, NULL, NULL, (char *[]){ tool, verb, quiet, end, name, NULL }, environ);
-	if (r)
-		return ward_fail(e, r, "cannot start %s: %s", tool, strerror(r));
+	pid = fork();
+	if (pid == 0) {
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent)	/* nobody would wait for it */
+			execv(tool, (char *[]){ tool, verb, quiet, end, name, NULL });
+		_exit(125);
+	}
+	if (pid < 0)
+		return ward_fail_errno(e, "cannot start %s", tool);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : ward_fail(e, EIO, "image: %.200s could not be made a root, see above", name);
@@ -221,7 +227,30 @@ static bool is_in_tree(const struct plan *p, size_t index, const bool *is_tree)
 }
 
 /* What of the sandbox is the machine's, too: what the policy gives, what ward itself makes in /etc, and whom programs trust. */
-static int add_trees(const struct plan *p, struct strv *v, struct ward_err *e)
+static void add_trees(const struct plan *p, const bool *is_tree, struct strv *v)
+{
+	bool has_home = false;
+
+	for (size_t i = 0; i < p->mount_count; i++)
+		has_home |= is_tree[i] && path_is_beneath(PLAN_HOME, p->mounts[i].target);
+	if (!has_home)	/* the sandbox's own, which ends with it; others may lie in it, so it is the first */
+		add_two(v, "--tree", "in:" PLAN_HOME);
+	for (size_t i = 0; i < p->mount_count; i++) {
+		const struct plan_mount *m = &p->mounts[i];
+		bool own_file = m->kind == MOUNT_FILE && strncmp(m->target, "/etc/", 5) == 0 && strcmp(m->target, "/etc/resolv.conf") != 0 && strcmp(m->target, "/etc/hosts") != 0;
+
+		if (is_tree[i] || own_file) {
+			strv_add(v, "--tree");
+			strv_addf(v, "%s:%s", comes_back(m) ? "rw" : "in", m->target);
+		}
+	}
+	if (p->certs)
+		add_two(v, "--tree", "in:" CERTS_SYSTEM);
+	if (p->certs)
+		add_two(v, "--tree", "in:" CERTS_DIR);
+}
+
+static int fill_trees(const struct plan *p, struct strv *v, struct ward_err *e)
 {
 	auto_free bool *is_tree = calloc(p->mount_count + 1, sizeof(*is_tree));
 
@@ -229,19 +258,11 @@ static int add_trees(const struct plan *p, struct strv *v, struct ward_err *e)
 		return ward_fail(e, ENOMEM, "out of memory");
 	for (size_t i = 0; i < p->mount_count; i++) {
 		const struct plan_mount *m = &p->mounts[i];
-		bool own_file = m->kind == MOUNT_FILE && strncmp(m->target, "/etc/", 5) == 0 && strcmp(m->target, "/etc/resolv.conf") != 0 && strcmp(m->target, "/etc/hosts") != 0;
 
 		is_tree[i] = m->kind == MOUNT_BIND && m->from_policy && !path_is_beneath(m->target, "/.ward") && !is_in_tree(p, i, is_tree);
-		if (is_tree[i] || own_file) {
-			strv_add(v, "--tree");
-			strv_addf(v, "%s:%s", comes_back(m) ? "rw" : "ro", m->target);
-		}
 	}
-	if (p->certs)
-		add_two(v, "--tree", "ro:" CERTS_SYSTEM);
-	if (p->certs)
-		add_two(v, "--tree", "ro:" CERTS_DIR);
-	return 0;
+	add_trees(p, is_tree, v);
+	return vm_check_room(p, is_tree, memory_of(p), e);
 }
 
 static int check_memory(const struct plan *p, struct ward_err *e)
@@ -265,7 +286,7 @@ int vm_fill_words(struct plan *p, struct ward_err *e)
 		return r;
 	add_two(&p->wall_run, VM_IN_RUNNER, "run");
 	add_machine(p, qemu, &p->wall_run);
-	r = add_trees(p, &p->wall_run, e);
+	r = fill_trees(p, &p->wall_run, e);
 	if (r < 0)
 		return r;
 	if (p->spec->policy.res_pids != POLICY_NONE)

@@ -19,6 +19,8 @@ extern const struct wall wall_vm;
 
 /* Adds the binds of all that. A step of the planner. */
 must_check int vm_add_mounts(struct plan *p, struct ward_err *e);
+/* Refuses trees (is_tree: one for each mount of the plan) that a machine of so much memory has no room for. */
+must_check int vm_check_room(const struct plan *p, const bool *is_tree, uint64_t memory, struct ward_err *e);
 /* Writes the words of ward-vm. */
 must_check int vm_fill_words(struct plan *p, struct ward_err *e);
 

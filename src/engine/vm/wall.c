@@ -127,7 +127,7 @@ static const char *const stages[] = {
 	"command", "the machine's init starts the command as uid 1000", "copy out", "changed files of the writable trees are copied back into the sandbox", NULL,
 };
 
-#define WALL(text, hardware) { .name = "vm", .help = text, .kvm = (hardware) ? WALL_KVM_MACHINE : WALL_KVM_NONE, .own_root = true, .probe = probe, .which = which, .about = about, .want = want, .mounts = vm_add_mounts, .words = vm_fill_words, .needs_command = true, .stages = stages, \
+#define WALL(text, hardware) { .name = "vm", .help = text, .kvm = (hardware) ? WALL_KVM_MACHINE : WALL_KVM_NONE, .own_memory = true, .own_root = true, .probe = probe, .which = which, .about = about, .want = want, .mounts = vm_add_mounts, .words = vm_fill_words, .needs_command = true, .stages = stages, \
 			       .no_snapshot = "a machine is kept only while it has no command\nward vm template build keeps one that has booted; isolation: gvisor makes checkpoints of what runs" }
 
 const struct wall wall_vm = WALL("a virtual machine (QEMU, KVM) inside the native sandbox: hardware isolation", true);

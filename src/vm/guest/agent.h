@@ -51,6 +51,7 @@ struct spare {
 struct agent {
 	int port_fd, signal_fd;
 	int cgroup_fd;		/* where commands live; -1: this kernel has none */
+	unsigned long long kills;	/* processes that the kernel had killed there for memory when VM_SETUP came */
 	int null_fd;
 	int manifest_fd;	/* memfd: what was put into trees */
 	int disk_fd;		/* over which trees go; -1: there is none */
@@ -109,6 +110,8 @@ void time_set(const struct vm_time *t);
 void limits_open(struct agent *a);
 /* What VM_SETUP says of it. */
 void limits_apply(struct agent *a);
+/* Whether the kernel has killed commands since, because there was no memory left. */
+bool limits_spent(const struct agent *a);
 /* No capability and no group for whatever pid 1 will start; false where that fails. */
 bool limits_seal(void);
 /* fork(), of a child in the cgroup of commands or beside it. */

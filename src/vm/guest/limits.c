@@ -11,6 +11,7 @@
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -56,6 +57,26 @@ void limits_open(struct agent *a)
 	close(root);
 }
 
+/* How many processes of commands the kernel has killed for memory. */
+static unsigned long long count_kills(const struct agent *a)
+{
+	int fd = a->cgroup_fd < 0 ? -1 : openat(a->cgroup_fd, "memory.events", O_RDONLY | O_CLOEXEC);
+	char text[512];
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	const char *at;
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	at = strstr(text, "oom_kill ");
+	return at ? strtoull(at + strlen("oom_kill "), NULL, 10) : 0;
+}
+
+bool limits_spent(const struct agent *a)
+{
+	return count_kills(a) > a->kills;
+}
+
 void limits_apply(struct agent *a)
 {
 	uint64_t memory = a->setup.memory_bytes, all;
@@ -73,6 +94,8 @@ void limits_apply(struct agent *a)
 		return;
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)memory);
 	write_at(a->cgroup_fd, "memory.max", text);
+	write_at(a->cgroup_fd, "memory.oom.group", "1");	/* a sandbox that has none left ends, as elsewhere */
+	a->kills = count_kills(a);
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)a->setup.pids);
 	write_at(a->cgroup_fd, "pids.max", a->setup.pids ? text : "max");
 }

@@ -275,7 +275,7 @@ static bool say_about_job(struct agent *a, unsigned channel)
 	if (!j->exited || j->out_fds[0] >= 0 || j->out_fds[1] >= 0 || j->out_fds[2] >= 0)
 		return false;
 	job_clear(a, channel);
-	return say_number(a, VM_EXIT, channel, (uint32_t)status);
+	return say_number(a, VM_EXIT, channel, (uint32_t)status | (status == SIGKILL && limits_spent(a) ? VM_EXIT_SPENT : 0));
 }
 
 static bool say_error(struct agent *a)

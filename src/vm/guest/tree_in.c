@@ -2,6 +2,9 @@
  * A tree on its way into the guest: records that standard input announces become files at its path, the same as outside, all of them the
  * user's. In a child of pid 1's, as the guest's root, before any command runs. A directory becomes a tmpfs of its own. What
  * was made is remembered in the manifest; the first failure ends it, because a command must not see half a tree.
+ *
+ * Where the native sandbox has a mount that is read-only, or hides a file, there is a mount here, too, so that a command is told the same
+ * as everywhere: EROFS when it writes, EBUSY when it takes the name away. They are made last, the outer ones before the inner ones.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +20,12 @@
 #include "vm/guest/manifest.h"
 #include "vm/tree.h"
 
+/* A place that is a mount of its own. */
+struct point {
+	char *path;
+	bool read_only, top;	/* top: it is one already, a tree's tmpfs */
+};
+
 struct maker {
 	const struct agent *agent;
 	const char *path;	/* of the present tree; those that are still to come stand behind it */
@@ -26,6 +35,8 @@ struct maker {
 	struct tree_head head;	/* of the present file */
 	char name[TREE_NAME_MAX + 1];
 	FILE *manifest;
+	struct point *points;
+	size_t point_count;
 };
 
 static int make_parents(const char *path)
@@ -87,6 +98,41 @@ static int take_closed(struct maker *m, const char *name)
 	return r < 0 || manifest_add(m->manifest, name, &st) ? r : -ENOMEM;
 }
 
+/* ---- mounts ---- */
+
+static int note_point(struct maker *m, const char *name, const struct tree_head *h)
+{
+	struct point *more;
+	char *path = NULL;
+
+	if (h->code == TREE_NO_MOUNT)
+		return 0;
+	more = realloc(m->points, (m->point_count + 1) * sizeof(*more));
+	if (!more || asprintf(&path, "%s%s%s", m->path, *name ? "/" : "", name) < 0)
+		return -ENOMEM;
+	m->points = more;
+	m->points[m->point_count++] = (struct point){ .path = path, .read_only = h->code == TREE_READ_ONLY,
+						      .top = !*name && h->type == TREE_DIR };
+	return 0;
+}
+
+static int mount_points(struct maker *m)
+{
+	for (size_t i = 0; i < m->point_count; i++) {
+		m->path = m->points[i].path;	/* for the message */
+		if (!m->points[i].top && mount(m->path, m->path, NULL, MS_BIND | MS_REC, NULL) < 0)
+			return -errno;
+	}
+	for (size_t i = 0; i < m->point_count; i++) {
+		unsigned long read_only = m->points[i].read_only ? MS_RDONLY : 0;
+
+		m->path = m->points[i].path;
+		if (mount(NULL, m->path, NULL, MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NODEV | read_only, NULL) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
 static int begin_tree(struct maker *m)
 {
 	if (m->path[0] != '/')
@@ -109,9 +155,12 @@ static int take_head(void *ctx, const struct tree_head *h, const char *name)
 {
 	struct maker *m = ctx;
 
+	int r = h->type == TREE_DIR || h->type == TREE_FILE || h->type == TREE_CLOSED ? note_point(m, name, h) : 0;
+
+	if (r < 0)
+		return r;
 	if (h->type == TREE_END)
 		return end_tree(m);
-
 	if (h->type == TREE_DIR)
 		return !*name ? make_top(m) : mkdirat(m->dir_fd, name, 0700) < 0 ? -errno : 0;
 	if (h->type == TREE_DIR_END)
@@ -182,7 +231,12 @@ int tree_in_main(const struct agent *a, const char *paths, size_t count, int man
 		r = -EPROTO;
 	if (r == 0 && fflush(m.manifest) != 0)
 		r = -errno;
+	if (r == 0) {
+		reader.name[0] = '\0';
+		r = mount_points(&m);
+	}
 	if (r < 0)
-		dprintf(2, "%s/%s: %s", m.path, reader.name, strerror(-r));
+		dprintf(2, "%s/%s: %s%s\n", m.path, reader.name, strerror(-r),
+			r == -ENOSPC || r == -ENOMEM ? ": the machine's memory holds no more; give it more with --set vm.memory=SIZE" : "");
 	return r < 0 ? 1 : 0;
 }
