@@ -22,6 +22,11 @@ def _root():
     return users.IS_ROOT
 
 
+def _admin():
+    """Whether root may mount: a container's root usually may not."""
+    return users.IS_ROOT and subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL).returncode == 0
+
+
 def _cgroup1():
     return users.IS_ROOT and os.access("/sys/fs/cgroup/memory/cgroup.procs", os.W_OK)
 
@@ -90,6 +95,7 @@ def always_helps():
 
 FACTS = {
     "root": (_root, "the tests were not started by root"),
+    "admin": (_admin, "the tests were not started by root with CAP_SYS_ADMIN"),
     "cgroup1": (_cgroup1, "no writable cgroup v1 tree"),
     "cgroup2": (_cgroup2, "no memory controller on cgroup v2"),
     "userns": (_userns, "the kernel gives no user namespaces"),

@@ -20,7 +20,7 @@ import time
 import traceback
 from xml.sax.saxutils import escape as xml_text, quoteattr as xml_attribute
 
-from . import context, engines, host, leaks, users
+from . import context, engines, host, leaks, place, users
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MOST_REPEATED = 20	# more than that is no accident
@@ -287,6 +287,15 @@ class Report:
         for case, seconds, result in rows[:most]:
             print(f"{seconds:8.2f} s {result['cpu']:7.2f} s {case.title}")
 
+    def skips(self):
+        """What this host could not show, by reason and name."""
+        reasons = {}
+        for case, _, result in self.rows:
+            if result["verdict"] == "skip":
+                reasons.setdefault((result["message"].strip() or "?").splitlines()[0], []).append(case.title)
+        for reason, titles in sorted(reasons.items()):
+            print(f"skipped: {reason}: {', '.join(sorted(titles))}")
+
     def count(self, verdict):
         """How many came to this."""
         return sum(1 for _, _, r in self.rows if r["verdict"] == verdict)
@@ -323,6 +332,8 @@ def arguments():
     parser.add_argument("--no-controls", action="store_true", help="of each attack only the run in the sandbox: for a second build of the same ward")
     parser.add_argument("--slowest", type=int, default=0, metavar="N", help="at the end, the N tests that took longest")
     parser.add_argument("--slow", action="store_true", help="also what takes long: databases, Java, npm, debuggers")
+    parser.add_argument("--place", choices=place.MODES, default="auto",
+                        help="where the ordinary user cannot read the tree: how it is shown to that user")
     parser.add_argument("--list", action="store_true", help="print the names and stop")
     return parser.parse_args()
 
@@ -360,6 +371,10 @@ def main():
         return 0
     if not cases:
         sys.exit("no test matches")
+    if "user" in who:
+        status = place.settle(os.path.abspath(args.build), args.place)
+        if status is not None:
+            return status
     person = users.ensure() if users.IS_ROOT and "user" in who else None
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     report = Report(args.keep, args.engine)
@@ -390,5 +405,6 @@ def main():
     for case, _, result in report.rows:
         if result["verdict"] == "fail":
             print(f"failed: {case.title}: {(result['message'].strip() or '?').splitlines()[0]}")
+    report.skips()
     print(f"{report.count('pass')} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return 1 if failed else 0
