@@ -4,6 +4,7 @@
 #   deps.sh check ROLE...     say what is missing and exit 1; installs nothing
 #   deps.sh install ROLE... [-- ROLE...]   install what is missing with apt (through sudo where not root);
 #                             roles behind -- are optional: what apt cannot install of them is left out
+#   deps.sh absent ROLE...    a line "PACKAGE PROBE" for each row that is missing, for programs
 #
 # Exit status 3 of install: nobody here may install (not root, and no sudo); the line for root was printed.
 # A row: role, Debian package, and a probe that tells whether it is there: cmd:NAME in PATH (or sbin), file:PATTERN.
@@ -111,6 +112,8 @@ rows() {
 	vm     xz-utils          cmd:xz
 	fresh  debootstrap       cmd:debootstrap
 	fresh  podman            cmd:podman
+	fresh  crun              cmd:crun
+	fresh  catatonit         cmd:catatonit
 	TABLE
 }
 
@@ -121,11 +124,15 @@ present() {
 	esac
 }
 
-missing() {
+absent() {
 	local role package probe
 	while read -r role package probe; do
-		case " $* " in *" $role "*) present "$probe" || echo "$package" ;; esac
-	done < <(rows) | sort -u | tr '\n' ' '
+		case " $* " in *" $role "*) present "$probe" || echo "$package $probe" ;; esac
+	done < <(rows) | sort -u
+}
+
+missing() {
+	absent "$@" | cut -d ' ' -f 1 | uniq | tr '\n' ' '
 }
 
 # Whether somebody here may install: root, or a sudo that asks for no password or has a terminal to ask on.
@@ -172,6 +179,10 @@ install_roles() {
 
 action=${1:-check}
 shift
+if [ "$action" = absent ]; then
+	absent "$@"
+	exit
+fi
 required=() optional=()
 for word; do
 	if [ "$word" = -- ]; then

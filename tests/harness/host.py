@@ -2,6 +2,7 @@
 import ctypes
 import functools
 import os
+import re
 import shutil
 import subprocess
 
@@ -24,7 +25,10 @@ def _root():
 
 def _admin():
     """Whether root may mount: a container's root usually may not."""
-    return users.IS_ROOT and subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL).returncode == 0
+    if not users.IS_ROOT:
+        return False
+    with users.as_root():	# a test process has the test's user as its effective one
+        return subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL).returncode == 0
 
 
 def _cgroup1():
@@ -119,3 +123,42 @@ def missing(fact):
     """None when the host has it, else the reason why a test is skipped."""
     probe, reason = FACTS[fact]
     return None if probe() else reason
+
+
+ADMIN_TOOLS = ("unshare", "mount", "umount", "nsenter")
+
+
+def refuses(argv, as_root):
+    """Why a program cannot work here: root of a container is refused namespaces and mounts. None where it can."""
+    name = os.path.basename(os.fspath(argv[0]))
+    own_users = any(w == "--user" or re.fullmatch(r"-\w*[Ur]\w*", w) for w in map(str, argv[1:4]))
+    if as_root and users.IS_ROOT and name in ADMIN_TOOLS and not own_users:
+        return missing("admin")
+    return None
+
+
+def is_confined():
+    """Whether root runs the tests and has less than root has: attacks may fail without a sandbox, too."""
+    return users.IS_ROOT and missing("admin") is not None
+
+
+@functools.lru_cache(maxsize=None)
+def absent():
+    """What the tests use and this host has not: the word by which a test names it -> Debian's package (tools/deps.sh)."""
+    script = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "tools/deps.sh")
+    done = subprocess.run([script, "absent", "test"], capture_output=True, text=True)
+    found = {}
+    for package, probe in (line.split(None, 1) for line in done.stdout.splitlines()):
+        package = package.split("|")[0]
+        kind, _, name = probe.partition(":")
+        found[name if kind == "cmd" else package.removeprefix("python3-")] = package
+    return found
+
+
+def absent_in(*texts):
+    """The reason for which a test that failed is skipped: a package that this host lacks and that the texts name. None
+    where every package is installed, so that nothing is ever excused on a complete host."""
+    for word, package in absent().items():
+        if any(re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w-])", text) for text in texts):
+            return f"failed without {word}, which is not installed: apt-get install {package}"
+    return None

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import fnmatch
 import importlib.util
+import inspect
 import json
 import linecache
 import os
@@ -25,6 +26,7 @@ from . import context, engines, host, leaks, place, users
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MOST_REPEATED = 20	# more than that is no accident
 DEFAULT_TIMEOUT_S = 60
+ESCAPES = ("ESCAPED", "NOT CONTAINED")	# never repeated, never excused
 
 
 class Case:
@@ -115,11 +117,22 @@ def run_case(case, ward, top, cache, number):
         verdict, message = "fail", f"{failed}{where}"
     except Exception:
         verdict, message = "fail", traceback.format_exc()
+    if verdict == "fail" and not any(w in message for w in ESCAPES):
+        reason = host.absent_in(*sources(case.function), message, *t.log)
+        verdict, message = ("skip", reason) if reason else (verdict, message)
     problems = t.close()
     if problems:
         verdict = "fail"
         message = "\n".join(filter(None, [message, "left behind:", *problems]))
     return {"verdict": verdict, "message": message, "log": t.log}
+
+
+def sources(function):
+    """The text of a test, as far as it is known: what it needs is named there."""
+    try:
+        return [inspect.getsource(function)]
+    except (OSError, TypeError):
+        return []
 
 
 class Job:
@@ -270,7 +283,7 @@ class Report:
     def to_repeat(self):
         """What failed and may have failed because the machine was busy, limits included. An escape is an escape, however seldom."""
         return [case for case, _, r in self.rows
-                if r["verdict"] == "fail" and not any(w in r["message"] for w in ("ESCAPED", "NOT CONTAINED"))]
+                if r["verdict"] == "fail" and not any(w in r["message"] for w in ESCAPES)]
 
     def repeated(self, case, seconds, result):
         """A second try, alone: its verdict replaces the first one."""
@@ -386,6 +399,7 @@ def main():
         os.mkdir(cache, 0o755)
         host.BUILD = os.path.abspath(args.build)
         ward = host.WARD = stage(os.path.abspath(args.build), top, person)
+        host.missing("admin")	# asked once, for all test processes
         width = Width(max(1, args.width), args.width) if args.width else Width(min(4, processors + 1), 3 * processors)
         run_all(cases, ward, top, cache, width, report.show)
         again = report.to_repeat() if args.again else []

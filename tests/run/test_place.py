@@ -77,6 +77,19 @@ def test_hidden_is_found(t):
     t.check(place.hidden(person, tree, build), "a closed directory of the build is not found")
 
 
+def test_what_is_not_installed_is_named(t):
+    """A test that fails is excused by a package only where that package is missing and the test names it."""
+    old = host.absent
+    try:
+        host.absent = lambda: {}
+        t.equal(host.absent_in("nginx: not found"), None, "a complete host")
+        host.absent = lambda: {"nginx": "nginx-light", "ip": "iproute2"}
+        t.contains(host.absent_in("def test_x(t):", "t.run('nginx')") or "", "apt-get install nginx-light", "the reason")
+        t.equal(host.absent_in("the script has an ip-address, a zip and nginx-like words"), None, "parts of words")
+    finally:
+        host.absent = old
+
+
 @only_root
 def test_copy_opens_modes(t):
     """A clone made under umask 077 is readable in its copy, and programs stay programs."""
