@@ -43,6 +43,11 @@ def _cgroup2():
         return False
 
 
+def _cgroups():
+    with open("/proc/self/mountinfo") as f:
+        return any(" - cgroup " in line or " - cgroup2 " in line for line in f)
+
+
 def _userns():
     return subprocess.run(["unshare", "-U", "true"], stderr=subprocess.DEVNULL).returncode == 0
 
@@ -102,6 +107,7 @@ FACTS = {
     "admin": (_admin, "the tests were not started by root with CAP_SYS_ADMIN"),
     "cgroup1": (_cgroup1, "no writable cgroup v1 tree"),
     "cgroup2": (_cgroup2, "no memory controller on cgroup v2"),
+    "cgroups": (_cgroups, "no cgroup file system is mounted, and runc and crun need one"),
     "userns": (_userns, "the kernel gives no user namespaces"),
     "landlock": (_landlock, "the kernel has no Landlock"),
     "keys": (_keys, "the kernel has no keyrings"),
@@ -135,6 +141,13 @@ def refuses(argv, as_root):
     if as_root and users.IS_ROOT and name in ADMIN_TOOLS and not own_users:
         return missing("admin")
     return None
+
+
+def no_runtime(args):
+    """Why a command line of ward that asks for OCI alone cannot work here; None where it can, or asks for something else."""
+    words = [str(a) for a in args]
+    asked = any(a == "--isolation" and b == "oci" for a, b in zip(words, words[1:]))
+    return missing("cgroups") if asked or "isolation=oci" in words else None
 
 
 def is_confined():
