@@ -88,6 +88,10 @@ def _bwrap():
     return shutil.which("bwrap", path="/usr/bin") is not None
 
 
+def _suffixes():
+    return os.path.exists("/usr/share/publicsuffix/public_suffix_list.dat")
+
+
 def _emulator():
     return shutil.which("qemu-system-x86_64") and shutil.which("mkfs.erofs") and shutil.which("cpio") and shutil.which("busybox")
 
@@ -118,6 +122,7 @@ FACTS = {
     "podman": (_podman, "podman is not installed"),
     "bwrap": (_bwrap, "bubblewrap is not installed"),
     "emulator": (_emulator, "qemu-system-x86, erofs-utils, cpio or busybox is not installed"),
+    "suffixes": (_suffixes, "the package publicsuffix is not installed"),
     "idmap": (_idmap, "id-mapped mounts need root"),
     "unsanitized": (_plain, "what runs behind this wall has no sanitizer in either build"),
     "plain": (_plain, "AddressSanitizer itself does not run where this takes memory or system calls away"),
