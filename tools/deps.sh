@@ -2,9 +2,13 @@
 # What ward needs from the system, as one table, and how to get it on Debian and Ubuntu.
 #
 #   deps.sh check ROLE...     say what is missing and exit 1; installs nothing
-#   deps.sh install ROLE...   install what is missing with apt (through sudo where not root)
+#   deps.sh install ROLE... [-- ROLE...]   install what is missing with apt (through sudo where not root);
+#                             roles behind -- are optional: what apt cannot install of them is left out
+#   deps.sh absent ROLE...    a line "PACKAGE PROBE" for each row that is missing, for programs
 #
-# A row: role, Debian package, and a probe that tells whether it is there: cmd:NAME in PATH (or sbin), file:PATH.
+# Exit status 3 of install: nobody here may install (not root, and no sudo); the line for root was printed.
+# A row: role, Debian package, and a probe that tells whether it is there: cmd:NAME in PATH (or sbin), file:PATTERN.
+# A package A|B is B where the release has no A.
 # Roles "peers" and "relays" are what the network and inspection are measured beside; the bench names those that are absent.
 # Role "waf" is what ward can be built without, too: a policy that asks for the firewall is refused then.
 # Role "wasm" is what makes and runs WASI modules in the tests; without it they are skipped. WasmEdge itself is not in Debian 12: tools/wasm_tree.sh.
@@ -68,7 +72,7 @@ rows() {
 	wasm   clang             cmd:clang
 	wasm   lld               cmd:wasm-ld
 	wasm   wasi-libc         file:/usr/include/wasm32-wasi/stdio.h
-	wasm   libclang-rt-14-dev-wasm32 file:/usr/lib/llvm-14/lib/clang/14.0.6/lib/wasi/libclang_rt.builtins-wasm32.a
+	wasm   libclang-rt-dev-wasm32|libclang-rt-14-dev-wasm32 file:/usr/lib/llvm-*/lib/clang/*/lib/wasi/libclang_rt.builtins-wasm32.a
 	wasm   nodejs            cmd:node
 	test   qemu-system-x86   cmd:qemu-system-x86_64
 	test   erofs-utils       cmd:mkfs.erofs
@@ -107,56 +111,108 @@ rows() {
 	vm     cpio              cmd:cpio
 	vm     zstd              cmd:zstd
 	vm     xz-utils          cmd:xz
+	fresh  debootstrap       cmd:debootstrap
+	fresh  podman            cmd:podman
+	fresh  crun              cmd:crun
+	fresh  catatonit         cmd:catatonit
 	TABLE
 }
 
 present() {
 	case $1 in
 	cmd:*) PATH=$PATH:/usr/sbin:/sbin command -v "${1#cmd:}" >/dev/null ;;
-	file:*) [ -e "${1#file:}" ] ;;
+	file:*) compgen -G "${1#file:}" >/dev/null ;;
 	esac
 }
 
-missing() {
+absent() {
 	local role package probe
 	while read -r role package probe; do
-		case " $* " in *" $role "*) present "$probe" || echo "$package" ;; esac
-	done < <(rows) | sort -u | tr '\n' ' '
+		case " $* " in *" $role "*) present "$probe" || echo "$package $probe" ;; esac
+	done < <(rows) | sort -u
+}
+
+missing() {
+	absent "$@" | cut -d ' ' -f 1 | uniq | tr '\n' ' '
+}
+
+# Whether somebody here may install: root, or a sudo that asks for no password or has a terminal to ask on.
+may_install() {
+	[ "$(id -u)" = 0 ] || { command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; }
 }
 
 as_root() {
 	if [ "$(id -u)" = 0 ]; then
 		"$@"
-	elif command -v sudo >/dev/null; then
-		sudo "$@"
 	else
-		echo "deps: not root and no sudo; run as root: $*" >&2
-		return 1
+		sudo "$@"
 	fi
+}
+
+# Of each A|B the one that this release has, B where apt knows neither.
+chosen() {
+	local words name
+	for words; do
+		for name in ${words//|/ }; do
+			if apt-cache policy "$name" 2>/dev/null | grep -q 'Candidate: [^(]'; then
+				break
+			fi
+		done
+		echo "$name"
+	done
+}
+
+apt_install() {
+	echo "ward: installing $*"
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
+		-o Dpkg::Use-Pty=0 "$@" </dev/null && return
+	echo "ward: apt could not install: $*" >&2
+	return 1
+}
+
+# Installs what roles miss; nothing missing is fine.
+install_roles() {
+	local need
+	need=$(missing "$@")
+	# shellcheck disable=SC2046,SC2086
+	[ -z "$need" ] || apt_install $(chosen $need)
 }
 
 action=${1:-check}
 shift
-need=$(missing "$@")
+if [ "$action" = absent ]; then
+	absent "$@"
+	exit
+fi
+required=() optional=()
+for word; do
+	if [ "$word" = -- ]; then
+		optional=("${@:${#required[@]}+2}")
+		break
+	fi
+	required+=("$word")
+done
+need=$(missing "${required[@]}" "${optional[@]}")
 [ -n "$need" ] || exit 0
-# shellcheck disable=SC2086
-set -- $need
 
-if [ "$action" = check ]; then
-	echo "ward: missing: $*" >&2
-	echo "ward: get it with:  sudo apt-get install -y $*   (or: make deps)" >&2
-	exit 1
-fi
 if ! command -v apt-get >/dev/null; then
-	echo "ward: missing: $* (Debian's names); this system has no apt-get, install them by hand" >&2
+	echo "ward: missing: $need(Debian's names); this system has no apt-get, install them by hand" >&2
 	exit 1
 fi
-echo "ward: installing $*"
-export DEBIAN_FRONTEND=noninteractive
+if [ "$action" = check ] || ! may_install; then
+	# shellcheck disable=SC2086
+	need=$(chosen $need | tr '\n' ' ')
+	echo "ward: missing: $need" >&2
+	[ "$action" = check ] || echo "ward: only root can install that, and there is no sudo to ask" >&2
+	echo "ward: as root: apt-get install -y --no-install-recommends ${need% }" >&2
+	[ "$action" = check ] && exit 1
+	exit 3
+fi
 as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q -o Dpkg::Use-Pty=0 >/dev/null ||
 	echo "ward: apt-get update failed; trying with the lists that are there" >&2
-as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
-	-o Dpkg::Use-Pty=0 "$@" </dev/null || {
-	echo "ward: apt could not install: $*" >&2
-	exit 1
-}
+install_roles "${required[@]}" "${optional[@]}" && exit 0
+[ "${#optional[@]}" -gt 0 ] || exit 1
+for role in "${optional[@]}"; do
+	install_roles "$role"
+done
+install_roles "${required[@]}"

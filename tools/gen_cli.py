@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the man pages and shell completions from tables/verbs.def and tables/options.def.
 
-gen_cli.py          writes docs/man/*.1 and completions/*
+gen_cli.py          writes docs/man/*.1, docs/man/meson.build and completions/*
 gen_cli.py --check  writes nothing; exits 1 with the name of each file that is not what it would write
 """
 import pathlib
@@ -357,10 +357,18 @@ def fish(verbs):
     return lines
 
 
+def man_list(verbs):
+    """What meson installs: every page that a generator makes, so that no verb lacks its page."""
+    pages = ['libward.3', 'ward.1', 'ward.yaml.5', *(f'ward-{verb.name}.1' for verb in verbs)]
+    return ['# Made by tools/gen_cli.py from tables/verbs.def; do not edit.', 'install_man(files(',
+            *(f"  '{page}'," for page in sorted(pages)), '))']
+
+
 def make_all():
     verbs = read_tables()
     made = {'docs/man/ward.1': man_ward(verbs), 'completions/ward.bash': bash(verbs),
-            'completions/_ward': zsh(verbs), 'completions/ward.fish': fish(verbs)}
+            'completions/_ward': zsh(verbs), 'completions/ward.fish': fish(verbs),
+            'docs/man/meson.build': man_list(verbs)}
     for verb in verbs:
         made[f'docs/man/ward-{verb.name}.1'] = man_verb(verb, verbs)
     return {path: '\n'.join(lines) + '\n' for path, lines in made.items()}

@@ -21,6 +21,10 @@ install() {
 }
 
 good && exit 0
+[ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null || { command -v sudo >/dev/null && [ -t 0 ]; } || {
+	echo "ward: runsc is missing or old; as root: tools/gvisor.sh" >&2
+	exit 3
+}
 command -v apt-get >/dev/null || {
 	echo "ward: runsc is missing or old, and there is no apt-get: install it by hand" >&2
 	exit 1

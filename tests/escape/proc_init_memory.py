@@ -18,7 +18,12 @@ def attack(a):
                 print("opened:", name, data[:40])
         except OSError as error:
             print(name, error)
-    attempt(lambda: print("opened: fd", os.listdir("/proc/1/fd")))
+    def descriptors():
+        numbers = os.listdir("/proc/1/fd")
+        if os.readlink("/proc/self") != str(os.getpid()):	# the /proc of a container around ward: its numbers say nothing yet
+            numbers = [os.readlink(f"/proc/1/fd/{number}") for number in numbers]
+        print("opened: fd", numbers)
+    attempt(descriptors)
 
 
 def escaped(s, r):

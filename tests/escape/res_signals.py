@@ -10,6 +10,7 @@ ONLY = "user"
 ENGINES = ("native", "oci", "gvisor")
 ENGINES_WHY = "what it reaches is the wall's own kernel, not the host's"
 SERIAL = True
+TIMEOUT = 240
 QUEUE = """
 import ctypes, os, signal
 def queue():
@@ -30,7 +31,7 @@ def attack(a):
     while names["queue"]():
         pass
     put("ready", "")
-    time.sleep(20)
+    time.sleep(120)
 
 
 def run(s):
@@ -38,7 +39,7 @@ def run(s):
     argv = s.program() if s.control else s.t.ward_argv("run", "-w", s.ws, "--", *s.program())
     process = s.t.popen(argv, cwd=s.ws)
     try:
-        s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, "ready")), 20, "the attack is ready")
+        s.t.wait_until(lambda: os.path.exists(os.path.join(s.ws, "ready")), 100, "the attack is ready")
         r = s.t.run("/usr/bin/python3", "-I", "-S", "-c", QUEUE + "print(queue())", cwd=s.ws)
     finally:
         process.terminate()

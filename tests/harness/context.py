@@ -16,7 +16,7 @@ import tempfile
 import termios
 import time
 
-from . import engines, leaks, users
+from . import engines, host, leaks, users
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SHOWN = 4000	# bytes of output in a transcript
@@ -145,6 +145,9 @@ class Test:
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         if root and not users.IS_ROOT:
             raise Skipped("the tests were not started by root")
+        refusal = host.refuses(argv, root or person.pw_uid == 0)
+        if refusal:
+            raise Skipped(f"{argv[0]}: {refusal}")
         process = subprocess.Popen([os.fspath(a) for a in argv], cwd=cwd or self.directory,
                                    env=env if clean_env else self.environment(env), stdin=stdin, stdout=stdout,
                                    stderr=stderr, preexec_fn=child, pass_fds=pass_fds)
@@ -186,6 +189,9 @@ class Test:
     def ward_argv(self, *args, wrap=()):
         """The command line of ward; wrap is a prefix that root runs (unshare and the like)."""
         argv = [self.ward_path, *engines.with_engine(self, [os.fspath(a) for a in args])]
+        reason = host.no_runtime(argv) if argv[1:2] in (["run"], ["learn"], ["shell"]) else None
+        if reason:
+            raise Skipped(reason)
         return [*wrap, *users.setpriv(self.person), *argv] if wrap else argv
 
     def ward(self, *args, input=None, env=None, cwd=None, timeout=30, report=False, wrap=(), stdin=None, pass_fds=(),

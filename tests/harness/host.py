@@ -2,6 +2,7 @@
 import ctypes
 import functools
 import os
+import re
 import shutil
 import subprocess
 
@@ -22,6 +23,14 @@ def _root():
     return users.IS_ROOT
 
 
+def _admin():
+    """Whether root may mount: a container's root usually may not."""
+    if not users.IS_ROOT:
+        return False
+    with users.as_root():	# a test process has the test's user as its effective one
+        return subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL).returncode == 0
+
+
 def _cgroup1():
     return users.IS_ROOT and os.access("/sys/fs/cgroup/memory/cgroup.procs", os.W_OK)
 
@@ -32,6 +41,11 @@ def _cgroup2():
             return "memory" in f.read().split()
     except OSError:
         return False
+
+
+def _cgroups():
+    with open("/proc/self/mountinfo") as f:
+        return any(" - cgroup " in line or " - cgroup2 " in line for line in f)
 
 
 def _userns():
@@ -74,6 +88,10 @@ def _bwrap():
     return shutil.which("bwrap", path="/usr/bin") is not None
 
 
+def _suffixes():
+    return os.path.exists("/usr/share/publicsuffix/public_suffix_list.dat")
+
+
 def _emulator():
     return shutil.which("qemu-system-x86_64") and shutil.which("mkfs.erofs") and shutil.which("cpio") and shutil.which("busybox")
 
@@ -90,8 +108,10 @@ def always_helps():
 
 FACTS = {
     "root": (_root, "the tests were not started by root"),
+    "admin": (_admin, "the tests were not started by root with CAP_SYS_ADMIN"),
     "cgroup1": (_cgroup1, "no writable cgroup v1 tree"),
     "cgroup2": (_cgroup2, "no memory controller on cgroup v2"),
+    "cgroups": (_cgroups, "no cgroup file system is mounted, and runc and crun need one"),
     "userns": (_userns, "the kernel gives no user namespaces"),
     "landlock": (_landlock, "the kernel has no Landlock"),
     "keys": (_keys, "the kernel has no keyrings"),
@@ -102,6 +122,7 @@ FACTS = {
     "podman": (_podman, "podman is not installed"),
     "bwrap": (_bwrap, "bubblewrap is not installed"),
     "emulator": (_emulator, "qemu-system-x86, erofs-utils, cpio or busybox is not installed"),
+    "suffixes": (_suffixes, "the package publicsuffix is not installed"),
     "idmap": (_idmap, "id-mapped mounts need root"),
     "unsanitized": (_plain, "what runs behind this wall has no sanitizer in either build"),
     "plain": (_plain, "AddressSanitizer itself does not run where this takes memory or system calls away"),
@@ -113,3 +134,49 @@ def missing(fact):
     """None when the host has it, else the reason why a test is skipped."""
     probe, reason = FACTS[fact]
     return None if probe() else reason
+
+
+ADMIN_TOOLS = ("unshare", "mount", "umount", "nsenter")
+
+
+def refuses(argv, as_root):
+    """Why a program cannot work here: root of a container is refused namespaces and mounts. None where it can."""
+    name = os.path.basename(os.fspath(argv[0]))
+    own_users = any(w == "--user" or re.fullmatch(r"-\w*[Ur]\w*", w) for w in map(str, argv[1:4]))
+    if as_root and users.IS_ROOT and name in ADMIN_TOOLS and not own_users:
+        return missing("admin")
+    return None
+
+
+def no_runtime(args):
+    """Why a command line of ward that asks for OCI alone cannot work here; None where it can, or asks for something else."""
+    words = [str(a) for a in args]
+    asked = any(a == "--isolation" and b == "oci" for a, b in zip(words, words[1:]))
+    return missing("cgroups") if asked or "isolation=oci" in words else None
+
+
+def is_confined():
+    """Whether root runs the tests and has less than root has: attacks may fail without a sandbox, too."""
+    return users.IS_ROOT and missing("admin") is not None
+
+
+@functools.lru_cache(maxsize=None)
+def absent():
+    """What the tests use and this host has not: the word by which a test names it -> Debian's package (tools/deps.sh)."""
+    script = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "tools/deps.sh")
+    done = subprocess.run([script, "absent", "test"], capture_output=True, text=True)
+    found = {}
+    for package, probe in (line.split(None, 1) for line in done.stdout.splitlines()):
+        package = package.split("|")[0]
+        kind, _, name = probe.partition(":")
+        found[name if kind == "cmd" else package.removeprefix("python3-")] = package
+    return found
+
+
+def absent_in(*texts):
+    """The reason for which a test that failed is skipped: a package that this host lacks and that the texts name. None
+    where every package is installed, so that nothing is ever excused on a complete host."""
+    for word, package in absent().items():
+        if any(re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w-])", text) for text in texts):
+            return f"failed without {word}, which is not installed: apt-get install {package}"
+    return None

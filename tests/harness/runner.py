@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import fnmatch
 import importlib.util
+import inspect
 import json
 import linecache
 import os
@@ -20,11 +21,12 @@ import time
 import traceback
 from xml.sax.saxutils import escape as xml_text, quoteattr as xml_attribute
 
-from . import context, engines, host, leaks, users
+from . import context, engines, host, leaks, place, users
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MOST_REPEATED = 20	# more than that is no accident
 DEFAULT_TIMEOUT_S = 60
+ESCAPES = ("ESCAPED", "NOT CONTAINED")	# never repeated, never excused
 
 
 class Case:
@@ -115,11 +117,22 @@ def run_case(case, ward, top, cache, number):
         verdict, message = "fail", f"{failed}{where}"
     except Exception:
         verdict, message = "fail", traceback.format_exc()
+    if verdict == "fail" and not any(w in message for w in ESCAPES):
+        reason = host.absent_in(*sources(case.function), message, *t.log)
+        verdict, message = ("skip", reason) if reason else (verdict, message)
     problems = t.close()
     if problems:
         verdict = "fail"
         message = "\n".join(filter(None, [message, "left behind:", *problems]))
     return {"verdict": verdict, "message": message, "log": t.log}
+
+
+def sources(function):
+    """The text of a test, as far as it is known: what it needs is named there."""
+    try:
+        return [inspect.getsource(function)]
+    except (OSError, TypeError):
+        return []
 
 
 class Job:
@@ -270,7 +283,7 @@ class Report:
     def to_repeat(self):
         """What failed and may have failed because the machine was busy, limits included. An escape is an escape, however seldom."""
         return [case for case, _, r in self.rows
-                if r["verdict"] == "fail" and not any(w in r["message"] for w in ("ESCAPED", "NOT CONTAINED"))]
+                if r["verdict"] == "fail" and not any(w in r["message"] for w in ESCAPES)]
 
     def repeated(self, case, seconds, result):
         """A second try, alone: its verdict replaces the first one."""
@@ -286,6 +299,15 @@ class Report:
         print(f"{sum(r[1] for r in rows):.0f} s of tests, {sum(r[2]['cpu'] for r in rows):.0f} s of processors in all; the slowest:")
         for case, seconds, result in rows[:most]:
             print(f"{seconds:8.2f} s {result['cpu']:7.2f} s {case.title}")
+
+    def skips(self):
+        """What this host could not show, by reason and name."""
+        reasons = {}
+        for case, _, result in self.rows:
+            if result["verdict"] == "skip":
+                reasons.setdefault((result["message"].strip() or "?").splitlines()[0], []).append(case.title)
+        for reason, titles in sorted(reasons.items()):
+            print(f"skipped: {reason}: {', '.join(sorted(titles))}")
 
     def count(self, verdict):
         """How many came to this."""
@@ -323,6 +345,8 @@ def arguments():
     parser.add_argument("--no-controls", action="store_true", help="of each attack only the run in the sandbox: for a second build of the same ward")
     parser.add_argument("--slowest", type=int, default=0, metavar="N", help="at the end, the N tests that took longest")
     parser.add_argument("--slow", action="store_true", help="also what takes long: databases, Java, npm, debuggers")
+    parser.add_argument("--place", choices=place.MODES, default="auto",
+                        help="where the ordinary user cannot read the tree: how it is shown to that user")
     parser.add_argument("--list", action="store_true", help="print the names and stop")
     return parser.parse_args()
 
@@ -360,6 +384,10 @@ def main():
         return 0
     if not cases:
         sys.exit("no test matches")
+    if "user" in who:
+        status = place.settle(os.path.abspath(args.build), args.place)
+        if status is not None:
+            return status
     person = users.ensure() if users.IS_ROOT and "user" in who else None
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     report = Report(args.keep, args.engine)
@@ -371,6 +399,7 @@ def main():
         os.mkdir(cache, 0o755)
         host.BUILD = os.path.abspath(args.build)
         ward = host.WARD = stage(os.path.abspath(args.build), top, person)
+        host.missing("admin")	# asked once, for all test processes
         width = Width(max(1, args.width), args.width) if args.width else Width(min(4, processors + 1), 3 * processors)
         run_all(cases, ward, top, cache, width, report.show)
         again = report.to_repeat() if args.again else []
@@ -390,5 +419,6 @@ def main():
     for case, _, result in report.rows:
         if result["verdict"] == "fail":
             print(f"failed: {case.title}: {(result['message'].strip() or '?').splitlines()[0]}")
+    report.skips()
     print(f"{report.count('pass')} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return 1 if failed else 0

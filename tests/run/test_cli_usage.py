@@ -1,7 +1,10 @@
 """The command line: verbs, options, what is refused and with which exit code."""
 import os
+import re
 import shutil
 import subprocess
+
+from harness import libward
 
 VERBS = ["run", "plan", "check", "init", "trust", "doctor", "quarantine", "exec", "ps", "attach", "logs", "stats", "cp", "wait",
          "pause", "resume", "stop", "kill", "rm", "diff", "apply", "discard", "help", "version"]
@@ -211,6 +214,23 @@ def test_manual_pages_render(t):
     for page in sorted(os.listdir(pages)):
         r = t.run("man", "--warnings", "-l", os.path.join(pages, page), env={"LC_ALL": "C.UTF-8", "MANWIDTH": "100"})
         t.equal((r.rc, r.err), (0, ""), page)
+
+
+def test_every_verb_has_an_installed_manual_page(t):
+    """`make install` gives the page of each verb that `ward help` lists, and each page that another one refers to."""
+    tree = libward.tree(t)
+    pages = {name for _, _, names in os.walk(os.path.join(tree, "share/man")) for name in names}
+    pages = {name.removesuffix(".gz") for name in pages}
+    listed = t.ward("help").out.split("verbs:\n", 1)[1].split("\n\n", 1)[0]
+    verbs = re.findall(r"^  ([a-z]+) ", listed, re.M)
+    t.check(len(verbs) > 30, f"ward help lists {verbs}")
+    t.equal([verb for verb in verbs if f"ward-{verb}.1" not in pages], [], "verbs without a page")
+    references = set()
+    for page in os.listdir(os.path.join(TOP, "docs/man")):
+        text = t.read(TOP, "docs/man", page).replace("\\-", "-").replace("\\fB", "").replace("\\fR", "")
+        references |= set(re.findall(r"\b((?:ward|libward)[a-z.-]*)\s?\(([135])\)", text))
+    missing = sorted(f"{name}({section})" for name, section in references if f"{name}.{section}" not in pages)
+    t.equal(missing, [], "pages that are referred to and not installed")
 
 
 def test_completions_of_words_within_a_verb(t):

@@ -294,8 +294,10 @@ print(made + refused, refused > 0, made <= 31)
 def test_a_few_processes_are_enough(t):
     """What builds the sandbox beside the first process does not count when there is no room for it."""
     for _ in range(20):
-        r = t.ward("run", "--pids", "2", "--", "/bin/true", cwd=t.workspace())
-        t.equal((r.rc, r.err), (0, ""), "a run with two processes")
+        r = t.ward("run", "--pids", "2", "--", "/bin/true", cwd=t.workspace(), report=True)
+        t.equal(r.rc, 0, f"a run with two processes: {r.err}")
+        if limit(r, "pids")["held_by"] != "rlimit":	# which cannot tell all that is allowed from more than that
+            t.equal(r.err, "", "a run with two processes")
 
 
 BURN = "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end:\n    pass"

@@ -3,6 +3,8 @@ import json
 import os
 import pathlib
 
+from harness import needs
+
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 # read here, where the tests still have the rights of whoever started them
 SAMPLES = {name: (DATA / name).read_text() for name in ("sample.yaml", "sample.json", "sample-dict.yaml")}
@@ -35,6 +37,7 @@ def test_all_errors_before_anything_runs(t):
     t.check(not os.path.exists(os.path.join(workspace, "ran")), "the command ran")
 
 
+@needs("suffixes")
 def test_check_warns_about_wide_rules(t):
     rules = ["*.co.uk", "*.github.io", "*.github.com", "*", "::/0", "*.m\u00fcnchen.de", "api.example.com:443", "*.com"]
     path = os.path.join(t.workspace({"p.yaml": "network: {mode: restricted, egress_allowlist: " + json.dumps(rules) + "}\n"}), "p.yaml")

@@ -13,25 +13,48 @@
 #include "base/own.h"
 #include "lib/vm.h"
 
-/* A host whose KVM emulates is found out by measuring alone; one whose KVM does not is not refused for anything else. */
+static bool is_pvm(void)
+{
+	return access("/sys/module/kvm_pvm", F_OK) == 0;
+}
+
+/* Without a device the refusal names what is missing, whatever module the kernel around it has. */
+static void test_no_device(void **state)
+{
+	auto_fd kvm = open(VM_KVM, O_RDWR | O_CLOEXEC);
+	struct ward_err p = { 0 };
+
+	(void)state;
+	if (kvm >= 0)
+		return;
+	assert_true(vm_probe_kvm(&p) < 0);
+	assert_non_null(strstr(p.why, is_pvm() ? "kvm_pvm" : VM_KVM));
+	assert_true(is_pvm() || p.remedy[0]);
+}
+
+/* A host whose KVM emulates is found out by measuring alone; one whose KVM does not is not refused
+ * for anything else. A busy machine may spoil one of the two measurements: then both are repeated. */
 static void test_measured(void **state)
 {
 	auto_fd kvm = open(VM_KVM, O_RDWR | O_CLOEXEC);
 	struct ward_err e = { 0 }, p = { 0 };
+	int measured, probed, tries = 0;
 
 	(void)state;
-	if (kvm < 0) {
-		assert_true(vm_probe_kvm(&p) < 0 && strstr(p.why, VM_KVM) && p.remedy[0]);
-		return;
-	}
-	if (access("/sys/module/kvm_pvm", F_OK) == 0) {
+	if (kvm < 0)
+		skip();
+	if (is_pvm()) {
 		assert_int_equal(vm_measure_kvm(kvm, &e), -ENOTSUP);
 		assert_non_null(strstr(e.why, "this host's KVM"));
 		assert_int_equal(vm_probe_kvm(&p), -ENOTSUP);
 		assert_non_null(strstr(p.why, "kvm_pvm"));
 		return;
 	}
-	assert_int_equal(vm_measure_kvm(kvm, &e), vm_probe_kvm(&p));
+	do {
+		measured = vm_measure_kvm(kvm, &e);
+		probed = vm_probe_kvm(&p);
+	} while (measured != probed && ++tries < 5);
+	assert_int_equal(measured, probed);
 }
 
 /* What is no KVM at all is an error, not a crash. */
@@ -48,6 +71,7 @@ static void test_not_kvm(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_device),
 		cmocka_unit_test(test_measured),
 		cmocka_unit_test(test_not_kvm),
 	};
