@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 
-PARTS = {'engine', 'gateway', 'audit', 'approve', 'tools', 'state', 'guest', 'confine', 'image', 'wasm', 'vmtool'}
+PARTS = {'engine', 'gateway', 'audit', 'approve', 'tools', 'state', 'guest', 'confine', 'git', 'image', 'wasm', 'vmtool'}
 
 # directory -> the directories whose headers it may include, beside its own
 MAY = {

@@ -29,6 +29,8 @@ struct judging {
 	const char *path;	/* of the git directory in the tree */
 	uint64_t since_ns;
 	unsigned hash;
+	bool counts;		/* nothing is taken, only counted */
+	size_t refused;
 	struct ward_err *e;
 };
 
@@ -37,6 +39,9 @@ static int take(struct judging *j, const struct walk_dir *d, const struct walk_e
 {
 	auto_buf path = { 0 };
 
+	j->refused++;
+	if (j->counts)
+		return 0;
 	buf_printf(&path, "%s%s%s", j->path, *j->path ? "/" : "", entry->path);
 	if (path.failed)
 		return ward_fail(j->e, ENOMEM, "out of memory");
@@ -129,13 +134,29 @@ static int judge_file(struct judging *j, const struct walk_dir *d, const struct 
 	return judged.verdict == GIT_REFUSE ? take(j, d, entry, judged.why) : 0;
 }
 
+/* In a repository that was there before: what was read-only for the sandbox is the user's own, whatever the user did to it since. */
+static bool is_guarded(const struct judging *j, const struct walk_entry *entry)
+{
+	auto_buf path = { 0 };
+
+	if (!j->since_ns)
+		return false;
+	buf_printf(&path, "%s%s%s", j->path, *j->path ? "/" : "", entry->path);
+	if (path.failed)
+		return false;
+	for (size_t i = 0; i < j->g->lost.len; i++)
+		if (strcmp(j->g->lost.items[i], path.data) == 0)
+			return false;
+	return guard_list_has(&j->g->baseline, path.data, path.len, entry->type == DT_DIR ? '/' : '\0');
+}
+
 static int judge_entry(void *ctx, struct walk_dir *d, const struct walk_entry *entry)
 {
 	struct judging *j = ctx;
 	struct git_place place;
 	struct stat st;
 
-	if (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || is_guarded(j, entry))
 		return 0;
 	if (S_ISDIR(st.st_mode)) {
 		place = git_path_find(entry->path, GIT_DIR_MAIN, j->hash, true);
@@ -148,11 +169,36 @@ static int judge_entry(void *ctx, struct walk_dir *d, const struct walk_entry *e
 	return judge_file(j, d, entry, &st);
 }
 
+/* Any directory of the project is a repository to git once it has a HEAD, objects and refs. Where it holds other things, too, those
+ * stay, and the HEAD goes: without it git sees no repository there. */
+static int break_shape(struct judging *j, int git_fd)
+{
+	static const char *const parts[] = { "HEAD", "commondir" };
+	int status = 0;
+
+	j->counts = false;
+	for (size_t i = 0; i < ARRAY_LEN(parts) && status >= 0; i++) {
+		struct walk_entry entry = { .name = parts[i], .path = parts[i] };
+		struct walk_dir d = { .fd = git_fd };
+		struct stat st;
+
+		if (fstatat(git_fd, parts[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
+			status = take(j, &d, &entry, "makes git take the directory for a repository, in which it would run what is not git's own");
+	}
+	return status;
+}
+
 int guard_judge_repository(const struct guard_root *g, int git_fd, const char *path, uint64_t since_ns,
 			   const struct guard_taker *taker, struct ward_err *e)
 {
 	static const struct walk_ops ops = { .entry = judge_entry, .force = true };
 	struct judging j = { .g = g, .taker = taker, .path = path, .since_ns = since_ns, .hash = hash_of(git_fd), .e = e };
+	size_t n = strlen(path);
+	int status;
 
-	return walk_tree(git_fd, &ops, &j, 0, e);
+	if (since_ns || (n >= 4 && strcmp(path + n - 4, ".git") == 0 && (n == 4 || path[n - 5] == '/')))
+		return walk_tree(git_fd, &ops, &j, 0, e);
+	j.counts = true;
+	status = walk_tree(git_fd, &ops, &j, 0, e);
+	return status < 0 || !j.refused ? status : break_shape(&j, git_fd);
 }

@@ -97,7 +97,7 @@ static inline void tree_scan(struct tree *t, struct guard_root *g, struct strv h
 {
 	struct ward_err e = { 0 };
 
-	*g = (struct guard_root){ .path = strdup(t->path), .target = strdup(t->path), .writable = true };
+	*g = (struct guard_root){ .path = strdup(t->path), .target = strdup(t->path), .writable = true, .shares_git = true };
 	if (guard_compile(g, &hide, &protect, &e) < 0 || guard_scan(g, t->fd, &e) < 0)
 		fail_msg("%s: %s", e.what, e.why);
 	strv_free(&hide);
@@ -109,7 +109,7 @@ static inline const char *steps_text(const struct guard_root *g, struct buf *b)
 {
 	buf_free(b);
 	for (size_t i = 0; i < g->step_count; i++)
-		buf_printf(b, "%c %s%s ", "PRH"[g->steps[i].action], g->steps[i].path, g->steps[i].is_dir ? "/" : "");
+		buf_printf(b, "%c %s%s ", "PVRH"[g->steps[i].action], g->steps[i].path, g->steps[i].is_dir ? "/" : "");
 	return buf_text(b);
 }
 

@@ -144,7 +144,7 @@ static void bad_aiignore_is_an_error(void **state unused_arg)
 {
 	struct strv none = { 0 };
 	struct ward_err e = { 0 };
-	struct guard_root g = { .writable = true };
+	struct guard_root g = { .writable = true, .shares_git = true };
 	struct tree t;
 
 	tree_make(&t);
@@ -295,7 +295,7 @@ static void many_names_are_an_error(void **state unused_arg)
 {
 	struct strv hide = list_of("*", NULL), none = { 0 };
 	struct ward_err e = { 0 };
-	struct guard_root g = { .writable = true };
+	struct guard_root g = { .writable = true, .shares_git = true };
 	struct tree t;
 	char name[32];
 

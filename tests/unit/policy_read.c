@@ -463,7 +463,7 @@ static void test_rules(void **state)
 		    "  - {host: c.example, graphql: [mutations, 'query:a b'], json_rpc: ['a:']}\n  - {host: d.example, refs: [refs/heads/*]}\n"
 		    "  - {host: e.example, git: [fetch], refs: [refs/heads/*], repositories: [team/x]}\n",
 	       "f:3:33: network.egress_allowlist[0].methods[0]: expected a method such as GET, found \"G T\"",
-	       "f:3:49: network.egress_allowlist[0].paths[0]: expected a path that begins with / or *, without ? and #, found \"x\"",
+	       "f:3:49: network.egress_allowlist[0].paths[0]: expected a path that begins with / or *, without ? and #, with \\* for a star that is meant, found \"x\"",
 	       "f:3:67: network.egress_allowlist[0].headers[0]: expected \"Name: PATTERN\", found \"X-A\"",
 	       "f:4:29: network.egress_allowlist[1].git[0]: expected fetch, push, force, delete or options, found \"psh\"; did you mean \"push\"?",
 	       "f:4:42: network.egress_allowlist[1].refs[0]: expected a full name such as refs/heads/agent/*, found \"main\"; a branch is refs/heads/NAME, ...",
