@@ -203,16 +203,16 @@ static int merge_keys(struct merge *m)
 	auto_strv names = { 0 };
 	int status = 0;
 
-	for (size_t i = 0; i < m->mine.len; i++)
-		strv_add(&names, m->mine.items[i].name);
+	for (size_t i = 0; i < m->mine.len; i++)	/* in the order in which they were set */
+		if (!strv_has(&names, m->mine.items[i].name))
+			strv_add(&names, m->mine.items[i].name);
 	for (size_t i = 0; i < m->base.len; i++)
-		strv_add(&names, m->base.items[i].name);
-	strv_sort(&names);
+		if (!strv_has(&names, m->base.items[i].name))
+			strv_add(&names, m->base.items[i].name);
 	if (names.failed)
 		return ward_fail(m->t->e, ENOMEM, "out of memory");
 	for (size_t i = 0; i < names.len && status == 0; i++)
-		if (i == 0 || strcmp(names.items[i], names.items[i - 1]) != 0)
-			status = merge_key(m, names.items[i]);
+		status = merge_key(m, names.items[i]);
 	return status;
 }
 

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,11 +79,10 @@ static int read_record(int dir_fd, const char *dir, struct git_view_record *ret,
 	return 0;
 }
 
-/* As root: becomes the owner of the repository, with that user's home and no group but its own. */
+/* As root: becomes the owner of the repository, with no group but its own. */
 static int become_owner(int dir_fd, const char *dir, struct ward_err *e)
 {
 	struct git_view_record r = { 0 };
-	struct passwd *person;
 	uid_t uid;
 	gid_t gid;
 
@@ -95,9 +93,7 @@ static int become_owner(int dir_fd, const char *dir, struct ward_err *e)
 	git_view_record_clear(&r);
 	if (!git_view_is_owned(dir, uid) && git_view_give(dir, uid, gid, e) < 0)	/* no id-mapped mount was to be had */
 		return -e->code;
-	person = getpwuid(uid);
-	unsetenv("XDG_CONFIG_HOME");
-	if (setenv("HOME", person ? person->pw_dir : "/", 1) < 0 || setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
+	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
 	    setresuid(uid, uid, uid) < 0)
 		return ward_fail_errno(e, "cannot become the owner of the repository");
 	return 0;
@@ -159,7 +155,8 @@ static int take_each(char **dirs, enum take_how how, struct buf *out)
 	int status = 0;
 
 	for (size_t i = 0; dirs[i]; i++) {
-		int one = how == TAKE_LIVE && !is_followed(dirs[i]) ? 0 : take_in_child(i, dirs[i], how, out);
+		bool idle = how == TAKE_LIVE ? !is_followed(dirs[i]) : !git_view_changed(dirs[i]);
+		int one = idle ? 0 : take_in_child(i, dirs[i], how, out);
 
 		status = status < 0 ? status : one;
 	}

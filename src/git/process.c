@@ -1,7 +1,8 @@
 /*
  * git on the host's side. In: words, bytes for its standard input. Out: what it writes. Runs in ward-git with the rights of the
  * repository's owner, always in a repository of the host's or in one that ward-git made itself, never in the sandbox's: so no
- * configuration and no hook of the sandbox's is read. The user's own hooks are switched off: they did not see the commits.
+ * configuration and no hook of the sandbox's is read. The user's own hooks are switched off, and only the repository's own
+ * configuration is read.
  */
 #include "git/git.h"
 
@@ -30,8 +31,10 @@ static int start(const struct git_call *c, int in, int out, pid_t *ret_pid)
 {
 	char program[PATH_MAX], git_dir[PATH_MAX + 16];
 	const char *words[WORDS_MAX] = { "git" };
-	char *env[16] = { (char[]){ "GIT_TERMINAL_PROMPT=0" }, (char[]){ "GIT_OPTIONAL_LOCKS=0" }, (char[]){ "GIT_NO_LAZY_FETCH=1" }, git_dir };
-	size_t n = 1, k = 4;
+	char *env[16] = { (char[]){ "GIT_TERMINAL_PROMPT=0" }, (char[]){ "GIT_OPTIONAL_LOCKS=0" }, (char[]){ "GIT_NO_LAZY_FETCH=1" },
+			  (char[]){ "GIT_CONFIG_GLOBAL=/dev/null" }, (char[]){ "GIT_CONFIG_NOSYSTEM=1" }, (char[]){ "HOME=/nonexistent" },
+			  (char[]){ "GIT_COMMITTER_NAME=ward" }, (char[]){ "GIT_COMMITTER_EMAIL=ward@localhost" }, git_dir };
+	size_t n = 1, k = 9;
 	posix_spawn_file_actions_t files;
 	struct ward_err e = { 0 };
 	int status;
@@ -40,7 +43,7 @@ static int start(const struct git_call *c, int in, int out, pid_t *ret_pid)
 		return -ENOENT;
 	snprintf(git_dir, sizeof(git_dir), "GIT_DIR=%s", c->git_dir);
 	for (char **v = environ; *v && k < ARRAY_LEN(env) - 1; v++)
-		if (strncmp(*v, "GIT_", 4) != 0)
+		if (strncmp(*v, "GIT_", 4) != 0 && strncmp(*v, "HOME=", 5) != 0 && strncmp(*v, "XDG_", 4) != 0)
 			env[k++] = *v;
 	for (size_t i = 0; i < ARRAY_LEN(front); i++)
 		words[n++] = front[i];

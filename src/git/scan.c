@@ -108,13 +108,54 @@ static bool is_free(const struct take *t, const char *path)
 	       (t->record.free_hooks && strncmp(path, "hooks/", 6) == 0);
 }
 
+/* Whether a list of the base, in the same directory, has this line. */
+static bool had_line(const struct take *t, const char *path, const char *line, size_t n)
+{
+	static const char *const lists[] = { "git-rebase-todo", "git-rebase-todo.backup", "done" };
+	size_t dir = (size_t)(strrchr(path, '/') - path);
+
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+		auto_buf name = { 0 };
+		const struct file *f;
+
+		buf_printf(&name, "%.*s/%s", (int)dir, path, lists[i]);
+		f = name.failed ? NULL : files_find(&t->base, name.data);
+		for (const char *at = f ? f->bytes : ""; *at; at += strcspn(at, "\n"), at += *at == '\n')
+			if (strcspn(at, "\n") == n && memcmp(at, line, n) == 0)
+				return true;
+	}
+	return false;
+}
+
+/* A rebase of the user's that was under way may go on inside: commands that its list had before are the user's own. They are taken
+ * out of the text that is judged. */
+static void drop_own_commands(const struct take *t, const char *path, const struct buf *bytes, struct buf *ret)
+{
+	for (const char *at = buf_text(bytes); *at; at += strcspn(at, "\n"), at += *at == '\n') {
+		size_t n = strcspn(at, "\n");
+		bool command = strncmp(at, "exec ", 5) == 0 || strncmp(at, "x ", 2) == 0;
+
+		if (!command || !strrchr(path, '/') || !had_line(t, path, at, n))
+			buf_add(ret, at, n + (at[n] == '\n'));
+	}
+}
+
 static int judge_file(struct scan *s, const struct walk_entry *entry, const struct stat *st, const struct buf *bytes)
 {
 	struct take *t = s->t;
+	auto_buf judged_bytes = { 0 };
 	struct git_file file = { .path = entry->path, .kind = GIT_DIR_MAIN, .hash = s->hash, .mode = st->st_mode, .links = st->st_nlink,
 				 .size = (uint64_t)st->st_size, .bytes = (const uint8_t *)buf_text(bytes), .n = bytes->len };
-	struct git_judged judged = git_judge(&file);
+	struct git_judged judged;
 
+	if (git_path_find(entry->path, GIT_DIR_MAIN, s->hash, false).form == GIT_FORM_TODO && !memchr(buf_text(bytes), '\0', bytes->len)) {
+		drop_own_commands(t, entry->path, bytes, &judged_bytes);
+		if (judged_bytes.failed)
+			return out_of_memory(t);
+		file.bytes = (const uint8_t *)buf_text(&judged_bytes);
+		file.n = file.size = judged_bytes.len;
+	}
+	judged = git_judge(&file);
 	switch (judged.verdict) {
 	case GIT_REPORT:
 		say_note(t, "git: %s %s", entry->path, judged.why);

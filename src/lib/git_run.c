@@ -47,9 +47,7 @@ struct taking {
 static int start(const struct strv *dirs, const char *how, struct git_run *ret, struct ward_err *e)
 {
 	char mode[16], *words[WORDS_MAX] = { (char[]){ "ward-git" }, mode };
-	char home[4096 + 8], xdg[4096 + 24], *env[] = { (char[]){ "PATH=/usr/sbin:/usr/bin:/usr/local/bin:/sbin:/bin" },
-							  (char[]){ "LC_ALL=C" }, home, xdg, NULL };
-	const char *own_home = getenv("HOME"), *own_xdg = getenv("XDG_CONFIG_HOME");
+	char *env[] = { (char[]){ "PATH=/usr/sbin:/usr/bin:/usr/local/bin:/sbin:/bin" }, (char[]){ "LC_ALL=C" }, NULL };
 	auto_fd own = program_open("ward-git", e);
 	struct program p = { .fd = own, .argv = words, .envp = env, .fd_count = 1 };
 	int pair[2], status;
@@ -57,10 +55,6 @@ static int start(const struct strv *dirs, const char *how, struct git_run *ret, 
 	if (own < 0)
 		return own;
 	snprintf(mode, sizeof(mode), "%s", how);
-	snprintf(home, sizeof(home), "HOME=%s", own_home ? own_home : "/");
-	snprintf(xdg, sizeof(xdg), "XDG_CONFIG_HOME=%s", own_xdg ? own_xdg : "");
-	if (!own_xdg)
-		env[3] = NULL;
 	for (size_t i = 0; i < dirs->len && i + 3 < WORDS_MAX; i++)
 		words[i + 2] = dirs->items[i];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
@@ -187,6 +181,8 @@ void git_run_end(const struct plan *p, struct git_run *run, struct result *r)
 	struct git_run now = { 0 };
 	int status = 0;
 
+	if (v && v->kept && !any_changed(&v->dirs))
+		v->kept = false;	/* the review has nothing of git's */
 	if (!v || v->kept || v->dirs.len == 0)
 		return;
 	if (!run && any_changed(&v->dirs)) {

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 
 #include "base/path.h"
@@ -181,6 +182,19 @@ static int note_view(struct adding *a, size_t root, const char *name, const char
 	return a->views->dirs.failed || a->views->names.failed || a->views->roots.failed ? out_of_memory(a) : 0;
 }
 
+/* As root: whether that user gets to the directory. What is taken over is never written by root into another user's repository. */
+static bool reaches(uid_t uid, const char *path)
+{
+	auto_fd fd = -1;
+
+	if (uid == 0)
+		return true;
+	setfsuid(uid);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	setfsuid(0);
+	return fd >= 0;
+}
+
 /* One repository: name is its git directory's path in the tree, "" for the tree itself. */
 static int add_view(struct adding *a, size_t root, const char *name)
 {
@@ -197,6 +211,8 @@ static int add_view(struct adding *a, size_t root, const char *name)
 		return out_of_memory(a);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return 0;	/* removed this moment */
+	if (!why && a->plan->facts.uid == 0 && !reaches(st.st_uid, git_dir))
+		why = "its owner, as whom ward takes over commits, cannot reach it";
 	if (!why && !git_view_suits(fd))
 		why = "its format is not one that ward takes over";
 	if (!why && a->views->dirs.len >= VIEWS_MAX)

@@ -334,7 +334,7 @@ def test_idle_is_cheap(t):
 
 def test_supervisor_is_confined(t):
     """It gives up what it does not need, and can still do what it must: mount again, sweep, remove its cgroups."""
-    ws = t.git_repo()
+    ws = t.git_repo({".envrc": "old\n"})
     b = box(t, "--", "sleep", "100", cwd=ws)
     pid = supervisor(t, b)
 
@@ -347,19 +347,19 @@ def test_supervisor_is_confined(t):
     t.equal(field("NoNewPrivs"), "1", "no_new_privs")
     module, raw, net = 1 << 16, 1 << 17, 1 << 12
     t.equal(int(field("CapPrm"), 16) & (module | raw | net), 0, "capabilities")
-    t.equal(t.ward("exec", b, "sh", "-c", "echo '[x]' >> .git/config").rc, 2, "a protected file")
-    t.write(ws, {".git/new": t.read(ws, ".git/config") + "[user]\n"})
-    os.rename(f"{ws}/.git/new", f"{ws}/.git/config")	# as every editor does
+    t.equal(t.ward("exec", b, "sh", "-c", "echo x >> .envrc").rc, 2, "a protected file")
+    t.write(ws, {"new": "saved\n"})
+    os.rename(f"{ws}/new", f"{ws}/.envrc")	# as every editor does
 
     def protected():
-        r = t.ward("exec", b, "sh", "-c", "cat .git/config; echo '[core] fsmonitor = evil' >> .git/config")
-        return "[user]" in r.out and r.rc != 0
+        r = t.ward("exec", b, "sh", "-c", "cat .envrc; echo evil >> .envrc")
+        return "saved" in r.out and r.rc != 0
     t.wait_until(protected, 20, "the file is not protected again")
-    t.ward("exec", b, "sh", "-c", "echo evil > .envrc")
+    t.ward("exec", b, "sh", "-c", "echo evil > .autoenv; git commit -q --allow-empty -m from-inside")
     t.equal(t.ward("stop", "--timeout", "1", b).rc, 0, "stop")
-    t.check(not os.path.exists(f"{ws}/.envrc"), "it was not swept")
+    t.check(not os.path.exists(f"{ws}/.autoenv"), "it was not swept")
     report = json.loads(t.ward("wait", "--json", b).out)
-    t.check(any(".envrc" in line for line in report["quarantine"]), "the report names what was moved")
+    t.check(any(".autoenv" in line for line in report["quarantine"]), "the report names what was moved")
 
 
 ASK = """

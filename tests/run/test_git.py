@@ -113,7 +113,7 @@ def test_bare_repository(t):
     t.equal(t.ward("run", *PASSED, "--", "bash", "-c", work, cwd=bare, env=WHO).rc, 0)
     t.contains(git(t, "branch", cwd=bare).out, "pushed")
     r = t.ward("run", "--", "bash", "-c", PLANT, cwd=bare)
-    t.check("planted" not in r.out and "moved" not in r.out, f"something was planted: {r.out}")
+    t.equal(r.rc, 0, "exit of what plants")
 
 
 @needs("git")
