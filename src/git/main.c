@@ -180,8 +180,8 @@ static int wait_for_end(char **dirs, int follow_fd)
 		if (due) {
 			auto_buf unsaid = { 0 };
 
+			/* what is written here makes one more turn, in which nothing is left to do */
 			(void)!take_each(dirs, TAKE_LIVE, &unsaid);
-			read_events(follow_fd);	/* what we wrote ourselves is no news */
 			due = false;
 			if (poll(p, 1, PAUSE_MS) != 0)
 				return read(SOCKET_FD, &byte, 1) == 1 ? 0 : -1;

@@ -151,7 +151,7 @@ static int move_ref(struct take *t, const char *git_dir, const char *name, const
 }
 
 /* Keeps the sandbox's value of a ref that the host moved meanwhile. */
-static int keep_conflict(struct take *t, const char *git_dir, const char *name, const struct file *mine)
+static int keep_conflict(struct take *t, const char *git_dir, const char *name, const struct file *mine, const struct refs *theirs)
 {
 	auto_buf to = { 0 };
 	struct file now = { 0 };
@@ -159,7 +159,8 @@ static int keep_conflict(struct take *t, const char *git_dir, const char *name, 
 	buf_printf(&to, CONFLICT "%s", name + 5);
 	if (to.failed)
 		return out_of_memory(t);
-	if (!mine || is_symbolic(mine) || !is_complete(git_dir, mine->bytes))
+	if (!mine || is_symbolic(mine) || (t->live && files_equal(mine, files_find(&theirs->files, to.data))) ||
+	    !is_complete(git_dir, mine->bytes))
 		return 0;
 	now = (struct file){ .bytes = mine->bytes, .n = mine->n };
 	const char *words[] = { "update-ref", to.data, now.bytes, NULL };
@@ -226,7 +227,7 @@ static int merge_ref(struct take *t, const char *prefix, const char *git_dir, co
 		bool held = strv_has(&t->blocked, full.data);
 
 		if (!files_equal(h, b) || held)
-			return keep_conflict(t, git_dir, name, m);
+			return keep_conflict(t, git_dir, name, m, theirs);
 		status = push_ref(t, git_dir, name, b, m, complete);
 		if (status)
 			return status < 0 ? status : 0;

@@ -200,5 +200,8 @@ int guard_judge_repository(const struct guard_root *g, int git_fd, const char *p
 		return walk_tree(git_fd, &ops, &j, 0, e);
 	j.counts = true;
 	status = walk_tree(git_fd, &ops, &j, 0, e);
-	return status < 0 || !j.refused ? status : break_shape(&j, git_fd);
+	if (status < 0 || !j.refused)
+		return status;
+	status = break_shape(&j, git_fd);
+	return status < 0 ? status : 1;
 }

@@ -327,6 +327,7 @@ static int sweep_listed(void *ctx, struct walk_dir *d)
 {
 	struct sweep *s = ctx;
 	struct git_seen seen = s->git;
+	int status;
 
 	if (s->git.any)
 		s->git = (struct git_seen){ 0 };
@@ -335,7 +336,10 @@ static int sweep_listed(void *ctx, struct walk_dir *d)
 	d->mark |= GIT_DIR;
 	if (guard_list_has(&s->g->repositories, d->path_len ? d->path : ".", d->path_len ? d->path_len : 1, '\0') && !is_lost_dir(s->g, d))
 		return 0;	/* judged at the end, by what changed in it */
-	return guard_judge_repository(s->g, d->fd, d->path, 0, &s->taker, s->e);
+	status = guard_judge_repository(s->g, d->fd, d->path, 0, &s->taker, s->e);
+	if (status == 1)
+		d->mark &= ~(unsigned)GIT_DIR;
+	return status < 0 ? status : 0;
 }
 
 static int sweep_enter(void *ctx, const struct walk_dir *d, const struct walk_entry *entry, unsigned *mark)

@@ -197,6 +197,8 @@ def _leaked_state(directories):
             if os.path.basename(top) == "review":	# what waits for its user is kept; what is half made or half removed is not
                 dirs[:] = [d for d in dirs if d.startswith(".")]
                 messages += [f"directory left behind: {os.path.join(top, d)}" for d in dirs]
+            if top == os.path.join(directory, "git"):	# the private git directories of a review that waits are a part of it
+                dirs[:] = [d for d in dirs if not os.path.isdir(os.path.join(directory, "review", d))]
             if os.path.basename(top) == "kept-etc":	# what is half made is not kept
                 messages += [f"left behind: {os.path.join(top, name)}" for name in dirs + files if name.startswith("make-")]
                 dirs[:] = []
