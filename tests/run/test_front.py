@@ -17,11 +17,12 @@ def test_sample_agent_is_contained(t):
     outcomes = {o["what"]: o for o in json.loads(t.read(ws, "outcomes.json"))}
     t.check(len(outcomes) >= 8, "the agent tried less than it should")
     for what, outcome in outcomes.items():
-        if what != "plant a shell start file":	# that one is moved away afterwards
+        if what not in ("plant a shell start file", "plant a git hook"):	# these are moved away afterwards
             t.check(outcome["blocked"], f"{what}: {outcome['outcome']}")
     t.check(not os.path.exists(f"{ws}/.git/hooks/pre-commit"), "the hook is in the repository")
     t.check(not os.path.exists(f"{ws}/.envrc"), "the start file is still in the project")
-    t.check(any(".envrc" in q for q in r.report["quarantine"]), "the report does not name what was moved")
+    for name in (".envrc", ".git/hooks/pre-commit"):
+        t.check(any(name in q for q in r.report["quarantine"]), f"the report does not say that {name} was moved")
     t.check(t.read(ws, "report.txt"), "the agent's honest work is missing")
 
 

@@ -65,11 +65,9 @@ def repository(t, directory=None):
 
 def answers(t, ws):
     """What the host's git says, without the workspace's name."""
-    out = {}
-    for question in QUESTIONS:
-        r = t.run("git", *question.split(), cwd=ws, env=WHO)
-        out[question] = (r.rc, r.out.replace(ws, "WS"))
-    return out
+    script = "".join(f"echo '== {q}'; git {q} 2>&1; echo \"rc $?\"\n" for q in QUESTIONS)
+    out = t.run("bash", "-c", script, cwd=ws, env=WHO).out.replace(ws, "WS")
+    return dict(part.split("\n", 1) for part in out.split("== ")[1:])
 
 
 def run(t, ws, script, *options, rc=0):

@@ -228,12 +228,11 @@ def test_protected_needs_a_word(t):
     ws = t.git_repo()
     review(t, ws, "git config user.name me; echo 'echo evil' > .git/hooks/pre-commit; mkdir .vscode; echo {} > .vscode/tasks.json; "
                   "echo fine > fine; echo x > .envrc")
-    t.equal(diff(t, ws), {".git/config": "content#", ".git/hooks/pre-commit": "added#", ".vscode/tasks.json": "added#", "fine": "added",
-                          ".envrc": "added#"})
+    t.equal(diff(t, ws), {".vscode/tasks.json": "added#", "fine": "added", ".envrc": "added#"})
+    t.contains(t.ward("diff", cwd=ws).out, "git: ", "what was done with git")
     apply(t, ws, rc=1)
     t.equal((t.read(ws, "fine"), t.read(ws, ".envrc"), t.read(ws, ".git/hooks/pre-commit"), os.path.exists(ws + "/.vscode")),
             ("fine\n", None, None, False))
-    apply(t, ws, "--protected", ".git")
     t.contains(t.read(ws, ".git/config"), "name = me")
     t.equal(diff(t, ws), {".vscode/tasks.json": "added#", ".envrc": "added#"})
 
