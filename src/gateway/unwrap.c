@@ -122,7 +122,7 @@ void reading_unescape(const uint8_t *bytes, size_t n, struct reading *r)
 		    low = high >= 0 ? hex_digit(bytes[at + 2]) : -1;
 
 		r->at[r->len] = (uint32_t)at;
-		r->bytes[r->len++] = low >= 0 ? (uint8_t)(high << 4 | low) : bytes[at];
+		r->bytes[r->len++] = (uint8_t)(low >= 0 ? high << 4 | low : bytes[at]);
 		r->differs |= low >= 0;
 		at += low >= 0 ? 3 : 1;
 	}

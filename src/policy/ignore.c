@@ -333,9 +333,9 @@ static bool grow(struct ignore *ig)
 /* "**" "/DIR/GLOB"; a GLOB of "**" would match at any depth. */
 static bool is_in_named(const char *text, size_t n)
 {
-	const char *last = memrchr(text, '/', n);
+	const char *last = n && text ? memrchr(text, '/', n) : NULL;
 
-	if (n < 4 || memcmp(text, "**/", 3) != 0 || last < text + 4 || memmem(last, (size_t)(text + n - last), "**", 2) ||
+	if (!last || n < 4 || memcmp(text, "**/", 3) != 0 || last < text + 4 || memmem(last, (size_t)(text + n - last), "**", 2) ||
 	    memchr(last, '[', (size_t)(text + n - last)))
 		return false;
 	for (const char *c = text + 3; c < last; c++)
