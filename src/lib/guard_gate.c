@@ -52,8 +52,7 @@ static char *path_of(int fd)
 								       strndup(path, (size_t)n);
 }
 
-/* Asks the rules about the first n bytes of path (without a slash in front), and about its last
- * name alone: a row for the top of a tree counts in every directory, each may be a workspace. */
+/* Asks the rules about the first n bytes of path (without a slash in front). */
 static const char *ask_rules(const struct guard_root *rules, const char *path, size_t n,
 			     unsigned char type)
 {
@@ -62,14 +61,10 @@ static const char *ask_rules(const struct guard_root *rules, const char *path, s
 	size_t name_at = slash ? (size_t)(slash + 1 - part) : 0;
 	struct walk_entry whole = { .name = part ? part + name_at : "", .path = part,
 				    .path_len = n, .name_at = name_at, .type = type };
-	struct walk_entry last = { .name = whole.name, .path = whole.name,
-				   .path_len = n - name_at, .type = type };
 
 	if (!part)
 		return "out of memory";
-	if (guard_is_protected(rules, &whole))
-		return guard_reason(rules, &whole);
-	return guard_is_protected(rules, &last) ? guard_reason(rules, &last) : NULL;
+	return guard_is_protected(rules, &whole) ? guard_reason(rules, &whole) : NULL;
 }
 
 /* The same for every directory on the way, and at last for the path itself. */
@@ -143,19 +138,42 @@ static int look_around(struct gate *g, const char *name, const struct strv *rule
 	return r < 0 ? r : guard_scan(&g->around, fd, e);
 }
 
+/* The rules, and the rows for the top of a tree as rows for every directory: each of them may be
+ * somebody's workspace. */
+static bool add_top_rows(struct strv *out, const struct strv *rules)
+{
+	static const char *const rows[] = {
+#define GIT_PART(id, name, why)
+#define PROTECT(pattern, why, source, checked) pattern,
+#define PROTECT_NOT(pattern, why)
+#include "protect.def"
+#undef GIT_PART
+#undef PROTECT
+#undef PROTECT_NOT
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (rows[i][0] == '/')
+			strv_add(out, rows[i] + 1);
+	for (size_t i = 0; rules && i < rules->len; i++)
+		strv_add(out, rules->items[i]);
+	return !out->failed;
+}
+
 int gate_open(struct gate *g, int dir_fd, const char *name, const struct strv *rules,
 	      struct ward_err *e)
 {
+	auto_strv all = { 0 };
 	const char *why;
 	int r;
 
 	*g = (struct gate){ .dir_fd = dir_fd };
 	g->tree.path = path_of(dir_fd);
 	g->tree.target = g->tree.path ? strdup(g->tree.path) : NULL;
-	if (!g->tree.target)
+	if (!g->tree.target || !add_top_rows(&all, rules))
 		return ward_fail(e, ENOENT, "cannot tell where the copy would lie");
 	g->tree.writable = true;
-	r = guard_compile(&g->tree, NULL, rules, e);
+	r = guard_compile(&g->tree, NULL, &all, e);
 	if (r < 0)
 		return r;
 	why = ask_way(&g->tree, g->tree.path + 1, DT_DIR);
