@@ -105,7 +105,7 @@ _ward_options() {
 		other=""
 		;;
 	cp)
-		options="--json --help -h"
+		options="--protected --json --help -h"
 		file=""
 		directory=""
 		other=""

@@ -198,6 +198,7 @@ complete -c ward -n '__fish_seen_subcommand_from stats' -l no-stream -d 'look on
 complete -c ward -n '__fish_seen_subcommand_from stats' -l json -d 'print JSON instead of text'
 complete -c ward -n '__fish_seen_subcommand_from stats' -s h -l help -d 'explain this verb'
 complete -c ward -n '__fish_seen_subcommand_from stats' -x -a '(ward ps -aq 2>/dev/null)'
+complete -c ward -n '__fish_seen_subcommand_from cp' -l protected -d 'protected paths, too'
 complete -c ward -n '__fish_seen_subcommand_from cp' -l json -d 'print JSON instead of text'
 complete -c ward -n '__fish_seen_subcommand_from cp' -s h -l help -d 'explain this verb'
 complete -c ward -n '__fish_seen_subcommand_from cp' -F

@@ -1,7 +1,8 @@
 /*
  * ward cp: files between the host and a sandbox that runs. In: a path of each, that of the sandbox as BOX:PATH. Out: the copy. ward-init's
  * own code does the inner half with the sandbox's rights; this process does the outer half with the user's, and believes
- * nothing that comes from inside (lib/copy.c).
+ * nothing that comes from inside (lib/copy.c). What comes out passes the gate (lib/guard_gate.c): what a sweep would take out of a
+ * workspace is refused, unless --protected asks for it.
  */
 #include "cli/boxes.h"
 
@@ -91,7 +92,8 @@ static int start(const struct transfer *t, const struct box_info *box, struct cl
 	return r;
 }
 
-static int copy_out(const struct transfer *t, const struct box_info *box, struct copy_report *report, struct ward_err *e)
+static int copy_out(const struct transfer *t, const struct box_info *box, bool with_protected,
+		    struct copy_report *report, struct ward_err *e)
 {
 	struct client_answer a = { 0 };
 	struct client c = NO_CLIENT;
@@ -104,7 +106,8 @@ static int copy_out(const struct transfer *t, const struct box_info *box, struct
 	if (r == 0)
 		r = start(t, box, &c, &a, e);
 	if (r == 0)
-		r = copy_receive(a.fds[1], &place, report, e);
+		r = with_protected ? copy_receive(a.fds[1], &place, report, e) :
+				     copy_receive_judged(a.fds[1], &place, NULL, report, e);
 	for (size_t i = 0; i < a.fd_count; i++)
 		close(a.fds[i]);
 	own_close_fd(&place.dir_fd);
@@ -176,7 +179,7 @@ int verb_cp(struct options *o)
 		int r = client_find_alive(t.box, &box, &e);
 
 		if (r == 0)
-			r = t.out ? copy_out(&t, &box, &report, &e) : copy_in(&t, &box, &report, &e);
+			r = t.out ? copy_out(&t, &box, o->with_protected, &report, &e) : copy_in(&t, &box, &report, &e);
 		progress_end(report.progress);
 		code = tell(o, &report);
 		if (r < 0)

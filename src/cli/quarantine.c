@@ -150,6 +150,8 @@ static int restore(const struct options *o, const struct store_items *v, struct 
 		}
 		buf_puts(&out, "restored ");
 		text_escape(&out, where);
+		buf_puts(&out, ": ");
+		text_escape(&out, v->items[i].why);
 		buf_puts(&out, "\n");
 	}
 	if (!count)

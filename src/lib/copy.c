@@ -9,6 +9,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -98,10 +100,17 @@ struct receiver {
 	struct copy_report *report;
 };
 
-static void note(struct copy_report *r, const char *path, const char *why)
+void copy_note(struct copy_report *r, const char *path, const char *why, ...)
 {
-	if (r->error_count++ < COPY_ERRORS_KEPT)
-		strv_addf(&r->errors, "%s: %s", *path ? path : ".", why);
+	char line[1024];
+	va_list args;
+
+	if (r->error_count++ >= COPY_ERRORS_KEPT)
+		return;
+	va_start(args, why);
+	vsnprintf(line, sizeof(line), why, args);
+	va_end(args);
+	strv_addf(&r->errors, "%s: %s", *path ? path : ".", line);
 }
 
 /* The directory that the record's file goes into, and its name there. */
@@ -198,7 +207,7 @@ static int make_link(struct receiver *v, int dir_fd, const char *name, const str
 	if (r < 0)
 		return r;
 	target[h->size] = '\0';
-	if (!copy_link_stays(v->path, target, (size_t)h->size))
+	if (!v->path[0] || !copy_link_stays(v->path, target, (size_t)h->size))	/* the top is never a link: the inner side follows it */
 		*ret_failure = -EXDEV;
 	else if (dir_fd >= 0 && unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
 		*ret_failure = -errno;
@@ -227,7 +236,7 @@ static int take_record(struct receiver *v)
 	if (h.type == GUEST_COPY_END)
 		return 1;
 	if (h.type == GUEST_COPY_ERROR) {
-		note(v->report, v->path, strerror((int)(h.error & 0xfff)));
+		copy_note(v->report, v->path, "%s", strerror((int)(h.error & 0xfff)));
 		return 0;
 	}
 	auto_fd dir = open_parent(v, &name);
@@ -240,7 +249,7 @@ static int take_record(struct receiver *v)
 	else if (h.type == GUEST_COPY_LINK)
 		r = make_link(v, dir, name, &h, &failure);
 	if (failure)
-		note(v->report, v->path, failure == -EXDEV ? "a link that leads out of what is copied was left out"
+		copy_note(v->report, v->path, "%s", failure == -EXDEV ? "a link that leads out of what is copied was left out"
 							   : strerror(-failure));
 	return r;
 }

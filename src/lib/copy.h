@@ -19,6 +19,9 @@ struct copy_report {
 };
 
 void copy_report_clear(struct copy_report *r);
+/* Notes that something at path was not copied, and why. */
+__attribute__((format(printf, 3, 4))) void copy_note(struct copy_report *r, const char *path,
+						     const char *why, ...);
 
 /* Whether a record's head, and the name behind it, may be believed: a known type, sizes that fit, a name that stays beneath.
  * Pure functions over what a sandbox says. */
@@ -44,6 +47,12 @@ must_check int copy_open_place(const char *path, const char *base, const struct 
 /* Makes files of the records that come from in_fd, which a sandbox wrote: nothing outside of the place is touched, no link is
  * followed, no mode is more than permissions. */
 must_check int copy_receive(int in_fd, const struct copy_place *place, struct copy_report *report, struct ward_err *e);
+/* The same, and what a sweep would take out of a workspace is refused by the name that it would have
+ * at the place (guard_gate.h): it is named in the report and does not get there. rules are the
+ * policy's own protected names (NULL: none). */
+must_check int copy_receive_judged(int in_fd, const struct copy_place *place,
+				   const struct strv *rules, struct copy_report *report,
+				   struct ward_err *e);
 /* Reads what the inner side says after a copy into the sandbox: its error, if there was one. */
 must_check int copy_receive_end(int in_fd, struct ward_err *e);
 

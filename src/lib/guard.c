@@ -167,6 +167,7 @@ void guard_clear(struct guard_root *g)
 	strv_free(&g->notes);
 	strv_free(&g->beyond);
 	strv_free(&g->lost);
+	strv_free(&g->tainted);
 	guard_dirs_free(g->dirs);
 	*g = (struct guard_root){ 0 };
 }

@@ -47,6 +47,7 @@ struct guard_root {
 	struct strv steers;		/* files that steer tools as they were, "PATH\nSTATE", PATH escaped, sorted */
 	struct strv notes;		/* what the scan found and could not guard, for the run's notes */
 	struct strv beyond;		/* places outside the tree that its protected names lead to (guard_follow.c) */
+	struct strv tainted;		/* protected names that came while another run was under way: never put back */
 	struct strv lost;		/* protected names that somebody outside took away since: what stands there is new */
 	struct strv refused;		/* protected names whose NAME.lock came and went: git tried to write them, in vain */
 	size_t lost_on_record;		/* how many of them the run's record has */
@@ -65,6 +66,10 @@ void guard_clear(struct guard_root *g);
 /* Holds what the steps cover from now on, for a command that may make mount namespaces: the sweep then puts back whatever is not
  * where it was. What is beyond the bound is said in *notes. */
 must_check int guard_hold(struct guard_root *g, int root_fd, struct strv *notes, struct ward_err *e);
+
+/* Takes everything off the lists of g that came since `other` was scanned: the same tree, one around it or one in it, of a run that
+ * is not finished yet and may have made it. It counts as new from then on. other needs its rules. */
+must_check int guard_taint(struct guard_root *g, const struct guard_root *other, struct ward_err *e);
 
 /* Directories outside the workspace that its .git file needs (a linked worktree's or submodule's gitdir and common
  * directory), if they point back and have the workspace's owner. Appends host paths to *dirs, and a note for each one refused. */

@@ -110,8 +110,12 @@ int guard_hold(struct guard_root *g, int root_fd, struct strv *notes, struct war
 	g->held = calloc(g->step_count + 1, sizeof(*g->held));
 	if (!g->held)
 		return ward_fail(e, ENOMEM, "out of memory");
-	for (size_t i = 0; i < g->step_count; i++)
-		missed += !hold(&g->held[i], root_fd, g->steps[i].path, limit);
+	for (size_t i = 0; i < g->step_count; i++) {
+		if (strv_has(&g->tainted, g->steps[i].path))
+			g->held[i] = (struct guard_held){ .fd = -1 };	/* another run's, perhaps: never put back */
+		else
+			missed += !hold(&g->held[i], root_fd, g->steps[i].path, limit);
+	}
 	if (missed)
 		strv_addf(notes, "process.nesting: %zu protected or hidden names in %s are too many to be held; one that the run "
 			  "replaces goes to the quarantine, but is not put back; raise ulimit -n", missed, g->path);

@@ -34,6 +34,8 @@
 #include "lib/store.h"
 #include "lib/wall.h"
 
+#define LOOKS_MAX 4	/* at the trees, where other runs come and go meanwhile */
+
 static int do_nothing(void *unused)
 {
 	(void)unused;
@@ -190,7 +192,7 @@ static int join_guards(struct plan *p, struct ward_err *e)
 
 /* Every writable tree of the policy is guarded. In a read-only one nothing can be planted, but what is hidden still is, and
  * sockets: a read-only mount does not keep anybody from connecting. */
-static int add_guards(struct plan *p, struct ward_err *e)
+static int scan_trees(struct plan *p, struct ward_err *e)
 {
 	const struct policy *policy = &p->spec->policy;
 
@@ -228,7 +230,53 @@ static int add_guards(struct plan *p, struct ward_err *e)
 		if (r < 0)
 			return r;
 	}
-	return join_guards(p, e);
+	return 0;
+}
+
+static int taint_trees(struct plan *p, const struct store_live *l, struct ward_err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < p->root_count && r >= 0; i++)
+		r = store_live_taint(l, &p->roots[i], e);
+	return r;
+}
+
+/* Scans the trees; what other runs that are under way may have made in them counts as new. *ret_again: a run came and went meanwhile,
+ * and nothing says what it may have made for the time that we looked. */
+static int look_at_trees(struct plan *p, bool *ret_again, struct ward_err *e)
+{
+	struct store_live *before = NULL, *after = NULL;
+	int r = p->spec->starts ? store_live_read(&before, e) : 0;
+
+	if (r == 0)
+		r = scan_trees(p, e);
+	if (r == 0 && p->spec->starts)
+		r = store_live_read(&after, e);
+	if (r == 0)
+		r = taint_trees(p, before, e);
+	if (r == 0)
+		r = taint_trees(p, after, e);
+	*ret_again = r == 0 && store_live_missed(before, after);
+	store_live_free(before);
+	store_live_free(after);
+	return r;
+}
+
+static int add_guards(struct plan *p, struct ward_err *e)
+{
+	bool again = true;
+	int r = 0;
+
+	for (unsigned i = 0; i < LOOKS_MAX && again && r == 0; i++) {
+		for (size_t k = 0; k < p->root_count; k++)
+			guard_clear(&p->roots[k]);
+		free(p->roots);
+		p->roots = NULL;
+		p->root_count = 0;
+		r = look_at_trees(p, &again, e);
+	}
+	return r < 0 ? r : join_guards(p, e);
 }
 
 static int check_cwd(struct plan *p, struct ward_err *e)

@@ -36,6 +36,16 @@ void store_end(struct store_run *r);
 
 /* Whether a run of that id has a record: it goes on, or was killed and is not finished yet. */
 bool store_has_record(const char *run_id);
+/* The records of all runs that are not finished, at one moment. */
+struct store_live;
+/* NULL: there are none. */
+must_check int store_live_read(struct store_live **ret_live, struct ward_err *e);
+void store_live_free(struct store_live *l);
+/* Applies guard_taint() for each of their trees. */
+must_check int store_live_taint(const struct store_live *l, struct guard_root *g, struct ward_err *e);
+/* Whether a run may have begun and ended between the two moments, so that neither shows it. */
+bool store_live_missed(const struct store_live *before, const struct store_live *after);
+
 /* Finishes what dead runs (their records are unlocked) left: processes, cgroup directories, sweep, record. Returns how many. */
 must_check int store_recover(struct ward_err *e);
 
@@ -61,7 +71,7 @@ struct store_items {
 must_check int store_list(struct store_items *ret_items, struct ward_err *e);
 void store_items_clear(struct store_items *v);
 /* Moves an item back to where it was, or beneath the directory `to` (NULL: where it was). Nothing is overwritten, no link is
- * followed. *ret_where is where it lies now; the caller frees. */
+ * followed, and `to` is refused where the thing would be another protected thing than it was (guard_gate.h). *ret_where is where it lies now; the caller frees. */
 must_check int store_restore(const struct store_item *item, const char *to, char **ret_where, struct ward_err *e);
 
 /* Opens a quarantined thing with O_PATH, or what lies at `below` ("": itself) beneath it; *ret_st says what it is. No link is

@@ -8,6 +8,23 @@
 #define STORE_LIVE "live"		/* one record a run */
 #define STORE_QUARANTINE "quarantine"	/* one directory a run: index, and one directory a root */
 
+/* A record that was read again. */
+struct dead_run {
+	char id[32];	/* "": the record's name is the run's */
+	char *workspace;
+	struct strv cgroups;
+	struct guard_root *roots;
+	size_t root_count;
+	pid_t init_pid;
+	uint64_t init_start;
+	bool numbered;		/* it is not when that began, but its number */
+	char init_boot[64];
+	bool complete;
+};
+
+/* Reads the record that is open as fd into *d, which is empty; dead_run_clear() in any case. */
+must_check int store_read_record(int fd, struct dead_run *d);
+void dead_run_clear(struct dead_run *d);
 
 /* The quarantine of one root of one run, made when the first thing comes. */
 struct store_sink {

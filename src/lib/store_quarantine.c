@@ -16,7 +16,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "base/walk.h"
-#include "lib/guard_internal.h"
+#include "lib/guard_gate.h"
 #include "lib/guard_move.h"
 
 #define INDEX_MAX (256u << 20)
@@ -314,6 +314,28 @@ static void prune(int all_fd, const char *run)
 		return;
 }
 
+/* A thing may come back as what it was quarantined for, because somebody asks for just that; at another place it must not become
+ * something else: a hook, a part of a repository, an editor's task. */
+static int check_new_place(const struct store_item *item, int base_fd, int from_fd, const char *from_name, struct ward_err *e)
+{
+	auto_free char *top = strndup(item->path, strcspn(item->path, "/"));
+	struct gate gate = { .dir_fd = -1 };
+	const char *why;
+	struct stat st;
+	int status;
+
+	if (!top || fstatat(from_fd, from_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return ward_fail_errno(e, "cannot look at %s in the quarantine", item->path);
+	status = gate_open(&gate, base_fd, top, NULL, e);
+	why = status < 0 ? NULL : gate_refuses(&gate, item->path, (unsigned char)IFTODT(st.st_mode));
+	if (why && (gate.closed.len || strcmp(why, item->why) != 0)) {
+		status = ward_fail(e, EPERM, "%s may not be restored there: %s", item->path, why);
+		ward_remedy(e, "restore it to a directory outside of repositories and protected directories");
+	}
+	gate_close(&gate);
+	return status;
+}
+
 int store_restore(const struct store_item *item, const char *to, char **ret_where, struct ward_err *e)
 {
 	auto_fd state = store_open(e);
@@ -338,6 +360,8 @@ int store_restore(const struct store_item *item, const char *to, char **ret_wher
 		ward_fail_errno(e, "cannot open %s", to);
 	if (base < 0)
 		return ward_remedy(e, "give a directory that is there with --to");
+	if (to && check_new_place(item, base, from, from_name, e) < 0)
+		return -e->code;
 	target = guard_open_parent(base, item->path, 0755, &to_name, e);
 	status = target < 0 ? target : guard_move(from, from_name, target, to_name, e);
 	if (status == -EEXIST) {

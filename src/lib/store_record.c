@@ -318,21 +318,7 @@ void store_end(struct store_run *r)
 	free(r);
 }
 
-/* A record that was read again. */
-struct dead_run {
-	char id[32];	/* "": the record's name is the run's */
-	char *workspace;
-	struct strv cgroups;
-	struct guard_root *roots;
-	size_t root_count;
-	pid_t init_pid;
-	uint64_t init_start;
-	bool numbered;		/* it is not when that began, but its number */
-	char init_boot[64];
-	bool complete;
-};
-
-static void dead_run_clear(struct dead_run *d)
+void dead_run_clear(struct dead_run *d)
 {
 	for (size_t i = 0; i < d->root_count; i++)
 		guard_clear(&d->roots[i]);
@@ -406,7 +392,7 @@ static int read_line(struct dead_run *d, const char *key, char *value)
 	return 0;
 }
 
-static int read_record(int fd, struct dead_run *d)
+int store_read_record(int fd, struct dead_run *d)
 {
 	auto_buf text = { 0 };
 	int status = io_read_all(fd, RECORD_MAX, &text);
@@ -503,7 +489,7 @@ static int recover_one(int state_fd, int live_fd, const char *name, struct ward_
 		return 0;	/* alive, or finished by somebody else just now */
 	if (st.st_size == 0 && is_slot(name))
 		return leave_slot(live_fd, fd, name) < 0 && errno != ENOENT ? ward_fail_errno(e, "cannot remove the record %s", name) : 0;
-	status = read_record(fd, &d);
+	status = store_read_record(fd, &d);
 	id = d.id[0] ? d.id : name;
 	if (status < 0)
 		ward_fail(e, -status, "the record cannot be read: %s", strerror(-status));

@@ -137,7 +137,7 @@ def test_hostile_end(t):
     t.ward("exec", b, "sh", "-c", "truncate -s 300M /tmp/big")
     back = t.fresh_dir("back")
     p = t.ward_start("cp", f"{b}:/tmp/big", f"{back}/big")
-    t.wait_until(lambda: os.path.exists(f"{back}/big"), 20, "the copy did not start")
+    t.wait_until(lambda: os.listdir(back), 20, "the copy did not start")
     with t.root():
         p.send_signal(signal.SIGSTOP)
     t.equal(t.ward("kill", b).rc, 0, "kill")
