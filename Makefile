@@ -4,7 +4,7 @@
 #   make run                install what is missing, build, run the sample agent in a sandbox
 #   make test               install what is missing, build, pass every test [ONLY=PATTERN: some of them]
 #   make install PREFIX=DIR a relocatable tree, no root needed
-#   make bench | bench-net | bench-inspect | bench-review | bench-audit | bench-wasm | bench-gvisor | bench-vm | fuzz [SECONDS=600] | lint | tsan | test-vm | test-vm-kvm | test-gvisor-kvm | test-programs | test-engines | test-fresh | soak [RUNS=2000 CYCLES=500] | fault [POINTS=100] | deps | clean
+#   make bench | bench-net | bench-inspect | bench-review | bench-audit | bench-wasm | bench-gvisor | bench-vm | fuzz [SECONDS=600] | fuzz-git [SECONDS=600] | lint | tsan | test-vm | test-vm-kvm | test-gvisor-kvm | test-programs | test-engines | test-fresh | soak [RUNS=2000 CYCLES=500] | fault [POINTS=100] | deps | clean
 
 BUILD      := build
 BUILD_ASAN := build-asan
@@ -16,7 +16,7 @@ MESON      := meson
 export WARD_BUILD := $(CURDIR)/$(BUILD)
 
 .DEFAULT_GOAL := all
-.PHONY: all asan fuzzers deps run test install bench bench-net bench-inspect bench-review bench-audit bench-wasm bench-gvisor bench-vm fuzz lint tsan test-vm test-vm-kvm test-gvisor-kvm test-programs test-engines test-fresh soak fault clean help
+.PHONY: all asan fuzzers deps run test install bench bench-net bench-inspect bench-review bench-audit bench-wasm bench-gvisor bench-vm fuzz fuzz-git lint tsan test-vm test-vm-kvm test-gvisor-kvm test-programs test-engines test-fresh soak fault clean help
 
 all:
 	@tools/deps.sh check build
@@ -115,6 +115,11 @@ fuzz:
 	@tools/deps.sh install build fuzz
 	@$(MAKE) --no-print-directory fuzzers
 	@tools/fuzz.sh $(BUILD_FUZZ) $(SECONDS)
+
+fuzz-git:
+	@tools/deps.sh install build test
+	@$(MAKE) --no-print-directory all
+	@tests/fuzz-git --build $(CURDIR)/$(BUILD) --seconds $(or $(SECONDS),600)
 
 lint:
 	@tools/deps.sh install build lint

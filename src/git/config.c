@@ -132,6 +132,35 @@ static bool names_known_remote(const struct settings *host, const char *name, co
 	return !url.failed && has(host, url.data);
 }
 
+struct merge {
+	struct take *t;
+	const char *path;	/* in the git directory */
+	char *file;		/* on the host */
+	struct settings base, mine, host;
+	struct buf refused;
+};
+
+/* A value that the sandbox gave the key and that names no remote of the host's; NULL: there is none. */
+static const char *find_unknown_remote(const struct merge *m, const char *name)
+{
+	for (size_t i = 0; i < m->mine.len; i++)
+		if (strcmp(m->mine.items[i].name, name) == 0 && !names_known_remote(&m->host, name, m->mine.items[i].value))
+			return m->mine.items[i].value;
+	return NULL;
+}
+
+/* remote.N.KEY without remote.N.url makes a remote whose address is its name, and `git fetch --all` goes there. */
+static bool makes_remote(const struct settings *host, const char *name)
+{
+	const char *key = strrchr(name, '.');
+	auto_buf url = { 0 };
+
+	if (strncmp(name, "remote.", 7) != 0 || key <= name + 6)
+		return false;
+	buf_printf(&url, "%.*s.url", (int)(key - name), name);
+	return url.failed || !has(host, url.data);
+}
+
 static int set_values(struct take *t, const char *file, const struct settings *mine, const struct settings *host, const char *name)
 {
 	const char *unset[] = { "config", "--file", file, "--unset-all", name, NULL };
@@ -147,14 +176,6 @@ static int set_values(struct take *t, const char *file, const struct settings *m
 	}
 	return status;
 }
-
-struct merge {
-	struct take *t;
-	const char *path;	/* in the git directory */
-	char *file;		/* on the host */
-	struct settings base, mine, host;
-	struct buf refused;
-};
 
 /* The command is given only where the words mean themselves in a shell. */
 static void say_address(struct take *t, const char *name, const char *value)
@@ -179,8 +200,12 @@ static int merge_key(struct merge *m, const char *name)
 		say_address(m->t, name, value);
 		return 0;
 	}
-	if (v == GIT_CONFIG_REMOTE && !names_known_remote(&m->host, name, value)) {
+	if (v == GIT_CONFIG_REMOTE && (value = find_unknown_remote(m, name)) != NULL) {
 		say_note(m->t, "git: %s is not taken over: the host's repository has no remote %s", name, value);
+		return 0;
+	}
+	if (v != GIT_CONFIG_REFUSED && has(&m->mine, name) && makes_remote(&m->host, name)) {
+		say_note(m->t, "git: %s is not taken over: the host's repository has no address of that remote", name);
 		return 0;
 	}
 	old = has(&m->mine, name) ? v : worst(&m->base, name, &why, &value);	/* what is removed must have been harmless */

@@ -44,6 +44,7 @@ struct take {
 	struct buf *out;		/* what the supervisor is told */
 	bool live;			/* the sandbox runs: the host's news go into the view, and refusals wait */
 	bool shows;			/* nothing is changed, and nothing said but notes */
+	size_t single_refs;		/* that git was called for alone */
 	bool failed;			/* something could not be written: the view must be kept */
 	struct ward_err *e;
 };

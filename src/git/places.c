@@ -85,26 +85,72 @@ static bool points_back(const struct take *t, int place_fd, const char *place, c
 	return target && !expected.failed && strcmp(target, expected.data) == 0;
 }
 
-static int check_worktree(struct take *t, const char *prefix)
+/* What is wrong with the place that worktrees/ID/gitdir names; NULL: nothing. */
+static const char *find_wrong(const struct take *t, const struct file *gitdir, const char *dir)
 {
-	auto_free char *dir = strndup(prefix, strlen(prefix) - 1), *place = NULL;
-	auto_buf path = { 0 };
-	const struct file *gitdir;
+	auto_free char *place = NULL;
 	const char *at;
 	auto_fd fd = -1;
 	size_t n;
 
-	buf_printf(&path, "%sgitdir", prefix);
-	if (!dir || path.failed)
-		return out_of_memory(t);
-	gitdir = files_find(&t->view, path.data);
 	if (!gitdir || !git_worktree_gitdir_read(gitdir->bytes, gitdir->n, &at, &n))
-		return refuse_place(t, prefix, "is a work tree that says in no ordinary form where it is");
+		return "is a work tree that says in no ordinary form where it is";
 	place = strndup(at, n);
 	fd = place ? open_place(t, place) : -1;
 	if (fd < 0)
-		return refuse_place(t, prefix, "is of a work tree that is not in the workspace");
-	return points_back(t, fd, place, dir) ? 0 : refuse_place(t, prefix, "is of a work tree that does not point back");
+		return "is of a work tree that is not in the workspace";
+	return points_back(t, fd, place, dir) ? NULL : "is of a work tree that does not point back";
+}
+
+static int check_worktree(struct take *t, const char *prefix)
+{
+	auto_free char *dir = strndup(prefix, strlen(prefix) - 1);
+	auto_buf path = { 0 };
+	const char *why;
+
+	buf_printf(&path, "%sgitdir", prefix);
+	if (!dir || path.failed)
+		return out_of_memory(t);
+	why = find_wrong(t, files_find(&t->view, path.data), dir);
+	return why ? refuse_place(t, prefix, why) : 0;
+}
+
+/* A work tree that the host has and that the sandbox says to have moved: only to a place that points back, or `git worktree
+ * repair` and `remove` write and delete there. */
+static int check_moved(struct take *t, const char *path)
+{
+	const struct file *now = files_find(&t->view, path), *old = files_find(&t->base, path);
+	auto_free char *dir = strndup(path, strlen(path) - strlen("/gitdir"));
+	const char *why;
+
+	if (!dir)
+		return out_of_memory(t);
+	if (!now || files_equal(now, old))
+		return 0;
+	why = find_wrong(t, now, dir);
+	if (!why)
+		return 0;
+	if (!t->live)
+		say(t, "refused", path, why);
+	if (old)
+		return files_set(&t->view, path, old->bytes, old->n) < 0 ? out_of_memory(t) : 0;
+	files_drop(&t->view, path);
+	return 0;
+}
+
+static int check_all_moved(struct take *t)
+{
+	auto_strv paths = { 0 };
+	int status = 0;
+
+	for (size_t i = 0; i < t->view.len; i++)
+		if (git_path_find(t->view.items[i].path, GIT_DIR_MAIN, t->hash, false).form == GIT_FORM_GITDIR)
+			strv_add(&paths, t->view.items[i].path);
+	if (paths.failed)
+		return out_of_memory(t);
+	for (size_t i = 0; i < paths.len && status == 0; i++)
+		status = check_moved(t, paths.items[i]);
+	return status;
 }
 
 struct place_of {
@@ -231,5 +277,5 @@ int check_places(struct take *t)
 	for (size_t i = 0; i < born.len && status == 0; i++)
 		status = strncmp(born.items[i], "modules/", 8) == 0 && !strstr(born.items[i], "/worktrees/") ? check_module(t, born.items[i])
 											      : check_worktree(t, born.items[i]);
-	return status;
+	return status == 0 ? check_all_moved(t) : status;
 }

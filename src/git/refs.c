@@ -15,6 +15,7 @@
 #include "rules/git_ref.h"
 
 #define CONFLICT "refs/ward/conflict/"
+#define SINGLE_MAX 500	/* calls of git for single refs, in one taking; more are left out, so that the end of a run stays bounded */
 
 /* Names and values ("ID", or "ref: NAME"), as files of an imaginary directory. */
 struct refs {
@@ -180,6 +181,12 @@ static int push_ref(struct take *t, const char *git_dir, const char *name, const
 {
 	int status;
 
+	if (t->single_refs++ >= SINGLE_MAX) {
+		if (t->single_refs == SINGLE_MAX + 1)
+			say_note(t, "git: more than %d refs could not be moved together: %s and those behind it are not taken over",
+				 SINGLE_MAX, name);
+		return 1;
+	}
 	if (mine && !complete && !is_symbolic(mine) && !is_complete(git_dir, mine->bytes)) {
 		say_note(t, "git: %s is not taken over: objects that it leads to are missing", name);
 		return 1;
@@ -302,6 +309,44 @@ int show_refs(struct take *t, const char *prefix)
 	return status < 0 ? ward_fail(t->e, -status, "cannot read the refs of the private git directory") : 0;
 }
 
+/* Moves what only the sandbox changed in one transaction of git's. Where that works *theirs and the host agree with the sandbox; where
+ * it does not nothing is moved, and merge_ref() goes on one by one. */
+static int move_together(struct take *t, const char *git_dir, const struct refs *base, const struct refs *mine, struct refs *theirs)
+{
+	/* thousands of refs are not flushed to the disk one by one: the view is there until all is done */
+	static const char *const words[] = { "-c", "core.fsync=default,-reference", "update-ref", "--no-deref", "-m", "ward-import",
+					     "--stdin", NULL };
+	struct git_call call = { .git_dir = git_dir, .words = words };
+	auto_strv moved = { 0 };
+	auto_buf lines = { 0 };
+	int status = 0;
+
+	for (size_t i = 0; i < mine->files.len; i++) {
+		const struct file *m = &mine->files.items[i], *b = files_find(&base->files, m->path), *h = files_find(&theirs->files, m->path);
+
+		if (is_own_name(m->path) || files_equal(m, b) || files_equal(m, h) || !files_equal(h, b) || is_symbolic(m) ||
+		    is_symbolic(b) || strv_has(&t->blocked, m->path))
+			continue;
+		if (b)
+			buf_printf(&lines, "update %s %s %s\n", m->path, m->bytes, b->bytes);
+		else
+			buf_printf(&lines, "create %s %s\n", m->path, m->bytes);
+		strv_add(&moved, m->path);
+	}
+	if (lines.failed || moved.failed)
+		return out_of_memory(t);
+	call.input = lines.data;
+	call.input_n = lines.len;
+	if (moved.len < 2 || git_call(&call, NULL) != 0)
+		return 0;
+	for (size_t i = 0; i < moved.len && status == 0; i++) {
+		const struct file *m = files_find(&mine->files, moved.items[i]);
+
+		status = files_set(&theirs->files, m->path, m->bytes, m->n);
+	}
+	return status < 0 ? out_of_memory(t) : 0;
+}
+
 /* Whether everything that the sandbox's new values lead to is there: asked once for all of them. */
 static bool all_complete(const char *git_dir, const struct refs *base, const struct refs *mine)
 {
@@ -338,6 +383,8 @@ int take_refs(struct take *t, const char *prefix)
 		status = ward_fail(t->e, status < 0 ? -status : EIO, "cannot read the refs of %s", git_dir);
 	if (status == 0)
 		complete = all_complete(git_dir, &base, &mine);
+	if (status == 0 && complete && !*prefix)	/* names of blocked refs are without a prefix in the main repository */
+		status = move_together(t, git_dir, &base, &mine, &theirs);
 	for (size_t i = 0; i < names.len && status == 0; i++)
 		if (i == 0 || strcmp(names.items[i], names.items[i - 1]) != 0)
 			status = merge_ref(t, prefix, git_dir, names.items[i], &base, &mine, &theirs, complete);

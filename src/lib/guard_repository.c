@@ -18,8 +18,10 @@
 #include "base/walk.h"
 #include "lib/git_view.h"
 #include "lib/guard_dirs.h"
+#include "lib/guard_judge.h"
 #include "rules/git_config.h"
 #include "rules/git_judge.h"
+#include "rules/git_link.h"
 
 #define CONFIG_MAX (1u << 20)
 
@@ -99,6 +101,46 @@ static bool lend_again(struct judging *j, const struct walk_dir *d, const struct
 	return true;
 }
 
+/* The directory of an entry, as a path in the tree. */
+static char *dir_of(const struct judging *j, const struct walk_entry *entry)
+{
+	const char *slash = strrchr(entry->path, '/');
+	auto_buf path = { 0 };
+
+	buf_printf(&path, "%s%s%.*s", j->path, *j->path && slash ? "/" : "", slash ? (int)(slash - entry->path) : 0, entry->path);
+	return path.failed ? NULL : path.len ? buf_take(&path) : strdup("");
+}
+
+/* A file that names a work tree: git writes and deletes there, so it must lie in the tree. */
+static int judge_place(struct judging *j, const struct walk_dir *d, const struct walk_entry *entry, const struct git_file *file,
+		       enum git_form form)
+{
+	auto_free char *dir = dir_of(j, entry), *place = NULL, *inside = NULL;
+	auto_buf why = { 0 };
+	const char *at;
+	size_t n;
+	int status;
+
+	if (!dir)
+		return ward_fail(j->e, ENOMEM, "out of memory");
+	if (form == GIT_FORM_CONFIG) {
+		status = judge_config(j->g, d->fd, dir, entry->name, &why);
+		if (status < 0)
+			return ward_fail(j->e, -status, "out of memory");
+		return status ? take(j, d, entry, buf_text(&why)) : 0;
+	}
+	if (git_worktree_gitdir_read(file->bytes, file->n, &at, &n))
+		place = strndup(at, n);
+	inside = place ? judge_resolve(j->g, dir, place) : NULL;
+	return inside ? 0 : take(j, d, entry, "names a work tree that is not in the workspace");
+}
+
+/* Rows that let anything lie in a directory because it is never kept; here it would stay, and be a repository in git data. */
+static bool is_dropped(const struct walk_entry *entry, const struct git_judged *judged)
+{
+	return judged->verdict == GIT_DROP && (strncmp(entry->path, "lfs/", 4) == 0 || strstr(entry->path, "/lfs/"));
+}
+
 static int judge_file(struct judging *j, const struct walk_dir *d, const struct walk_entry *entry, const struct stat *st)
 {
 	size_t max, needed = git_judge_needs(entry->path, GIT_DIR_MAIN, j->hash, &max);
@@ -131,7 +173,9 @@ static int judge_file(struct judging *j, const struct walk_dir *d, const struct 
 	if (is_alternates(entry->path) && lend_again(j, d, entry))
 		return 0;
 	judged = git_judge(&file);
-	return judged.verdict == GIT_REFUSE ? take(j, d, entry, judged.why) : 0;
+	if (judged.verdict == GIT_REFUSE || is_dropped(entry, &judged))
+		return take(j, d, entry, judged.why);
+	return judged.points ? judge_place(j, d, entry, &file, judged.form) : 0;
 }
 
 /* In a repository that was there before: what was read-only for the sandbox is the user's own, whatever the user did to it since. */

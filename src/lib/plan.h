@@ -111,6 +111,7 @@ bool plan_keeps_etc(const struct plan_system *system, const char *path);
 /* The directories in /etc that tables/root.def looks into, relative to it. */
 void plan_etc_parents(struct strv *dirs);
 
+#define PLAN_MOUNTS_MAX 240	/* of the policy and of repositories: as many descriptors as one message of the kernel brings, with a few others */
 #define PLAN_DEVICES_MAX 80
 
 /* A device node that appears in /dev, where it is outside. */

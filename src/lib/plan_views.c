@@ -25,7 +25,9 @@
 #include "lib/remove.h"
 #include "lib/store.h"
 
-#define VIEWS_MAX 200	/* more repositories in one workspace are read-only */
+#define VIEWS_MAX 48	/* more repositories in one workspace are read-only: the disk limit is held in at most 64 directories */
+#define MOUNTS_SPARE 40	/* of those that a sandbox can have: for the policy's own, and for repositories that are read-only */
+#define MOUNTS_TAKEN 3	/* by a view: itself, the objects, what else is lent */
 
 struct adding {
 	struct plan *plan;
@@ -195,6 +197,17 @@ static bool reaches(uid_t uid, const char *path)
 	return fd >= 0;
 }
 
+/* Whether the sandbox can have the mounts of one more view. Engines bound them, so a workspace full of repositories, which an
+ * agent may have made on purpose, must not stop the next run. */
+static bool has_room(const struct adding *a)
+{
+	size_t taken = MOUNTS_TAKEN;
+
+	for (size_t i = 0; i < a->plan->mount_count; i++)
+		taken += a->plan->mounts[i].view || a->plan->mounts[i].tree_fd >= 0 || a->plan->mounts[i].writable;
+	return a->views->dirs.len < VIEWS_MAX && taken + MOUNTS_SPARE <= PLAN_MOUNTS_MAX;
+}
+
 /* One repository: name is its git directory's path in the tree, "" for the tree itself. */
 static int add_view(struct adding *a, size_t root, const char *name)
 {
@@ -215,7 +228,7 @@ static int add_view(struct adding *a, size_t root, const char *name)
 		why = "its owner, as whom ward takes over commits, cannot reach it";
 	if (!why && !git_view_suits(fd))
 		why = "its format is not one that ward takes over";
-	if (!why && a->views->dirs.len >= VIEWS_MAX)
+	if (!why && !has_room(a))
 		why = "the workspace holds too many repositories";
 	if (why)
 		return add_read_only(a, git_dir, target, why, &st);

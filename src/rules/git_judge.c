@@ -45,7 +45,7 @@ static struct git_judged *say(struct git_judged *j, enum git_verdict verdict, co
 /* What a configuration has said so far. */
 struct config {
 	struct git_judged *j;
-	struct strv urls, used; /* remotes with an address; remotes that branches name */
+	struct strv urls, used; /* remotes with an address; all that are named */
 };
 
 static int see_setting(void *ctx, const struct gitconfig_entry *entry)
@@ -67,9 +67,11 @@ static int see_setting(void *ctx, const struct gitconfig_entry *entry)
 	if (v == GIT_CONFIG_URL) {
 		git_url_ok(entry->value, &path);
 		say(c->j, GIT_CONFIRM, "has a setting %.100s that %s", buf_text(&name), why);
-		if (strcmp(entry->section, "remote") == 0)
+		if (strcmp(entry->section, "remote") == 0 && strcmp(entry->key, "url") == 0)
 			strv_add(&c->urls, entry->subsection);
 	}
+	if (strcmp(entry->section, "remote") == 0 && *entry->subsection)
+		strv_add(&c->used, entry->subsection);
 	if (v == GIT_CONFIG_REMOTE)
 		strv_add(&c->used, entry->value);
 	c->j->points |= path || v == GIT_CONFIG_WORKTREE;
@@ -90,8 +92,8 @@ static void judge_config(struct git_judged *j, const struct git_file *f)
 	for (size_t i = 0; i < c.used.len; i++)
 		if (!strv_has(&c.urls, c.used.items[i]))
 			say(j, GIT_REFUSE,
-			    "has a branch whose remote has no address in this file: git takes the "
-			    "name for a path");
+			    "has a remote without an address, or a branch of one: git takes the "
+			    "name for a path or an address");
 	strv_free(&c.urls);
 	strv_free(&c.used);
 }

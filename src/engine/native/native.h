@@ -15,8 +15,8 @@ extern const struct engine engine_native;
 
 #define NATIVE_STACK_BYTES (64 * 1024)
 #define NATIVE_FILTER_MAX 1024
-#define NATIVE_PATHS_MAX 64
-#define NATIVE_TREES_MAX 64
+#define NATIVE_PATHS_MAX 256
+#define NATIVE_TREES_MAX PLAN_MOUNTS_MAX
 #define NATIVE_PTYS_MAX 256	/* of the host's 4096 */
 #define NATIVE_STAGES_MAX 40
 #define NATIVE_KEPT_MAX 64	/* trees with guards */
