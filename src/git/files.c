@@ -185,6 +185,8 @@ int file_write(int dir_fd, const char *path, const void *bytes, size_t n)
 	if (fd < 0)
 		return fd;
 	status = io_write_all(fd, bytes, n);
+	if (status == 0)
+		(void)unlinkat(parent, name, AT_REMOVEDIR);	/* an empty directory of a branch that was deleted: a/b, then a */
 	if (status == 0 && renameat(parent, lock.data, parent, name) < 0)
 		status = -errno;
 	if (status < 0)

@@ -223,7 +223,7 @@ static int make_module(struct take *t, const char *prefix, const char *worktree)
 		status = git_call(&call, NULL);
 	}
 	if (status)
-		return ward_fail(t->e, EIO, "cannot make the repository of a submodule, %s", dir.data);
+		return refuse_place(t, prefix, "is a submodule whose repository cannot be made on the host");
 	return agree_on_head(t, prefix);
 }
 
@@ -252,7 +252,7 @@ static int check_module(struct take *t, const char *prefix)
 		status = refuse_place(t, prefix, "is a repository that no submodule of the workspace has");
 	else
 		status = make_module(t, prefix, found.value);
-	if (status == 0 && fd >= 0)
+	if (status == 0 && fd >= 0 && host_has(t, dir))
 		status = borrow_objects(t, prefix);
 	free(found.value);
 	return status;

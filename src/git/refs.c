@@ -146,7 +146,7 @@ static int move_ref(struct take *t, const char *git_dir, const char *name, const
 	else if (!now)
 		call.words = is_symbolic(old) ? unset : delete;
 	if (!is_symbolic(now) && now && is_symbolic(old))
-		return -EINVAL;
+		return 1;	/* git does not do that in ordinary work */
 	(void)t;
 	return git_call(&call, NULL);
 }

@@ -78,13 +78,19 @@ static void remove_empty(struct take *t, const char *path)
 	}
 }
 
+/* Whether trying again later may help. Anything else is a name that the sandbox chose, and is not worth keeping the view for. */
+static bool is_host_trouble(int status)
+{
+	return status == -ENOSPC || status == -EDQUOT || status == -EIO || status == -EROFS || status == -EACCES || status == -EBUSY;
+}
+
 static int write_host(struct take *t, const char *path, const struct file *f)
 {
 	int status = file_write(t->host_fd, path, f ? (f->bytes ? f->bytes : "") : NULL, f ? f->n : 0);
 
 	if (status < 0) {
 		say_note(t, "git: %s could not be written on the host: %s", path, strerror(-status));
-		t->failed |= status != -EBUSY || !t->live;
+		t->failed |= is_host_trouble(status) && !t->live;
 		return 1;
 	}
 	if (!f)
@@ -168,6 +174,24 @@ static bool is_index(const char *path)
 	return place.form == GIT_FORM_INDEX && strcmp(path + place.inner, "index") == 0;
 }
 
+/* Whether the shared part that a split index is read with may come, too. */
+static bool has_shared_part(const struct take *t, const char *path, const struct file *index)
+{
+	struct git_index_info info = { 0 };
+	auto_buf name = { 0 };
+	const char *why;
+	bool any = false;
+
+	if (git_index_read((const uint8_t *)index->bytes, index->n, t->hash, NULL, NULL, &info, &why) != 0)
+		return false;
+	buf_printf(&name, "%.*ssharedindex.", (int)(strlen(path) - strlen("index")), path);
+	for (unsigned i = 0; info.split && i < t->hash; i++) {
+		buf_printf(&name, "%02x", info.base[i]);
+		any |= info.base[i] != 0;
+	}
+	return !name.failed && (!any || files_find(&t->view, name.data));
+}
+
 /* 1: the sandbox's index goes to the host. */
 static int decide_index(struct take *t, const char *path)
 {
@@ -181,6 +205,11 @@ static int decide_index(struct take *t, const char *path)
 		return files_equal(h, b) ? 0 : pull(t, path, h);
 	if (files_equal(h, v))
 		return agree(t, path, v);
+	if (v && !has_shared_part(t, path, v)) {
+		if (!t->live)
+			say(t, "refused", path, "is a split index without its shared part");
+		return block_branch(t, path);
+	}
 	if (files_equal(h, b) || (h && b && same_index(t, h, b)) || !h)
 		return 1;
 	if (v && same_index(t, h, v))

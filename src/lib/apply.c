@@ -20,8 +20,10 @@
 #include "base/io.h"
 #include "lib/changes_internal.h"
 #include "lib/git_run.h"
+#include "lib/guard_internal.h"
 #include "lib/remove.h"
 #include "lib/review_internal.h"
+#include "lib/store_internal.h"
 
 #define LOG_MAX (256u << 20)
 
@@ -245,6 +247,28 @@ static int read_and_decide(struct applying *a)
 	return 0;
 }
 
+/* What has arrived passes the sweep, as after a run that writes the workspace itself: above all repositories, which are judged as a
+ * whole. A user who asks for protected names gets them. */
+static int do_swept(struct applying *a)
+{
+	struct guard_root root = { 0 };
+	auto_strv moved = { 0 };
+	auto_fd state = -1;
+	int status = a->request->with_protected ? 0 : changes_load_guard(a->review, &root, a->e);
+
+	if (status == 0)
+		status = do_all(a);
+	if (status == 0 && !a->request->with_protected) {
+		status = state = store_open(a->e);
+		if (status >= 0)
+			status = store_sweep_root(state, a->review->id, a->review->record.workspace, &root, 0, &moved, NULL, a->e);
+	}
+	for (size_t i = 0; i < moved.len; i++)
+		strv_addf(&a->report->git, "moved to the quarantine: %s", moved.items[i]);
+	guard_clear(&root);
+	return status < 0 ? status : 0;
+}
+
 /* What the run did with git goes as a whole: with everything, or where a git directory is named. */
 static int apply_git(struct applying *a)
 {
@@ -278,7 +302,7 @@ int apply_run(struct review *r, const struct apply_request *q, struct apply_repo
 	if (status < 0)
 		return status;
 	if (!q->dry_run) {
-		status = do_all(&a);
+		status = do_swept(&a);
 		if (status == 0)
 			status = apply_git(&a);
 		if (status == 0 && is_spent(ret_report) && ret_report->git_done) {

@@ -50,6 +50,10 @@ void changes_clear(struct changes *c);
 must_check int changes_find_renames(const struct review *r, struct changes *c, uint64_t budget, struct ward_err *e);
 /* Marks what is protected, by the lists and by what git would run, and which links and names are refused. */
 must_check int changes_judge(const struct review *r, struct changes *c, struct ward_err *e);
+/* The workspace of a review as it is now, with the lists that its record has: filled for guard_sweep(). The caller frees with
+ * guard_clear(). */
+struct guard_root;
+must_check int changes_load_guard(const struct review *r, struct guard_root *ret_root, struct ward_err *e);
 /* Whether a link at path (relative to the workspace) with this target leads out of the workspace, or could. A pure function. */
 bool changes_link_leaves(const char *workspace, const char *path, const char *target);
 /* How many changes a person would count: without the implied, a rename once. */

@@ -28,21 +28,21 @@ struct judging {
 	char *clean;		/* a directory that is not protected, nor any above it; owned */
 };
 
-static int load(struct judging *j)
+int changes_load_guard(const struct review *r, struct guard_root *ret_root, struct ward_err *e)
 {
-	const struct review_record *record = &j->review->record;
+	const struct review_record *record = &r->record;
 	auto_strv policy = { 0 };
 	int status;
 
 	for (size_t i = 0; i < record->rules.len; i++)
 		strv_add(&policy, record->rules.items[i]);
-	j->root.path = strdup(record->workspace);
-	j->root.target = strdup(record->workspace);
-	j->root.writable = true;
-	if (policy.failed || !j->root.path || !j->root.target)
-		return ward_fail(j->e, ENOMEM, "out of memory");
-	status = guard_compile(&j->root, &record->hide, &policy, j->e);
-	return status < 0 ? status : guard_scan(&j->root, j->review->workspace_fd, j->e);
+	ret_root->path = strdup(record->workspace);
+	ret_root->target = strdup(record->workspace);
+	ret_root->writable = true;
+	if (policy.failed || !ret_root->path || !ret_root->target)
+		return ward_fail(e, ENOMEM, "out of memory");
+	status = guard_compile(ret_root, &record->hide, &policy, e);
+	return status < 0 ? status : guard_scan(ret_root, r->workspace_fd, e);
 }
 
 /* Notes every name of the directory at path that git knows, in all of the trees together. */
@@ -318,7 +318,7 @@ static void judge_name(struct change *c)
 int changes_judge(const struct review *r, struct changes *c, struct ward_err *e)
 {
 	struct judging j = { .review = r, .e = e };
-	int status = load(&j);
+	int status = changes_load_guard(r, &j.root, e);
 
 	for (size_t i = 0; status >= 0 && i < c->len; i++) {
 		c->items[i].is_protected = is_protected(&j, &c->items[i]);

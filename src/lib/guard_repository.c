@@ -32,9 +32,20 @@ struct judging {
 	uint64_t since_ns;
 	unsigned hash;
 	bool counts;		/* nothing is taken, only counted */
+	bool parts;		/* only what git would run or read settings from, and only what came with the run */
 	size_t refused;
 	struct ward_err *e;
 };
+
+/* Whether an entry is a hook or a configuration that the run made. */
+static bool is_part(const struct judging *j, const struct walk_dir *d, const struct walk_entry *entry)
+{
+	struct stat st;
+
+	if (strncmp(entry->path, "hooks/", 6) != 0 && strcmp(entry->path, "config") != 0 && strcmp(entry->path, "config.worktree") != 0)
+		return false;
+	return fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && guard_ctime_ns(&st) >= j->g->since_ns;
+}
 
 /* Takes an entry out of the repository; its path in the tree is put together here. */
 static int take(struct judging *j, const struct walk_dir *d, const struct walk_entry *entry, const char *why)
@@ -42,7 +53,7 @@ static int take(struct judging *j, const struct walk_dir *d, const struct walk_e
 	auto_buf path = { 0 };
 
 	j->refused++;
-	if (j->counts)
+	if (j->counts || (j->parts && !is_part(j, d, entry)))
 		return 0;
 	buf_printf(&path, "%s%s%s", j->path, *j->path ? "/" : "", entry->path);
 	if (path.failed)
@@ -214,13 +225,16 @@ static int judge_entry(void *ctx, struct walk_dir *d, const struct walk_entry *e
 }
 
 /* Any directory of the project is a repository to git once it has a HEAD, objects and refs. Where it holds other things, too, those
- * stay, and the HEAD goes: without it git sees no repository there. */
-static int break_shape(struct judging *j, int git_fd)
+ * stay, and the HEAD goes, with hooks and settings that the run made: without it git sees no repository there. */
+static int break_shape(struct judging *j, int git_fd, const struct walk_ops *ops)
 {
 	static const char *const parts[] = { "HEAD", "commondir" };
 	int status = 0;
 
 	j->counts = false;
+	j->parts = true;
+	status = walk_tree(git_fd, ops, j, 0, j->e);
+	j->parts = false;
 	for (size_t i = 0; i < ARRAY_LEN(parts) && status >= 0; i++) {
 		struct walk_entry entry = { .name = parts[i], .path = parts[i] };
 		struct walk_dir d = { .fd = git_fd };
@@ -246,6 +260,6 @@ int guard_judge_repository(const struct guard_root *g, int git_fd, const char *p
 	status = walk_tree(git_fd, &ops, &j, 0, e);
 	if (status < 0 || !j.refused)
 		return status;
-	status = break_shape(&j, git_fd);
+	status = break_shape(&j, git_fd, &ops);
 	return status < 0 ? status : 1;
 }

@@ -7,7 +7,7 @@ directory of somebody else, $URL an address that counts its callers, $R the repo
 import os
 
 from harness import git_battery as battery
-from harness import needs, timeout
+from harness import needs, slow, timeout
 
 WHO = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "a",
        "GIT_COMMITTER_EMAIL": "a@example.com", "GIT_AUTHOR_DATE": "1700000000 +0000",
@@ -418,18 +418,21 @@ def attack_reviewed(t, cases):
 
 @needs("git")
 @timeout(300)
+@slow
 def test_private_copy(t):
     attack(t, part(VIEW, 0, 3))
 
 
 @needs("git")
 @timeout(300)
+@slow
 def test_private_copy_second(t):
     attack(t, part(VIEW, 1, 3))
 
 
 @needs("git")
 @timeout(300)
+@slow
 def test_private_copy_third(t):
     attack(t, part(VIEW, 2, 3))
 

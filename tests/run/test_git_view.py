@@ -31,6 +31,7 @@ SCENARIOS = {
     "repack": "echo x >> f; git commit -qam new; git repack -adq; git pack-refs --all",
     "notes": "git notes add -m text",
     "reset": "git reset -q --hard HEAD~1",
+    "file and directory": "git branch a/b; git branch -D a/b; git branch a; git branch -m a a/c",
     "worktree": "git worktree add -q tree -b tree; cd tree; echo x > t; git add t; git commit -qm in-tree",
     "sparse": "git sparse-checkout set --no-cone /f",
     "config": "git config branch.main.remote .; git config branch.main.merge refs/heads/side; git config user.name somebody",
