@@ -51,7 +51,7 @@ static int add_run(struct store_live *l, int fd, struct ward_err *e)
 	*d = (struct dead_run){ 0 };
 	r = store_read_record(fd, d);
 	l->run_count++;
-	if (r < 0 && r != -EINVAL)
+	if (r < 0 && r != -EINVAL && r != -EISDIR)	/* not a record */
 		return ward_fail(e, -r, "cannot read the record of another run: %s", strerror(-r));
 	r = 0;
 	for (size_t i = 0; i < d->root_count && r >= 0; i++)
