@@ -7,6 +7,7 @@ import re
 import shutil
 import urllib.parse
 
+from harness import timeout
 from harness.world import serve, trusted_world
 
 PORT = 9448
@@ -126,6 +127,7 @@ def run(t, world, agent, more=()):
     return [json.loads(line) for line in r.out.splitlines()]
 
 
+@timeout(180)
 def test_how_servers_write_it(t):
     """Writers of URLs, JSON and HTML leave other characters as they are: a secret with all of them is overwritten in every one's form, as it is and as Basic sends it."""
     answers = run(t, start(t), AGENT)
@@ -149,6 +151,7 @@ for way in ("bearer", "basic"):
 """
 
 
+@timeout(180)
 def test_a_secret_that_is_cut_off(t):
     """A server sends the beginning of what it was told, as long as it is asked to: of a secret that begins there no more than half is seen."""
     answers = run(t, start(t), CUT)
