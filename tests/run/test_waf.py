@@ -90,7 +90,7 @@ say("size", *reason(ask("web.test", "/ATTACK", "POST", big)), ask("www.web.test"
     log = world.log()
     t.check(not [line for line in log if "ATTACK" in line], f"the server saw an attack: {log}")
     t.equal(len([line for line in log if "SEEN" in line]), 2, "what detect let pass")
-    t.contains(denial(t, report, "GET /ATTACK to web.test:443")["remedy"], "waf: detect", "remedy")
+    t.contains(denial(t, report, "GET /ATTACK to web.test:443")["remedy"], "waf of the rule for web.test:443", "remedy")
     told = events(t, report)
     t.check(any(e["signature_id"] == 942100 and e["action"] == "deny" and e["level"] == "critical" and e["rule"] == "web.test:443" for e in told if "signature_id" in e), f"an event of block: {told}")
     t.check(any(e.get("signature_id") == 942100 and e["action"] == "log" and e["rule"] == "www.web.test:443" for e in told), f"an event of detect: {told}")
