@@ -13,7 +13,7 @@ NAME = "x'$(touch PWNED)'"
 
 def attack(a):
     import subprocess
-    subprocess.run(["git", "-C", a["name"], "config", "user.name", "somebody"], check=False)
+    subprocess.run(["git", "-C", a["name"], "config", "core.pager", "x"], check=False)
 
 
 def run(s):
@@ -25,7 +25,7 @@ def run(s):
     else:
         r = s.t.ward("run", "-w", s.ws, "--", *s.program(), cwd=s.ws, timeout=s.timeout)
         said = r.err + s.t.ward("explain", cwd=s.ws).out
-        s.t.contains(said, "protected", "what ward says")
+        s.t.contains(said, "core.pager", "what ward says")
     for words in re.findall(r"(?:--set|ward policy add) .*", said):
         subprocess.run(["sh", "-c", "true " + words], cwd=s.outside, stderr=subprocess.DEVNULL, check=False)
     return os.path.exists(os.path.join(s.outside, "PWNED"))
