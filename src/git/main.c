@@ -168,6 +168,8 @@ static int wait_for_end(char **dirs, int follow_fd)
 {
 	bool due = false;
 
+	for (char **dir = dirs; follow_fd >= 0 && *dir; dir++)	/* what happened before the watches were set */
+		due |= git_view_changed(*dir);
 	for (;;) {
 		struct pollfd p[2] = { { .fd = SOCKET_FD, .events = POLLIN }, { .fd = follow_fd, .events = POLLIN } };
 		int ready = poll(p, follow_fd >= 0 && !due ? 2 : 1, due ? SETTLE_MS : -1);
