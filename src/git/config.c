@@ -1,7 +1,7 @@
 /*
  * Configuration. In: the settings of a repository as both sides had them last, as the sandbox has them and as the host has them.
  * Out: `git config` on the host for each setting that the sandbox changed and that starts nothing, reads nothing and contacts
- * nobody. Runs in ward-git with the rights of the repository's owner.
+ * no host. Runs in ward-git with the rights of the repository's owner.
  *
  * The sandbox's file is read strictly, the host's as git reads it. A new or changed address is never taken over: a fetch would
  * contact it. It is named with the command that sets it.

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/io.h"
 
@@ -51,15 +50,12 @@ static int open_take(struct take *t)
 /* What both sides have from now on. */
 static int write_base(struct take *t)
 {
-	auto_buf text = { 0 }, record = { 0 };
-	struct timespec now;
+	auto_buf text = { 0 };
 	int status;
 
 	for (size_t i = 0; i < t->base.len; i++)
 		git_view_base_add(&text, t->base.items[i].path, t->base.items[i].bytes, t->base.items[i].n);
-	clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	git_view_record_write(&t->record, &record);
-	if (text.failed || record.failed)
+	if (text.failed)
 		return ward_fail(t->e, ENOMEM, "out of memory");
 	status = file_write(t->dir_fd, GIT_VIEW_BASE, buf_text(&text), text.len);
 	return status < 0 ? ward_fail(t->e, -status, "cannot write what was taken over: %s", strerror(-status)) : 0;

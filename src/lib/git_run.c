@@ -4,7 +4,7 @@
  * Runs in the supervisor, which only starts ward-git (src/git) and believes what that says.
  *
  * ward-git is told to finish by one byte. Where its end of the socket closes without one, the supervisor was killed: ward-git
- * ends, and whoever finishes the run (`ward recover`) starts another one. It answers with lines "VIEW\tKIND\tPATH\tTEXT\n".
+ * ends, and `ward recover`, which finishes the run, starts another one. It answers with lines "VIEW\tKIND\tPATH\tTEXT\n".
  */
 #include "lib/git_run.h"
 

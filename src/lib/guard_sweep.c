@@ -2,8 +2,8 @@
  * The sweep. In: a tree that an agent has written to, and what was there before. Out: what was planted lies in the
  * quarantine. Runs in the supervisor once the last process of the sandbox is dead, or later for a run that was killed.
  *
- * What is new and has a protected name is moved as a whole. Parts of git repositories are judged by content: samples and
- * plain configuration stay, so that git init, clone and submodule work. A link is compared with what it was. Set-id files
+ * What is new and has a protected name is moved as a whole. A repository that the run made is judged file by file
+ * (guard_repository.c), so that git init, clone and submodule work. A link is compared with what it was. Set-id files
  * that are not older than the run lose their bits and are moved; seccomp forbids making them, this is the second
  * wall. Directories without permissions are opened by their owner's right for the time of the look.
  *
@@ -11,7 +11,8 @@
  * beneath them. In a tree of more than SMALL_TREE files the modes of files are looked at only in such directories: whoever
  * could change the mode of an old file in place would have to get past seccomp, which is the first wall.
  *
- * Git's data (objects, refs, logs) is entered only where it changed, and there only modes are looked at.
+ * A git directory that the sandbox saw as a private copy is not entered. One that it shared with the host is judged by what
+ * changed in it since the scan.
  *
  * A thing that cannot be moved gets another name where it is; one that cannot even be renamed does not end the sweep: the rest
  * is still looked at, and the first failure is returned.
