@@ -45,6 +45,13 @@ enum tls_say wire_read(struct wire *w, void *bytes, size_t n, size_t *ret_n)
 	return TLS_DONE;
 }
 
+enum tls_say wire_peek(struct wire *w)
+{
+	unsigned side = w != program_wire;
+
+	return said[side].left ? TLS_DONE : said[side].ended ? TLS_END : TLS_READ;
+}
+
 enum tls_say wire_write(struct wire *w, const void *bytes, size_t n, size_t *ret_n)
 {
 	if (w != program_wire && server_heard.len < 100000)

@@ -63,6 +63,7 @@ rows() {
 	test   python3-pip       cmd:pip3
 	test   python3-venv      file:/usr/share/doc/python3-venv
 	test   gdb               cmd:gdb
+	test   direnv            cmd:direnv
 	test   bindfs            cmd:bindfs
 	test   fuse3             cmd:fusermount3
 	test   rsyslog           cmd:rsyslogd

@@ -28,7 +28,8 @@ static void print_list(const char *name, const struct ignore *ig)
 	for (uint32_t i = 0; i < ig->count; i++) {
 		const struct pattern *p = &ig->items[i];
 
-		printf("\t{ %u, %u, %u, %uu, %uu, %u, %d },\n", p->offset, p->len, p->literal, p->next, p->hash, p->flags, p->last);
+		printf("\t{ %u, %u, %u, %uu, %uu, %u, %d, %d },\n", p->offset, p->len, p->literal, p->next, p->hash, p->flags, p->last,
+		       p->above);
 	}
 	printf("};\nstatic const char %s_text[] = {", name);
 	for (size_t i = 0; i < ig->text.len; i++)
@@ -36,7 +37,8 @@ static void print_list(const char *name, const struct ignore *ig)
 	printf("\n};\n#define %s_CHAINS {", name);
 	for (uint32_t i = 0; i <= BUCKETS; i++)
 		printf(" %uu,", ig->chains[i]);
-	printf(" }\n\n");
+	printf(" }\n#define %s_LASTS %#llxu\n#define %s_ABOVES %#llxu\n\n", name, (unsigned long long)ig->lasts, name,
+	       (unsigned long long)ig->aboves);
 }
 
 int main(void)

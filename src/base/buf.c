@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-static bool buf_reserve(struct buf *b, size_t more)
+bool buf_reserve(struct buf *b, size_t more)
 {
 	size_t need, cap = b->cap ? b->cap : 256;
 	char *grown;

@@ -26,6 +26,8 @@ struct strv {
 #define auto_strv __attribute__((cleanup(strv_free))) struct strv
 
 void buf_free(struct buf *b);
+/* Makes room for that many bytes behind b->len. False: out of memory. */
+bool buf_reserve(struct buf *b, size_t more);
 /* Appends n bytes. */
 void buf_add(struct buf *b, const void *bytes, size_t n);
 /* Appends a string. */

@@ -101,7 +101,8 @@ int io_read_all(int fd, size_t max, struct buf *b)
 	size_t total = 0;
 
 	for (;;) {
-		ssize_t n = read(fd, chunk, sizeof(chunk));
+		bool large = total >= sizeof(chunk) && buf_reserve(b, total);
+		ssize_t n = large ? read(fd, b->data + b->len, total) : read(fd, chunk, sizeof(chunk));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -112,7 +113,10 @@ int io_read_all(int fd, size_t max, struct buf *b)
 		total += (size_t)n;
 		if (total > max)
 			return -EFBIG;
-		buf_add(b, chunk, (size_t)n);
+		if (large)
+			b->len += (size_t)n;
+		else
+			buf_add(b, chunk, (size_t)n);
 	}
 	buf_add(b, "", 0);
 	return b->failed ? -ENOMEM : 0;

@@ -46,6 +46,7 @@ static void json_report(const struct review *r, const struct apply_report *repor
 		json_string(j, "change", review_kind_name(c));
 		json_string(j, "outcome", outcome_name(report->outcomes[i]));
 		json_string(j, "why", report->outcomes[i] == APPLY_REFUSED ? c->refused : NULL);
+		json_string(j, "steers", c->steers);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -79,6 +80,19 @@ void review_put_left(const struct apply_report *report, struct buf *out)
 		buf_puts(out, "  to apply protected paths after you have looked at them: ward apply --protected PATH\n");
 }
 
+static void put_steers(const struct apply_report *report, struct buf *out)
+{
+	for (size_t i = 0; i < report->changes.len; i++) {
+		const struct change *c = &report->changes.items[i];
+
+		if (!c->steers || report->outcomes[i] != APPLY_DONE)
+			continue;
+		buf_puts(out, "steers tools that you may run: ");
+		text_escape(out, c->path);
+		buf_printf(out, ": %s\n", c->steers);
+	}
+}
+
 static void put_report(const struct review *r, const struct apply_report *report, bool dry_run, struct buf *out)
 {
 	size_t rest = 0;
@@ -91,6 +105,7 @@ static void put_report(const struct review *r, const struct apply_report *report
 	if (rest)
 		buf_printf(out, "; %zu left in the review of %s", rest, r->id);
 	buf_puts(out, "\n");
+	put_steers(report, out);
 	for (size_t i = 0; i < (dry_run ? report->changes.git.len : report->git.len); i++) {
 		text_escape(out, dry_run ? report->changes.git.items[i] : report->git.items[i]);
 		buf_puts(out, "\n");

@@ -11,6 +11,7 @@
 
 #include "base/progress.h"
 #include "lib/copy.h"
+#include "lib/guard_gate.h"
 
 struct transfer {
 	const char *host;	/* path outside */
@@ -97,6 +98,7 @@ static int copy_out(const struct transfer *t, const struct box_info *box, bool w
 {
 	struct client_answer a = { 0 };
 	struct client c = NO_CLIENT;
+	const struct gate_policy policy = { .protect = &box->protect, .trees = &box->writable };
 	struct copy_place place = { .dir_fd = -1 };
 	char base[256];
 	int r;
@@ -107,7 +109,7 @@ static int copy_out(const struct transfer *t, const struct box_info *box, bool w
 		r = start(t, box, &c, &a, e);
 	if (r == 0)
 		r = with_protected ? copy_receive(a.fds[1], &place, report, e) :
-				     copy_receive_judged(a.fds[1], &place, NULL, report, e);
+				     copy_receive_judged(a.fds[1], &place, &policy, report, e);
 	for (size_t i = 0; i < a.fd_count; i++)
 		close(a.fds[i]);
 	own_close_fd(&place.dir_fd);

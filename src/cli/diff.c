@@ -210,7 +210,7 @@ int verb_diff(struct options *o)
 	if (review_ask(o, REVIEW_READ, &asked, &r, &e) < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);
 	if (changes_read(&r, &all, progress, &e) < 0 || review_check_paths(&r, &all, &asked.paths, &e) < 0 || changes_judge(&r, &all, &e) < 0 ||
-	    changes_find_renames(&r, &all, RENAME_BUDGET, &e) < 0) {
+	    changes_find_news(&r, &all, &e) < 0 || changes_find_renames(&r, &all, RENAME_BUDGET, &e) < 0) {
 		progress_end(progress);
 		code = say_error(&e, o->json, EXIT_REFUSED);
 	} else {

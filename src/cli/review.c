@@ -136,6 +136,10 @@ static void put_notes(const struct change *c, struct buf *out)
 		put_note(out, "changed outside meanwhile", &before);
 	if (c->refused)
 		put_note(out, c->refused, &before);
+	if (c->steers) {
+		put_note(out, "steers tools that you may run: ", &before);
+		buf_puts(out, c->steers);
+	}
 	if (before[0] == ',')
 		buf_puts(out, ")");
 }
@@ -184,6 +188,8 @@ void review_json_change(const struct changes *all, const struct change *c, const
 	json_bool(j, "conflict", c->conflict);
 	json_bool(j, "protected", c->is_protected);
 	json_string(j, "refused", c->refused);
+	json_string(j, "steers", c->steers);
+	json_string(j, "leads_out_to", c->leads_to);
 	if (who)
 		who_json(who, c->path, j);
 	json_end_object(j);

@@ -176,7 +176,11 @@ static void look_at_changes(const struct options *o, struct result *result, stru
 		c->apply = true;
 	} else if (status == 0) {
 		status = changes_read(&r, &report.changes, progress, &e);
+		if (status == 0)
+			status = changes_find_news(&r, &report.changes, &e);
 	}
+	if (status == 0)
+		status = changes_tell_news(&report.changes, &result->news, &e);
 	progress_end(progress);
 	c->counted = status == 0;
 	c->added = report.changes.counts[CHANGE_ADDED];

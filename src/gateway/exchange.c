@@ -473,6 +473,12 @@ static bool is_delivered(const struct exchange *ex)
 	return ex->up_body.state == BODY_NONE && !queue_size(&ex->up) && ex->gone;
 }
 
+/* Its server is still being connected to: nothing of the request has gone. */
+static bool is_connecting(const struct exchange *ex)
+{
+	return ex->server && ex->server->state != SERVER_OPEN;
+}
+
 static bool run_relay(struct front *f, struct exchange *ex)
 {
 	struct flow *w = ex->flow;
@@ -483,16 +489,17 @@ static bool run_relay(struct front *f, struct exchange *ex)
 		return w->state == FLOW_INSPECT;
 	}
 	moved = exchange_run_up(f, ex);
-	if (w->state == FLOW_INSPECT && is_hung_up(ex) && is_delivered(ex)) {
+	if (w->state == FLOW_INSPECT && ((is_hung_up(ex) && is_delivered(ex)) || (w->gone[CLIENT] && is_connecting(ex)))) {
 		exchange_break(f, ex);
 		return false;
 	}
 	if (w->state == FLOW_INSPECT && ex->state == EXCHANGE_RELAY && ex->server)
 		moved |= exchange_run_down(f, ex);
-	/* in the clear it may only have nothing more to say: as long as an answer comes, it gets it */
+	/* in the clear it may only have nothing more to say: as long as an answer comes, it gets it. A server that is slow to connect is waited
+	 * for no longer than for an answer. */
 	if (w->state == FLOW_INSPECT && ex->state == EXCHANGE_RELAY && w->has_ended[CLIENT] &&
 	    (moved || w->timed == FLOW_WAIT_NONE))
-		flow_time_out(f, w, is_delivered(ex) ? FLOW_WAIT_GONE : FLOW_WAIT_HALF);
+		flow_time_out(f, w, is_delivered(ex) || is_connecting(ex) ? FLOW_WAIT_GONE : FLOW_WAIT_HALF);
 	return moved;
 }
 

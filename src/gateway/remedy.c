@@ -17,7 +17,7 @@
 #define SIBLINGS_MAX 8		/* rules that are repeated: more is nothing to read */
 #define REMEDY_BYTES 2000	/* a longer one is told in words */
 
-enum remedy { REMEDY_NONE, REMEDY_RULE, REMEDY_TCP, REMEDY_PRIVATE, REMEDY_ADDRESS, REMEDY_SERVICE, REMEDY_LIMIT, REMEDY_NAME,
+enum remedy { REMEDY_NONE, REMEDY_RULE, REMEDY_TCP, REMEDY_INSPECT, REMEDY_PRIVATE, REMEDY_ADDRESS, REMEDY_SERVICE, REMEDY_LIMIT, REMEDY_NAME,
 	      REMEDY_SPLICE, REMEDY_HTTP, REMEDY_PRICE };
 
 static const uint8_t remedies[VERDICT_REASONS] = {
@@ -275,17 +275,18 @@ static bool looks_in(const struct rule *rule)
 	return rule->moded && rule->mode >= RULE_INSPECT;
 }
 
-/* The connection is not what its port promises. */
-static void put_tcp(struct buf *out, const struct rules *r, const struct want *w, const struct verdict *v)
+/* The connection is not what its port promises: the same rule in another mode. before, after: words for a rule that names the host. */
+static void put_other_mode(struct buf *out, const struct rules *r, const struct want *w, const struct verdict *v, const char *mode,
+			   const char *before, const char *after)
 {
 	const struct rule *rule = rule_at(r, v->rule);
-	auto_instead i = { .mode = "tcp" };
+	auto_instead i = { .mode = mode };
 	size_t at = out->len;
 
 	if (rule && looks_in(rule)) {
 		buf_puts(out, "the rule looks into requests, and nothing that does lets this pass");
 	} else if (rule && is_exact(rule)) {
-		put_words(out, w, "if all that goes to ", " may pass unseen: write mode: tcp into the rule for it in network.egress_allowlist");
+		put_words(out, w, before, after);
 	} else if (rule) {
 		begin_line(out);
 		end_line(out, at, put_rule(out, r, w, rule, &i));
@@ -596,7 +597,10 @@ void remedy_write(const struct rules *r, const struct want *w, const struct verd
 		put_missing(out, r, w, v);
 		break;
 	case REMEDY_TCP:
-		put_tcp(out, r, w, v);
+		put_other_mode(out, r, w, v, "tcp", "if all that goes to ", " may pass unseen: write mode: tcp into the rule for it in network.egress_allowlist");
+		break;
+	case REMEDY_INSPECT:
+		put_other_mode(out, r, w, v, "inspect", "turn ECH off in the program, or write mode: inspect into the rule for ", " in network.egress_allowlist");
 		break;
 	case REMEDY_PRIVATE:
 		put_private(out, r, w);

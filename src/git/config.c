@@ -14,7 +14,9 @@
 #include "base/text.h"
 #include "rules/git_config.h"
 
-#define TEXT_MAX (1u << 20)
+#define TEXT_MAX (4u << 20)
+#define CHANGED_MAX 1000	/* git is called for each */
+#define REFUSED_TEXT_MAX 2000
 
 /* One setting; multiple values of one key are several. */
 struct setting {
@@ -27,8 +29,8 @@ struct setting {
 struct settings {
 	struct setting *items;
 	size_t len, cap;
+	struct setting **order;	/* sorted by name, then as in the file; owned */
 	enum git_dir_kind kind;
-	bool failed;
 };
 
 static void clear(struct settings *s)
@@ -38,6 +40,7 @@ static void clear(struct settings *s)
 		free(s->items[i].value);
 	}
 	free(s->items);
+	free(s->order);
 	*s = (struct settings){ 0 };
 }
 
@@ -69,52 +72,98 @@ static int add_setting(void *ctx, const struct gitconfig_entry *entry)
 	return 0;
 }
 
+static int compare_settings(const void *a, const void *b)
+{
+	const struct setting *x = *(struct setting *const *)a, *y = *(struct setting *const *)b;
+	int order = strcmp(x->name, y->name);
+
+	return order ? order : (x > y) - (x < y);
+}
+
+/* Once all are there: so that a file of very many settings costs no more than its size. */
+static int sort_settings(struct settings *s)
+{
+	s->order = calloc(s->len + 1, sizeof(*s->order));
+	if (!s->order)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->len; i++)
+		s->order[i] = &s->items[i];
+	qsort(s->order, s->len, sizeof(*s->order), compare_settings);
+	return 0;
+}
+
 /* The user's own file, as git reads it. */
 static int read_loose(const struct file *f, enum git_dir_kind kind, struct settings *ret)
 {
 	ret->kind = kind;
-	return f && f->n ? gitconfig_read(f->bytes, f->n, add_setting, ret) : 0;
+	if (f && f->n) {
+		int status = gitconfig_read(f->bytes, f->n, add_setting, ret);
+
+		if (status)
+			return status;
+	}
+	return sort_settings(ret);
+}
+
+/* Where names that are at least this one begin; behind: names that come after it. */
+static size_t find_place(const struct settings *s, const char *name, bool behind)
+{
+	size_t low = 0, high = s->len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(s->order[middle]->name, name) < (behind ? 1 : 0))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The values of a key, in the order of the file. */
+static struct setting *const *find(const struct settings *s, const char *name, size_t *ret_n)
+{
+	size_t from = find_place(s, name, false);
+
+	*ret_n = find_place(s, name, true) - from;
+	return s->order + from;
+}
+
+static bool has(const struct settings *s, const char *name)
+{
+	size_t n;
+
+	(void)find(s, name, &n);
+	return n > 0;
 }
 
 /* Whether two lists have the same values of a key in the same order. */
 static bool same_values(const struct settings *a, const struct settings *b, const char *name)
 {
-	size_t i = 0, k = 0;
+	size_t n, k;
+	struct setting *const *x = find(a, name, &n), *const *y = find(b, name, &k);
+	bool same = n == k;
 
-	for (;;) {
-		while (i < a->len && strcmp(a->items[i].name, name) != 0)
-			i++;
-		while (k < b->len && strcmp(b->items[k].name, name) != 0)
-			k++;
-		if (i == a->len || k == b->len)
-			return i == a->len && k == b->len;
-		if (strcmp(a->items[i].value, b->items[k].value) != 0)
-			return false;
-		i++;
-		k++;
-	}
+	for (size_t i = 0; i < n && same; i++)
+		same = strcmp(x[i]->value, y[i]->value) == 0;
+	return same;
 }
 
 /* The worst verdict over the values of a key; PLAIN where there are none. */
 static enum git_config_verdict worst(const struct settings *s, const char *name, const char **ret_why, const char **ret_value)
 {
 	enum git_config_verdict v = GIT_CONFIG_PLAIN;
+	size_t n;
+	struct setting *const *all = find(s, name, &n);
 
-	for (size_t i = 0; i < s->len; i++)
-		if (strcmp(s->items[i].name, name) == 0 && s->items[i].verdict >= v) {
-			v = s->items[i].verdict;
-			*ret_why = s->items[i].why;
-			*ret_value = s->items[i].value;
+	for (size_t i = 0; i < n; i++)
+		if (all[i]->verdict >= v) {
+			v = all[i]->verdict;
+			*ret_why = all[i]->why;
+			*ret_value = all[i]->value;
 		}
 	return v;
-}
-
-static bool has(const struct settings *s, const char *name)
-{
-	for (size_t i = 0; i < s->len; i++)
-		if (strcmp(s->items[i].name, name) == 0)
-			return true;
-	return false;
 }
 
 /* branch.N.remote may name only a remote that the host has: git takes an address there, too. */
@@ -143,9 +192,12 @@ struct merge {
 /* A value that the sandbox gave the key and that names no remote of the host's; NULL: there is none. */
 static const char *find_unknown_remote(const struct merge *m, const char *name)
 {
-	for (size_t i = 0; i < m->mine.len; i++)
-		if (strcmp(m->mine.items[i].name, name) == 0 && !names_known_remote(&m->host, name, m->mine.items[i].value))
-			return m->mine.items[i].value;
+	size_t n;
+	struct setting *const *all = find(&m->mine, name, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (!names_known_remote(&m->host, name, all[i]->value))
+			return all[i]->value;
 	return NULL;
 }
 
@@ -166,13 +218,14 @@ static int set_values(struct take *t, const char *file, const struct settings *m
 	const char *unset[] = { "config", "--file", file, "--unset-all", name, NULL };
 	struct git_call call = { .git_dir = t->record.git_dir, .words = unset };
 	int status = has(host, name) ? git_call(&call, NULL) : 0;
+	size_t n;
+	struct setting *const *all = find(mine, name, &n);
 
-	for (size_t i = 0; i < mine->len && status == 0; i++) {
-		const char *add[] = { "config", "--file", file, "--add", name, mine->items[i].value, NULL };
+	for (size_t i = 0; i < n && status == 0; i++) {
+		const char *add[] = { "config", "--file", file, "--add", name, all[i]->value, NULL };
 
 		call.words = add;
-		if (strcmp(mine->items[i].name, name) == 0)
-			status = git_call(&call, NULL);
+		status = git_call(&call, NULL);
 	}
 	return status;
 }
@@ -210,7 +263,8 @@ static int merge_key(struct merge *m, const char *name)
 	}
 	old = has(&m->mine, name) ? v : worst(&m->base, name, &why, &value);	/* what is removed must have been harmless */
 	if (v == GIT_CONFIG_REFUSED || v == GIT_CONFIG_WORKTREE || old == GIT_CONFIG_REFUSED || old == GIT_CONFIG_WORKTREE) {
-		buf_printf(&m->refused, "%s%s %s", m->refused.len ? "; " : "git configuration whose ", name, why);
+		if (m->refused.len < REFUSED_TEXT_MAX)
+			buf_printf(&m->refused, "%s%.200s %s", m->refused.len ? "; " : "git configuration whose ", name, why);
 		return 0;
 	}
 	if (!same_values(&m->host, &m->base, name)) {
@@ -223,19 +277,38 @@ static int merge_key(struct merge *m, const char *name)
 	return status < 0 ? ward_fail(m->t->e, -status, "cannot start git") : 0;
 }
 
+/* The keys whose values the sandbox changed, in the order in which they were set. *ret_values: how many values they have. */
+static int find_changed(const struct merge *m, struct strv *names, size_t *ret_values)
+{
+	const struct settings *lists[2] = { &m->mine, &m->base };
+
+	*ret_values = 0;
+	for (size_t k = 0; k < 2; k++)
+		for (size_t i = 0; i < lists[k]->len; i++) {
+			const char *name = lists[k]->items[i].name;
+			size_t n;
+
+			if (*find(lists[k], name, &n) != &lists[k]->items[i] || (k && has(&m->mine, name)) ||
+			    same_values(&m->mine, &m->base, name))
+				continue;
+			strv_add(names, name);
+			*ret_values += n;
+		}
+	return names->failed ? -ENOMEM : 0;
+}
+
 static int merge_keys(struct merge *m)
 {
 	auto_strv names = { 0 };
-	int status = 0;
+	size_t values;
+	int status = find_changed(m, &names, &values);
 
-	for (size_t i = 0; i < m->mine.len; i++)	/* in the order in which they were set */
-		if (!strv_has(&names, m->mine.items[i].name))
-			strv_add(&names, m->mine.items[i].name);
-	for (size_t i = 0; i < m->base.len; i++)
-		if (!strv_has(&names, m->base.items[i].name))
-			strv_add(&names, m->base.items[i].name);
-	if (names.failed)
+	if (status < 0)
 		return ward_fail(m->t->e, ENOMEM, "out of memory");
+	if (values > CHANGED_MAX) {
+		buf_printf(&m->refused, "git configuration with %zu changed settings, more than %d", values, CHANGED_MAX);
+		return 0;
+	}
 	for (size_t i = 0; i < names.len && status == 0; i++)
 		status = merge_key(m, names.items[i]);
 	return status;
@@ -254,16 +327,22 @@ static int merge_config(struct take *t, const char *path)
 	if (!v || files_equal(v, b))
 		return 0;
 	if (t->record.free_config)
-		return file_write(t->host_fd, path, v->bytes, v->n) < 0 ? ward_fail(t->e, EIO, "cannot write %s", path) : 0;
-	if (git_config_read(v->bytes, v->n, add_setting, &m.mine, &why, NULL) != 0) {
+		return file_write(t->host_fd, path, v->bytes, v->n, &t->wait_ms) < 0 ? ward_fail(t->e, EIO, "cannot write %s", path) : 0;
+	if (v->n > TEXT_MAX)
+		why = "is configuration that is too large";
+	if (v->n > TEXT_MAX || git_config_read(v->bytes, v->n, add_setting, &m.mine, &why, NULL) != 0) {
 		clear(&m.mine);
 		if (!t->live)
 			say(t, "refused", path, why && *why ? why : "is configuration that git does not write in this form");
 		return 0;
 	}
-	if (file_read(t->host_fd, path, TEXT_MAX, &bytes) == 0)
+	status = file_read(t->host_fd, path, TEXT_MAX, &bytes);
+	if (status == 0)
 		now = (struct file){ .bytes = bytes.data, .n = bytes.len };
-	status = read_loose(b, place.kind, &m.base);
+	if (status == 0 || status == -ENOENT)
+		status = sort_settings(&m.mine);
+	if (status == 0)
+		status = read_loose(b, place.kind, &m.base);
 	if (status == 0)
 		status = read_loose(&now, place.kind, &m.host);
 	if (status == 0 && asprintf(&m.file, "%s/%s", t->record.git_dir, path) < 0)

@@ -5,7 +5,8 @@
  * `import` would take over.
  *
  * Runs outside of the sandbox, as the owner of the repositories: as root it becomes that user before it reads anything. It parses
- * hostile files with the pure functions of src/rules and runs git only on the host's side. Where its socket ends without a byte
+ * hostile files with the pure functions of src/rules and runs git only on the host's side. Each view is taken over by a child that is
+ * bounded in memory and time, so a view that takes long, or makes git use too much, does not keep the others back. Where its socket ends without a byte
  * the supervisor was killed: it ends without a word, and `ward recover` starts another one.
  */
 #include <errno.h>
@@ -14,9 +15,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <stdnoreturn.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -26,6 +29,14 @@
 #define SOCKET_FD 3
 #define PAUSE_MS 1000	/* between two takings while the sandbox runs */
 #define SETTLE_MS 60	/* a commit touches several files */
+#define LIVE_MS 60000	/* for all views, while the sandbox runs */
+#define END_MS 15000	/* of that, once the end is wanted */
+#define VIEW_MS 600000	/* for one view at the end */
+#define ALL_MS 900000	/* for all of them */
+#define GRACE_MS 5000	/* to end */
+#define CPU_S 300
+#define DATA_BYTES ((rlim_t)3 << 30)
+#define SAID_MAX (64u << 20)
 #define WATCH_EVENTS (IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_ONLYDIR)
 
 /* Directories in which a change means that something was committed, checked out or fetched. */
@@ -93,8 +104,7 @@ static int become_owner(int dir_fd, const char *dir, struct ward_err *e)
 	git_view_record_clear(&r);
 	if (!git_view_is_owned(dir, uid) && git_view_give(dir, uid, gid, e) < 0)	/* no id-mapped mount was to be had */
 		return -e->code;
-	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
-	    setresuid(uid, uid, uid) < 0)
+	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		return ward_fail_errno(e, "cannot become the owner of the repository");
 	return 0;
 }
@@ -107,34 +117,127 @@ static int take_as_owner(size_t number, const char *dir, enum take_how how, stru
 
 	if (status == 0 && geteuid() == 0)
 		status = become_owner(dir_fd, dir, e);
+	if (status == 0 && prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) < 0)	/* after the change of user, which resets it */
+		status = ward_fail_errno(e, "cannot tie ward-git to its parent");
 	return status < 0 ? status : take_view(number, dir, dir_fd, how, out, e);
 }
 
+/* What one taking may use: it reads what the sandbox wrote, and so does each git that it starts. */
+static int limit_self(void)
+{
+	static const struct {
+		int what;
+		rlim_t most;
+	} limits[] = {
+		{ RLIMIT_CPU, CPU_S },		/* of each process */
+#ifndef __SANITIZE_ADDRESS__	/* which maps terabytes */
+		{ RLIMIT_DATA, DATA_BYTES },	/* of each process; packs are mapped, and mapped files do not count */
+#endif
+		{ RLIMIT_CORE, 0 },
+	};
+	int status = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(limits) && status == 0; i++) {
+		struct rlimit old, now = { .rlim_cur = limits[i].most, .rlim_max = limits[i].most };
+
+		if (getrlimit((__rlimit_resource_t)limits[i].what, &old) < 0)
+			return -errno;
+		if (old.rlim_max < now.rlim_max)
+			now = (struct rlimit){ .rlim_cur = old.rlim_max, .rlim_max = old.rlim_max };
+		status = setrlimit((__rlimit_resource_t)limits[i].what, &now) < 0 ? -errno : 0;
+	}
+	return status;
+}
+
+/* The child: a process group of its own, with all that it starts. */
+static noreturn void take_and_exit(size_t number, const char *dir, enum take_how how, int out_fd)
+{
+	struct ward_err e = { 0 };
+	auto_buf said = { 0 };
+	int r;
+
+	setpgid(0, 0);
+	signal(SIGTERM, SIG_DFL);
+	r = limit_self();
+	r = r < 0 ? ward_fail(&e, -r, "cannot limit what git may use") : take_as_owner(number, dir, how, &said, &e);
+	if (r < 0)
+		buf_printf(&said, "%zu\tnote\t\tgit: %s\n", number, e.why);
+	if (io_write_all(out_fd, buf_text(&said), said.len) < 0)
+		r = -EIO;
+	_exit(r < 0 ? 1 : 0);
+}
+
+/* Reads what the child says until it has ended. The supervisor may go, or want the end while the sandbox's last commit is still taken
+ * over: that has END_MS. -ETIMEDOUT: it takes too long. */
+static int read_child(int fd, enum take_how how, int64_t until, struct buf *out)
+{
+	bool asked = how != TAKE_LIVE;
+	char bytes[65536];
+
+	for (;;) {
+		struct pollfd p[2] = { { .fd = fd, .events = POLLIN }, { .fd = SOCKET_FD, .events = asked ? 0 : POLLIN } };
+		int64_t left = until - now_ms();
+		int ready = poll(p, 2, left < 0 ? 0 : (int)left);
+		ssize_t n;
+
+		if (ready < 0 && errno == EINTR)
+			continue;
+		if (ready <= 0)
+			return ready < 0 ? -errno : -ETIMEDOUT;
+		if (p[1].revents & (POLLHUP | POLLERR))
+			return -EPIPE;
+		if (p[1].revents) {
+			asked = true;
+			until = until < now_ms() + END_MS ? until : now_ms() + END_MS;
+		}
+		if (!p[0].revents)
+			continue;
+		n = read(fd, bytes, sizeof(bytes));
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		buf_add(out, bytes, (size_t)n);
+		if (out->failed || out->len > SAID_MAX)
+			return -EFBIG;
+	}
+}
+
+/* Ends the child and every git of its: they remove their locks when they are told to end. */
+static void end_group(pid_t pid, int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char bytes[4096];
+
+	kill(-pid, SIGTERM);
+	while (poll(&p, 1, GRACE_MS) > 0 && read(fd, bytes, sizeof(bytes)) > 0)
+		;
+	kill(-pid, SIGKILL);
+}
+
 /* Takes over one view in a child; its lines are appended to *out. */
-static int take_in_child(size_t number, const char *dir, enum take_how how, struct buf *out)
+static int take_in_child(size_t number, const char *dir, enum take_how how, int64_t until, struct buf *out)
 {
 	int pipe_fds[2], code = 0, status;
+	size_t before = out->len;
 	pid_t pid;
 
 	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
 		return -errno;
 	pid = fork();
-	if (pid == 0) {
-		struct ward_err e = { 0 };
-		auto_buf said = { 0 };
-		int r = take_as_owner(number, dir, how, &said, &e);
-
-		if (r < 0)
-			buf_printf(&said, "%zu\tnote\t\tgit: %s\n", number, e.why);
-		if (io_write_all(pipe_fds[1], buf_text(&said), said.len) < 0)
-			r = -EIO;
-		_exit(r < 0 ? 1 : 0);
-	}
+	if (pid == 0)
+		take_and_exit(number, dir, how, pipe_fds[1]);
 	close(pipe_fds[1]);
-	status = pid < 0 ? -EAGAIN : io_read_all(pipe_fds[0], 64u << 20, out);
+	if (pid > 0)
+		setpgid(pid, pid);
+	status = pid < 0 ? -EAGAIN : read_child(pipe_fds[0], how, until, out);
+	if (pid > 0 && status < 0)
+		end_group(pid, pipe_fds[0]);
 	close(pipe_fds[0]);
 	while (pid > 0 && waitpid(pid, &code, 0) < 0 && errno == EINTR)
 		;
+	if (status < 0 && out->len > before)
+		out->len = before;	/* no half line */
+	if (status == -ETIMEDOUT)
+		buf_printf(out, "%zu\tnote\t\tgit: taking over %s took too long\n", number, dir);
 	return status < 0 ? status : WIFEXITED(code) && WEXITSTATUS(code) == 0 ? 0 : -EIO;
 }
 
@@ -152,11 +255,13 @@ static bool is_followed(const char *dir)
 
 static int take_each(char **dirs, enum take_how how, struct buf *out)
 {
+	int64_t all = now_ms() + (how == TAKE_LIVE ? LIVE_MS : ALL_MS);
 	int status = 0;
 
 	for (size_t i = 0; dirs[i]; i++) {
+		int64_t one_ms = now_ms() + VIEW_MS;
 		bool idle = how == TAKE_LIVE ? !is_followed(dirs[i]) : !git_view_changed(dirs[i]);
-		int one = idle ? 0 : take_in_child(i, dirs[i], how, out);
+		int one = idle ? 0 : take_in_child(i, dirs[i], how, one_ms < all ? one_ms : all, out);
 
 		status = status < 0 ? status : one;
 	}

@@ -28,20 +28,17 @@ static bool host_has(const struct take *t, const char *dir)
 	return fstatat(t->host_fd, dir, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+#define BORN_MAX 300	/* work trees and submodules that one taking makes: git is called for each */
+
 /* Takes every file beneath prefix off the list. */
 static void drop_all(struct take *t, const char *prefix)
 {
 	size_t n = strlen(prefix);
 
-	for (size_t i = t->view.len; i-- > 0;)
-		if (strncmp(t->view.items[i].path, prefix, n) == 0)
-			files_drop(&t->view, t->view.items[i].path);
+	files_drop_all(&t->view, prefix);
 	for (size_t i = 0; i < t->objects.len; i++)
 		if (strncmp(t->objects.items[i], prefix, n) == 0)
 			t->objects.items[i][0] = '\n';	/* of no repository */
-	for (size_t i = 0; i < t->repositories.len; i++)
-		if (*t->repositories.items[i] && strncmp(t->repositories.items[i], prefix, n) == 0)
-			strcpy(t->repositories.items[i], "/");
 }
 
 static int refuse_place(struct take *t, const char *prefix, const char *why)
@@ -198,7 +195,7 @@ static int borrow_objects(struct take *t, const char *prefix)
 	if (fd < 0)
 		return 0;
 	buf_printf(&line, "%s%s/objects\n", t->record.host_root, place + strlen(t->record.root));
-	status = line.failed ? -ENOMEM : file_write(t->host_fd, path.data, line.data, line.len);
+	status = line.failed ? -ENOMEM : file_write(t->host_fd, path.data, line.data, line.len, &t->wait_ms);
 	return status < 0 ? ward_fail(t->e, -status, "cannot write %s", path.data) : 0;
 }
 
@@ -258,24 +255,73 @@ static int check_module(struct take *t, const char *prefix)
 	return status;
 }
 
+/* What the sandbox made and the host does not have: "modules/NAME/", "worktrees/ID/", sorted, a submodule before what lies in it. */
+static int find_born(struct take *t, struct strv *born)
+{
+	for (size_t i = 0; i < t->view.len; i++) {
+		struct git_place p = git_path_find(t->view.items[i].path, GIT_DIR_MAIN, t->hash, false);
+		const char *last = born->len ? born->items[born->len - 1] : "";
+		auto_free char *prefix = NULL, *dir = NULL;
+
+		if (p.inner == 0)
+			continue;
+		prefix = strndup(t->view.items[i].path, p.inner);
+		dir = strndup(t->view.items[i].path, p.inner - 1);
+		if (!prefix || !dir)
+			return out_of_memory(t);
+		if (strcmp(last, prefix) != 0 && !host_has(t, dir))
+			strv_add(born, prefix);
+	}
+	strv_sort(born);
+	return born->failed ? out_of_memory(t) : 0;
+}
+
+static int check_born(struct take *t, const char *prefix)
+{
+	if (strncmp(prefix, "modules/", 8) == 0 && !strstr(prefix, "/worktrees/"))
+		return check_module(t, prefix);
+	return check_worktree(t, prefix);
+}
+
 int check_places(struct take *t)
 {
 	auto_strv born = { 0 };
-	int status = 0;
+	size_t checked = 0;
+	int status = find_born(t, &born);
 
+	for (size_t i = 0; i < born.len && status == 0; i++) {
+		if (i && strcmp(born.items[i], born.items[i - 1]) == 0)
+			continue;
+		if (checked++ < BORN_MAX)
+			status = check_born(t, born.items[i]);
+		else
+			drop_all(t, born.items[i]);
+	}
+	if (checked > BORN_MAX)
+		say_note(t, "git: %zu new work trees and submodules are not taken over: at most %d are", checked - BORN_MAX, BORN_MAX);
+	return status == 0 ? check_all_moved(t) : status;
+}
+
+int list_repositories(struct take *t)
+{
+	auto_strv found = { 0 };
+
+	strv_add(&t->repositories, "");
 	for (size_t i = 0; i < t->view.len; i++) {
 		struct git_place p = git_path_find(t->view.items[i].path, GIT_DIR_MAIN, t->hash, false);
-		auto_free char *prefix = p.inner ? strndup(t->view.items[i].path, p.inner) : NULL;
-		auto_free char *dir = prefix ? strndup(prefix, p.inner - 1) : NULL;
+		const char *last = found.len ? found.items[found.len - 1] : "";
 
-		if (prefix && dir && !strv_has(&born, prefix) && !host_has(t, dir))
-			strv_add(&born, prefix);
+		if (p.kind == GIT_DIR_MODULE && (strlen(last) != p.inner || strncmp(last, t->view.items[i].path, p.inner) != 0))
+			strv_addf(&found, "%.*s", (int)p.inner, t->view.items[i].path);
 	}
-	strv_sort(&born);	/* a submodule before what lies in it */
-	if (born.failed)
-		return out_of_memory(t);
-	for (size_t i = 0; i < born.len && status == 0; i++)
-		status = strncmp(born.items[i], "modules/", 8) == 0 && !strstr(born.items[i], "/worktrees/") ? check_module(t, born.items[i])
-											      : check_worktree(t, born.items[i]);
-	return status == 0 ? check_all_moved(t) : status;
+	strv_sort(&found);
+	for (size_t i = 0; i < found.len; i++) {
+		auto_free char *dir = strndup(found.items[i], strlen(found.items[i]) - 1);
+
+		if (!dir)
+			return out_of_memory(t);
+		if ((i == 0 || strcmp(found.items[i], found.items[i - 1]) != 0) && (t->shows || host_has(t, dir)))
+			strv_add(&t->repositories, found.items[i]);
+	}
+	return found.failed || t->repositories.failed ? out_of_memory(t) : 0;
 }

@@ -3,21 +3,29 @@
  * repository's owner, always in a repository of the host's or in one that ward-git made itself, never in the sandbox's: so no
  * configuration and no hook of the sandbox's is read. The user's own hooks are switched off, and only the repository's own
  * configuration is read.
+ *
+ * git reads objects that the sandbox made, so each call is bounded: in time here, in memory and processor time by the limits of the
+ * process (main.c). A git that is ended for that counts as one that refuses what it was given.
  */
 #include "git/git.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/io.h"
 #include "lib/program.h"
 
 #define OUTPUT_MAX (256u << 20)
 #define WORDS_MAX 48
+#define HOLD_FD 9	/* above what the file actions use */
+#define CALL_MS 120000	/* for one call */
+#define GRACE_MS 3000	/* to remove its lock files once it is told to end */
 
 extern char **environ;
 
@@ -27,9 +35,10 @@ static const char *const front[] = {
 	"-c", "core.commitGraph=false", "-c", "protocol.allow=never", "-c", "core.alternateRefsCommand=",
 };
 
-static int start(const struct git_call *c, int in, int out, pid_t *ret_pid)
+/* hold: the other end of a pipe, which is closed when it has ended; its standard output where out is that. */
+static int start(const struct git_call *c, int in, int out, int hold, pid_t *ret_pid)
 {
-	char program[PATH_MAX], git_dir[PATH_MAX + 16];
+	char program[PATH_MAX], git_dir[PATH_MAX + 16], store[PATH_MAX + 32];
 	const char *words[WORDS_MAX] = { "git" };
 	char *env[16] = { (char[]){ "GIT_TERMINAL_PROMPT=0" }, (char[]){ "GIT_OPTIONAL_LOCKS=0" }, (char[]){ "GIT_NO_LAZY_FETCH=1" },
 			  (char[]){ "GIT_CONFIG_GLOBAL=/dev/null" }, (char[]){ "GIT_CONFIG_NOSYSTEM=1" }, (char[]){ "HOME=/nonexistent" },
@@ -42,6 +51,10 @@ static int start(const struct git_call *c, int in, int out, pid_t *ret_pid)
 	if (program_find_system("git", program, &e) < 0)
 		return -ENOENT;
 	snprintf(git_dir, sizeof(git_dir), "GIT_DIR=%s", c->git_dir);
+	if (c->store) {
+		snprintf(store, sizeof(store), "GIT_OBJECT_DIRECTORY=%s", c->store);
+		env[k++] = store;
+	}
 	for (char **v = environ; *v && k < ARRAY_LEN(env) - 1; v++)
 		if (strncmp(*v, "GIT_", 4) != 0 && strncmp(*v, "HOME=", 5) != 0 && strncmp(*v, "XDG_", 4) != 0)
 			env[k++] = *v;
@@ -54,6 +67,8 @@ static int start(const struct git_call *c, int in, int out, pid_t *ret_pid)
 	status = posix_spawn_file_actions_adddup2(&files, in, 0);
 	if (status == 0)
 		status = posix_spawn_file_actions_adddup2(&files, out, 1);
+	if (status == 0 && hold != out)
+		status = posix_spawn_file_actions_adddup2(&files, hold, HOLD_FD);
 	if (status == 0)
 		status = posix_spawn(ret_pid, program, &files, NULL, (char *const *)(uintptr_t)words, env);
 	posix_spawn_file_actions_destroy(&files);
@@ -67,14 +82,34 @@ static int wait_for(pid_t pid)
 	while (waitpid(pid, &code, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
-	return WIFEXITED(code) ? WEXITSTATUS(code) : -EIO;
+	return WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code);
 }
 
-/* Writes and reads at the same time, so that neither side waits for the other. */
+int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* What is left until then, for poll(). */
+static int left_ms(int64_t until)
+{
+	int64_t left = until - now_ms();
+
+	return left < 0 ? 0 : left > CALL_MS ? CALL_MS : (int)left;
+}
+
+/* Writes and reads at the same time, so that neither side waits for the other. -ETIMEDOUT: it took too long. */
 static int feed(const struct git_call *c, int to, int from, struct buf *output)
 {
+	int64_t until = now_ms() + CALL_MS;
 	size_t sent = 0;
 	int status = 0;
+
+	if (c->until_ms && c->until_ms < until)
+		until = c->until_ms;
 
 	if (to >= 0 && (!c->input || !c->input_n)) {
 		close(to);
@@ -86,8 +121,11 @@ static int feed(const struct git_call *c, int to, int from, struct buf *output)
 		struct pollfd p[2] = { { .fd = from, .events = POLLIN }, { .fd = to, .events = POLLOUT } };
 		char bytes[65536];
 		ssize_t n;
+		int ready = poll(p, 2, left_ms(until));
 
-		if (poll(p, 2, -1) < 0)
+		if (ready == 0)
+			status = -ETIMEDOUT;
+		if (ready <= 0)
 			continue;
 		if (p[1].revents) {
 			n = write(to, c->input + sent, c->input_n - sent);
@@ -111,9 +149,24 @@ static int feed(const struct git_call *c, int to, int from, struct buf *output)
 	return status;
 }
 
+/* git removes its locks and temporary files when it is told to end. */
+static int end_it(pid_t pid, int from)
+{
+	struct pollfd p = { .fd = from, .events = POLLIN };
+	int64_t until = now_ms() + GRACE_MS;
+	char bytes[4096];
+
+	kill(pid, SIGTERM);
+	while (poll(&p, 1, left_ms(until)) > 0 && read(from, bytes, sizeof(bytes)) > 0)
+		;
+	kill(pid, SIGKILL);	/* its standard output is closed, or the time is over; not reaped yet, so the number is its own */
+	(void)wait_for(pid);
+	return 128 + SIGTERM;
+}
+
 int git_call(const struct git_call *c, struct buf *output)
 {
-	int in[2] = { -1, -1 }, out[2] = { -1, -1 }, status;
+	int in[2] = { -1, -1 }, out[2] = { -1, -1 }, status, code;
 	pid_t pid = 0;
 
 	if (pipe2(out, O_CLOEXEC) < 0)
@@ -123,17 +176,16 @@ int git_call(const struct git_call *c, struct buf *output)
 		close(out[1]);
 		return -EMFILE;
 	}
-	status = start(c, c->input_fd ? c->input_fd : in[0], out[1], &pid);
+	status = start(c, c->input_fd ? c->input_fd : in[0], c->output_fd ? c->output_fd : out[1], out[1], &pid);
 	close(out[1]);
 	own_close_fd(&in[0]);
 	if (status == 0)
 		status = feed(c, take_fd(&in[1]), out[0], output);
 	own_close_fd(&in[1]);
-	close(out[0]);
 	if (pid > 0) {
-		int code = wait_for(pid);
-
-		status = status < 0 ? status : code;
+		code = status < 0 ? end_it(pid, out[0]) : wait_for(pid);
+		status = status == 0 || status == -ETIMEDOUT || status == -EFBIG ? code : status;
 	}
+	close(out[0]);
 	return status;
 }

@@ -6,9 +6,16 @@
 
 #include "lib/guard_internal.h"
 
+#define REFUSED_MAX 200	/* of one view; what is refused behind them goes with the view, and its number is said */
+#define NOTES_MAX 50
+
 void say(struct take *t, const char *kind, const char *path, const char *text)
 {
-	if (t->shows && strcmp(kind, "note") != 0)
+	bool note = strcmp(kind, "note") == 0;
+
+	if (t->shows && !note)
+		return;
+	if ((note ? t->noted++ : t->refused++) >= (note ? NOTES_MAX : REFUSED_MAX))
 		return;
 	buf_printf(t->out, "%zu\t%s\t", t->number, kind);
 	guard_escape(t->out, path);
@@ -28,4 +35,16 @@ void say_note(struct take *t, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	say(t, "note", "", text);
+}
+
+void say_rest(struct take *t)
+{
+	size_t refused = t->refused, noted = t->noted;
+
+	t->noted = 0;
+	if (refused > REFUSED_MAX)
+		say_note(t, "git: and %zu more files of the private git directory of %s are not taken over", refused - REFUSED_MAX,
+			 t->record.git_dir);
+	if (noted > NOTES_MAX)
+		say_note(t, "git: and %zu more notes about %s", noted - NOTES_MAX, t->record.git_dir);
 }

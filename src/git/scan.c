@@ -12,15 +12,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/io.h"
+#include "base/path.h"
 #include "base/walk.h"
 #include "policy/gitconfig.h"
 
-#define VIEW_BYTES_MAX ((uint64_t)2 << 30)
+#define VIEW_BYTES_MAX ((uint64_t)512 << 20)
+#define FILES_MAX 200000	/* of a view, but for objects */
+#define OBJECTS_MAX 500000	/* loose objects and packs of a view */
 
 struct scan {
 	struct take *t;
 	unsigned hash;
 	uint64_t bytes;
+	size_t files;
 };
 
 static int out_of_memory(struct take *t)
@@ -73,7 +78,7 @@ static int keep_old(struct take *t, const char *path)
 {
 	const struct file *old = files_find(&t->base, path);
 
-	return old && files_set(&t->view, path, old->bytes, old->n) < 0 ? out_of_memory(t) : 0;
+	return old && files_add(&t->view, path, old->bytes, old->n) < 0 ? out_of_memory(t) : 0;
 }
 
 static int refuse(struct take *t, const char *path, const char *why)
@@ -85,20 +90,10 @@ static int refuse(struct take *t, const char *path, const char *why)
 
 static int note_object(struct take *t, const struct walk_entry *entry, const struct git_place *place)
 {
+	if (t->objects.len == OBJECTS_MAX)
+		return refuse(t, entry->path, "is one object too many");
 	strv_addf(&t->objects, "%.*s\n%s", (int)place->inner, entry->path, entry->path);
 	return t->objects.failed ? out_of_memory(t) : 0;
-}
-
-/* A submodule's repository: modules/NAME/. */
-static int note_repository(struct take *t, const char *path, size_t n)
-{
-	auto_free char *prefix = strndup(path, n);
-
-	if (!prefix)
-		return -ENOMEM;
-	if (!strv_has(&t->repositories, prefix))
-		strv_add(&t->repositories, prefix);
-	return t->repositories.failed ? -ENOMEM : 0;
 }
 
 /* What a policy has released is taken as it is. */
@@ -172,7 +167,7 @@ static int judge_file(struct scan *s, const struct walk_entry *entry, const stru
 			break;
 		return refuse(t, entry->path, judged.why);
 	}
-	return files_set(&t->view, entry->path, buf_text(bytes), bytes->len) < 0 ? out_of_memory(t) : 0;
+	return files_add(&t->view, entry->path, buf_text(bytes), bytes->len) < 0 ? out_of_memory(t) : 0;
 }
 
 static int see_file(struct scan *s, const struct walk_dir *d, const struct walk_entry *entry)
@@ -184,22 +179,22 @@ static int see_file(struct scan *s, const struct walk_dir *d, const struct walk_
 	auto_buf bytes = { 0 };
 	struct stat st;
 
-	if (place.kind == GIT_DIR_MODULE && note_repository(t, entry->path, place.inner) < 0)
-		return out_of_memory(t);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return t->live ? keep_old(t, entry->path) : refuse(t, entry->path, "is not a plain file that can be read");
 	if (place.form == GIT_FORM_LOOSE || place.form == GIT_FORM_PACK)
 		return note_object(t, entry, &place);
 	if (place.treat == GIT_TREAT_DERIVED || place.treat == GIT_TREAT_DROP || ends_with(entry->path, "objects/info/alternates"))
 		return 0;
-	s->bytes += (uint64_t)st.st_size;
-	if (s->bytes > VIEW_BYTES_MAX || st.st_size > (64 << 20))
+	if (st.st_size > (64 << 20) || s->bytes + (uint64_t)st.st_size > VIEW_BYTES_MAX)
 		return refuse(t, entry->path, "is too large to be taken over");
-	if (file_read(d->fd, entry->name, 64u << 20, &bytes) < 0)
+	if (++s->files > FILES_MAX)
+		return refuse(t, entry->path, "is one file too many");
+	s->bytes += (uint64_t)st.st_size;
+	if (io_read_all(fd, 64u << 20, &bytes) < 0)
 		return refuse(t, entry->path, "cannot be read");
 	now = (struct file){ .bytes = bytes.data, .n = bytes.len };
 	if (files_equal(files_find(&t->base, entry->path), &now) || is_free(t, entry->path))
-		return files_set(&t->view, entry->path, buf_text(&bytes), bytes.len) < 0 ? out_of_memory(t) : 0;
+		return files_add(&t->view, entry->path, buf_text(&bytes), bytes.len) < 0 ? out_of_memory(t) : 0;
 	return judge_file(s, entry, &st, &bytes);
 }
 
@@ -208,7 +203,6 @@ static int see_entry(void *ctx, struct walk_dir *d, const struct walk_entry *ent
 	struct scan *s = ctx;
 	struct take *t = s->t;
 	struct git_place place;
-	int status;
 
 	if (is_lent(t, entry->path))
 		return 0;
@@ -224,24 +218,78 @@ static int see_entry(void *ctx, struct walk_dir *d, const struct walk_entry *ent
 	place = git_path_find(entry->path, GIT_DIR_MAIN, s->hash, true);
 	if (place.treat != GIT_TREAT_REFUSE)
 		return 1;
-	status = 0;
-	for (size_t i = 0; i < t->base.len && !status; i++) {	/* the user's own directory may have any name */
-		size_t n = entry->path_len;
-
-		status = strncmp(t->base.items[i].path, entry->path, n) == 0 && t->base.items[i].path[n] == '/';
-	}
-	if (status)
+	if (files_any_beneath(&t->base, entry->path))	/* the user's own directory may have any name */
 		return 1;
 	return refuse(t, entry->path, place.why && *place.why ? place.why : "is no directory that git makes there");
+}
+
+/* Whether git would still take the directory (prefix "", "modules/x/") for a repository. */
+static bool is_repository(const struct take *t, const char *prefix)
+{
+	static const char *const dirs[] = { "objects", "refs" };
+	auto_buf head = { 0 };
+	bool good;
+
+	buf_printf(&head, "%sHEAD", prefix);
+	good = !head.failed && files_find(&t->view, head.data);
+	for (size_t i = 0; i < ARRAY_LEN(dirs) && good; i++) {
+		auto_buf dir = { 0 };
+		struct ward_err e = { 0 };
+		auto_fd fd = -1;
+
+		buf_printf(&dir, "%s%s", prefix, dirs[i]);
+		fd = dir.failed ? -1 : path_open_nolink(t->view_fd, dir.data, O_PATH | O_DIRECTORY, &e);
+		good = fd >= 0;
+	}
+	return good;
+}
+
+/* Where the sandbox has removed or broken a repository, all that it does not have any more counts as unchanged: git removes no
+ * repository, so nothing of the host's is removed for it. */
+static int restore_broken(struct take *t, const char *prefix)
+{
+	size_t n = t->view.len;
+	int status = 0;
+
+	if (is_repository(t, prefix))
+		return 0;
+	for (size_t i = 0; i < t->base.len && status == 0; i++) {
+		const struct files sorted = { .items = t->view.items, .len = n };
+		const struct file *f = &t->base.items[i];
+
+		if (strncmp(f->path, prefix, strlen(prefix)) == 0 && !strstr(f->path, ".ward-refs") && !files_find(&sorted, f->path))
+			status = files_add(&t->view, f->path, f->bytes, f->n);
+	}
+	files_sort(&t->view);
+	say_note(t, "git: the sandbox has removed %s%s%s or parts of it; the host's stays as it was", t->record.git_dir, *prefix ? "/" : "",
+		 prefix);
+	return status < 0 ? out_of_memory(t) : 0;
+}
+
+static int restore_all(struct take *t)
+{
+	int status = restore_broken(t, "");
+
+	for (size_t i = 0; i < t->base.len && status == 0; i++) {	/* every repository of the base has a HEAD */
+		struct git_place place = git_path_find(t->base.items[i].path, GIT_DIR_MAIN, t->hash, false);
+
+		if (place.kind == GIT_DIR_MODULE && place.form == GIT_FORM_HEAD) {
+			auto_free char *prefix = strndup(t->base.items[i].path, place.inner);
+
+			status = prefix ? restore_broken(t, prefix) : out_of_memory(t);
+		}
+	}
+	return status;
 }
 
 int scan_view(struct take *t)
 {
 	static const struct walk_ops ops = { .entry = see_entry, .force = true };
 	struct scan s = { .t = t, .hash = hash_of(t) };
+	int status;
 
 	t->hash = s.hash;
-
-	strv_add(&t->repositories, "");
-	return t->repositories.failed ? out_of_memory(t) : walk_tree(t->view_fd, &ops, &s, 0, t->e);
+	status = walk_tree(t->view_fd, &ops, &s, 0, t->e);
+	files_sort(&t->view);
+	return status < 0 ? status : restore_all(t);
 }

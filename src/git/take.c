@@ -15,12 +15,13 @@
 #include "base/io.h"
 
 #define BASE_MAX ((size_t)2 << 30)
+#define LOCKS_MS 5000	/* to wait for locks of the host's, in one taking */
 
 static int add_base(void *ctx, const char *path, const char *bytes, size_t n)
 {
 	struct files *f = ctx;
 
-	return files_set(f, path, bytes, n);
+	return files_add(f, path, bytes, n);
 }
 
 static int open_take(struct take *t)
@@ -36,6 +37,7 @@ static int open_take(struct take *t)
 		status = io_read_file(t->dir_fd, GIT_VIEW_BASE, BASE_MAX, &base);
 	if (status == 0)
 		status = git_view_base_read(buf_text(&base), base.len, add_base, &t->base);
+	files_sort(&t->base);
 	if (status < 0)
 		return ward_fail(t->e, -status, "cannot read the private git directory %s: %s", t->dir, strerror(-status));
 	t->view_fd = openat(t->dir_fd, GIT_VIEW_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -57,7 +59,7 @@ static int write_base(struct take *t)
 		git_view_base_add(&text, t->base.items[i].path, t->base.items[i].bytes, t->base.items[i].n);
 	if (text.failed)
 		return ward_fail(t->e, ENOMEM, "out of memory");
-	status = file_write(t->dir_fd, GIT_VIEW_BASE, buf_text(&text), text.len);
+	status = file_write(t->dir_fd, GIT_VIEW_BASE, buf_text(&text), text.len, &t->wait_ms);
 	return status < 0 ? ward_fail(t->e, -status, "cannot write what was taken over: %s", strerror(-status)) : 0;
 }
 
@@ -69,6 +71,8 @@ static int show_all(struct take *t)
 
 	if (status >= 0)
 		status = scan_view(t);
+	if (status >= 0)
+		status = list_repositories(t);
 	for (size_t i = 0; i < t->repositories.len && status >= 0; i++)
 		status = show_refs(t, t->repositories.items[i]);
 	for (size_t i = 0; i < t->view.len && !rest; i++) {
@@ -82,28 +86,38 @@ static int show_all(struct take *t)
 	return status < 0 ? status : 0;
 }
 
+int go_on(struct take *t, const char *prefix, int status)
+{
+	if (status >= 0 || !*prefix || status == -ENOMEM)
+		return status;
+	say_note(t, "git: %s is not taken over: %s", prefix, t->e->why);
+	*t->e = (struct ward_err){ 0 };
+	return 0;
+}
+
 static int take_all(struct take *t)
 {
-	static int (*const before[])(struct take *) = { open_take, scan_view, check_places, take_objects, take_indexes };
+	static int (*const before[])(struct take *) = { open_take, scan_view, check_places, list_repositories, take_objects,
+							       take_indexes };
 	static int (*const after[])(struct take *) = { take_state, take_logs, take_configs };
 	int status = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(before) && status >= 0; i++)
 		status = before[i](t);
 	for (size_t i = 0; i < t->repositories.len && status >= 0; i++)
-		if (strcmp(t->repositories.items[i], "/") != 0)
-			status = take_refs(t, t->repositories.items[i]);
+		status = go_on(t, t->repositories.items[i], take_refs(t, t->repositories.items[i]));
 	for (size_t i = 0; i < ARRAY_LEN(after) && status >= 0; i++)
 		status = after[i](t);
 	if (status >= 0 && t->live)
 		status = write_base(t);
+	say_rest(t);
 	return status < 0 ? status : 0;
 }
 
 int take_view(size_t number, const char *dir, int dir_fd, enum take_how how, struct buf *out, struct ward_err *e)
 {
 	struct take t = { .number = number, .dir = dir, .dir_fd = dir_fd, .view_fd = -1, .host_fd = -1, .out = out,
-			  .live = how == TAKE_LIVE, .shows = how == TAKE_SHOW, .e = e };
+			  .live = how == TAKE_LIVE, .shows = how == TAKE_SHOW, .wait_ms = LOCKS_MS, .e = e };
 	int status = how == TAKE_SHOW ? show_all(&t) : take_all(&t);
 
 	if (status == 0 && t.failed)
@@ -117,5 +131,6 @@ int take_view(size_t number, const char *dir, int dir_fd, enum take_how how, str
 	strv_free(&t.repositories);
 	strv_free(&t.indexes);
 	strv_free(&t.blocked);
+	strv_free(&t.lost);
 	return status;
 }

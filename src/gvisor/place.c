@@ -133,13 +133,13 @@ static void mounts_json(struct json *j, const struct gvisor_way *way, char *cons
 	json_end_array(j);
 }
 
-/* gVisor's kernel holds to them for each write and each clone, of commands of exec, too. The second does not bind who has made a user namespace there: the runner counts (run.c). */
+/* gVisor's kernel holds to them for each write and each clone, of commands of exec, too. The second does not bind who has made a user namespace there: the runner counts (run.c). It is one more than allowed: that one is the clone too many, as on the host (limits.c). */
 static void limits_json(struct json *j, const struct gvisor_way *way)
 {
 	const struct {
 		const char *type;
 		uint64_t value;
-	} limits[] = { { "RLIMIT_FSIZE", way->file_bytes }, { "RLIMIT_NPROC", way->pids } };
+	} limits[] = { { "RLIMIT_FSIZE", way->file_bytes }, { "RLIMIT_NPROC", way->pids ? way->pids + 1 : 0 } };
 
 	json_begin_array(j, "rlimits");
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {

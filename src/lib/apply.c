@@ -237,6 +237,8 @@ static int read_and_decide(struct applying *a)
 
 	if (status == 0)
 		status = changes_judge(a->review, &report->changes, a->e);
+	if (status == 0)
+		status = changes_find_news(a->review, &report->changes, a->e);
 	if (status < 0)
 		return status;
 	report->outcomes = calloc(report->changes.len + 1, sizeof(*report->outcomes));

@@ -31,9 +31,10 @@ struct box {
 	int disk_fds[BOX_DISK_ROOTS_MAX];
 	bool disk_own[BOX_DISK_ROOTS_MAX];	/* which of them are ward's own */
 	size_t disk_count;
+	uint64_t usage_at_ms;		/* when to ask the cgroup next */
 	uint64_t guardian_from_ms;	/* the command runs since */
 	uint64_t started_ms, deadline_ms, kill_at_ms, tick_at_ms, notify_at_ms, slim_at_ms, sample_at_ms;
-	bool tried_guardian, dead, exited, failed;
+	bool tried_guardian, tried_git, dead, exited, failed;
 	bool gone;		/* ward-init is, and everything with it: only to be collected */
 	bool answered;		/* ward-init was asked whether the command was started: it has dealt with it */
 	bool paused;			/* by the cpu limit */

@@ -23,6 +23,9 @@
 
 #define GRACE_MS 5000		/* between a forwarded signal and the end by force */
 #define SLIM_AFTER_MS 1000	/* quiet for so long: a detached sandbox gives memory back */
+#define USAGE_MS 20		/* between two looks at what a cgroup counts */
+#define FOLLOW_AFTER_MS 400	/* what a short command commits is taken over once, at its end */
+#define FILLING_MS 200		/* most that the guardian's start waits while the disk fills */
 #define GUARDIAN_AFTER_MS 15	/* short commands need none: the next start finishes what they would leave */
 
 void box_tell_init(struct box *b, enum guest_op op, int argument)
@@ -113,6 +116,8 @@ static void end_by_limit(struct box *b, enum limit l)
 	b->limited = true;
 	b->limit = l;
 	b->result->usage.hit[l] = true;
+	if (l == LIMIT_DISK && b->watch && !b->engine->kill)
+		watch_kill(b->watch);
 	box_kill(b);
 }
 
@@ -125,7 +130,7 @@ static void note_used(struct usage *u, const struct guest_message *m)
 		u->memory_peak_bytes = (uint64_t)m->b * 1024;
 }
 
-/* How many are behind a wall, as its runner says. At the limit its kernel refuses more; those of ward exec, and who got round that, come on top. */
+/* How many are behind a wall, as its runner says. Its kernel admits one more than the limit, by which a clone too many is known, and refuses the rest; those of ward exec, and who got round that, come on top. */
 static void note_pids(struct box *b, int32_t count)
 {
 	struct usage *u = &b->result->usage;
@@ -134,7 +139,7 @@ static void note_pids(struct box *b, int32_t count)
 	if (count < 0 || !b->plan->spec->wall || !b->plan->spec->wall->counts)
 		return;
 	u->inside_pids = (uint64_t)count;
-	if (limit == POLICY_NONE || u->inside_pids < limit)
+	if (limit == POLICY_NONE || u->inside_pids <= limit)
 		return;
 	u->hit[LIMIT_PIDS] = true;
 	if (u->inside_pids > limit + GUEST_EXECS_MAX && !b->limited)
@@ -193,10 +198,18 @@ bool box_ends_run(uint32_t signal)
 	return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
+/* When ward-git starts to take over commits; 0: it has, or there is nothing to take over. */
+static uint64_t follow_from_ms(const struct box *b)
+{
+	if (b->tried_git || !b->plan->views)
+		return 0;
+	return b->guardian_from_ms + (b->detached ? GUARDIAN_AFTER_MS : FOLLOW_AFTER_MS);
+}
+
 /* Once everything that a supervisor starts has been: the guardian, and the gateway where there is a network. */
 static void confine(struct box *b)
 {
-	if (!b->detached || b->confined || !b->tried_guardian || egress_is_waiting(b->egress))
+	if (!b->detached || b->confined || !b->tried_guardian || follow_from_ms(b) || egress_is_waiting(b->egress))
 		return;
 	b->confined = true;
 	if (box_confine() < 0)
@@ -214,18 +227,24 @@ static void listen_for_net(struct box *b)
 		strv_addf(&b->result->notes, "ward net could not reach this run: %s", e.why);
 }
 
-static void start_guardian(struct box *b)
+static void start_follower(struct box *b)
 {
 	struct ward_err e = { 0 };
 
+	b->tried_git = true;
+	if (git_run_start(b->plan, &b->git, &e) < 0)
+		strv_addf(&b->result->notes, "commits are taken over only at the end of the run: %s", e.why);
+	confine(b);
+}
+
+static void start_guardian(struct box *b)
+{
 	if (b->tried_guardian)
 		return;
 	b->tried_guardian = true;
 	if (b->record && guardian_start(&b->guardian, b->run.pid_fd) < 0)
 		strv_add(&b->result->notes, "no guardian could be started: if ward is killed now, the next `ward run` "
 					    "cleans up");
-	if (git_run_start(b->plan, &b->git, &e) < 0)
-		strv_addf(&b->result->notes, "commits are taken over only at the end of the run: %s", e.why);
 	if (b->engine->lasts)
 		b->engine->lasts(&b->run);
 	listen_for_net(b);
@@ -293,8 +312,10 @@ static void look_at_limits(struct box *b)
 	struct usage *u = &b->result->usage;
 	enum limit l;
 
-	if (b->run.cgroup)
+	if (b->run.cgroup && io_now_ms() >= b->usage_at_ms) {	/* reading that takes its time where much is going on */
 		cgroup_usage(b->run.cgroup, u);
+		b->usage_at_ms = io_now_ms() + USAGE_MS;
+	}
 	if (!b->asked_count && b->plan->spec->wall && b->plan->spec->wall->counts) {
 		b->asked_count = true;
 		box_tell_init(b, GUEST_COUNT, 0);
@@ -369,6 +390,14 @@ static void look_at_console(struct box *b, uint64_t now)
 		pass_signal(b, SIGHUP, now);
 }
 
+/* When the guardian is to start; 0: it was. To start a process takes milliseconds where every processor writes. */
+static uint64_t guardian_due_ms(const struct box *b)
+{
+	bool filling = !b->tried_guardian && b->watch && watch_is_urgent(b->watch, &b->result->usage);
+
+	return b->tried_guardian ? 0 : b->guardian_from_ms + GUARDIAN_AFTER_MS + (filling ? FILLING_MS : 0);
+}
+
 static void on_time(struct box *b, uint64_t now)
 {
 	if (b->deadline_ms && now >= b->deadline_ms && !b->limited)
@@ -381,8 +410,10 @@ static void on_time(struct box *b, uint64_t now)
 		look_at_limits(b);
 		b->tick_at_ms = box_is_empty(b) ? 0 : now + box_tick_ms(b);
 	}
-	if (now >= b->guardian_from_ms + GUARDIAN_AFTER_MS)
+	if (guardian_due_ms(b) && now >= guardian_due_ms(b))
 		start_guardian(b);
+	if (follow_from_ms(b) && now >= follow_from_ms(b))
+		start_follower(b);
 	if (b->sample_at_ms && now >= b->sample_at_ms)
 		box_report_sample(b, now);
 	egress_on_time(b->egress, now, b->result);
@@ -400,8 +431,8 @@ static struct serve *server_of(const struct box *b)
 static int next_timeout(const struct box *b, uint64_t now)
 {
 	const uint64_t times[] = { b->deadline_ms, b->kill_at_ms, b->tick_at_ms, b->notify_at_ms,
-				   b->tried_guardian ? 0 : b->guardian_from_ms + GUARDIAN_AFTER_MS,
-				   server_of(b) ? serve_due_ms(server_of(b)) : 0, b->slim_at_ms,
+				   guardian_due_ms(b),
+				   follow_from_ms(b), server_of(b) ? serve_due_ms(server_of(b)) : 0, b->slim_at_ms,
 				   b->detached ? 0 : b->sample_at_ms,	/* one that is left behind is not woken up for it */
 				   egress_due_ms(b->egress) };
 	int streams_ms = b->keeps_etc ? 0 : streams_wait_ms(&b->streams);

@@ -29,6 +29,7 @@
 
 #define COMMAND_KEPT 2048	/* bytes of the command line */
 #define WRITABLE_KEPT 16384	/* bytes of what tells the directories that can be written */
+#define PROTECT_KEPT 32768	/* bytes of the policy's own protected names */
 
 int boxes_open_state(struct ward_err *e)
 {
@@ -74,6 +75,20 @@ static void put_writable(const struct plan *p, struct buf *text)
 		buf_add(text, lines.len ? lines.data : "", lines.len);
 }
 
+/* The gate of ward cp holds the policy's own protected names, too. */
+static void put_protect(const struct plan *p, struct buf *text)
+{
+	const struct strv *rules = &p->spec->policy.fs_protect;
+	auto_buf lines = { 0 };
+
+	for (size_t i = 0; i < rules->len; i++)
+		put_line(&lines, "protect", rules->items[i]);
+	if (lines.failed || lines.len > PROTECT_KEPT)
+		buf_puts(text, "protect *\n");	/* too many to tell: it could be anything */
+	else
+		buf_add(text, lines.len ? lines.data : "", lines.len);
+}
+
 static void write_info(const struct plan *p, const char *name, struct buf *text)
 {
 	size_t room = COMMAND_KEPT;
@@ -85,6 +100,7 @@ static void write_info(const struct plan *p, const char *name, struct buf *text)
 		put_line(text, "name", name);
 	put_line(text, "workspace", p->workspace);
 	put_writable(p, text);
+	put_protect(p, text);
 	for (char *const *word = p->argv; word && *word; word++) {
 		size_t n = strlen(*word);
 

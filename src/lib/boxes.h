@@ -26,6 +26,7 @@ struct box_info {
 	int exit_code, exit_signal;	/* BOX_ENDED */
 	char *workspace;		/* owned */
 	struct strv writable;		/* directories of the host that the sandbox can write: the workspace, and what was given so */
+	struct strv protect;		/* the policy's own protected names */
 	struct strv command;		/* cut off when long; empty: idle */
 };
 

@@ -51,6 +51,7 @@ void box_info_clear(struct box_info *i)
 {
 	free(i->workspace);
 	strv_free(&i->writable);
+	strv_free(&i->protect);
 	strv_free(&i->command);
 	*i = (struct box_info){ 0 };
 }
@@ -83,10 +84,12 @@ static int read_line(struct box_info *i, const char *key, char *value)
 		return i->workspace && !i->writable.failed ? 0 : -ENOMEM;
 	} else if (strcmp(key, "writable") == 0) {
 		strv_add(&i->writable, value);
+	} else if (strcmp(key, "protect") == 0) {
+		strv_add(&i->protect, value);
 	} else if (strcmp(key, "word") == 0) {
 		strv_add(&i->command, value);
 	}
-	return i->command.failed || i->writable.failed ? -ENOMEM : 0;
+	return i->command.failed || i->writable.failed || i->protect.failed ? -ENOMEM : 0;
 }
 
 int boxes_parse(const char *text, size_t n, struct box_info *ret_info)

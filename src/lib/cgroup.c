@@ -31,7 +31,7 @@
 
 #define NAME_PREFIX "ward-"
 #define KILL_TRIES 200	/* of 5 ms */
-#define REMOVE_TRIES 50	/* of 2 ms: exiting processes linger */
+#define REMOVE_TRIES 1000	/* of 2 ms: exiting processes linger where the machine is busy */
 
 static const struct cgroup_ops *const kinds[] = { &cgroup2_ops, &cgroup1_ops };
 
@@ -137,7 +137,7 @@ int cgroup_create(const struct plan *p, struct cgroup **ret_cgroup, struct ward_
 
 int cgroup_clone_fd(const struct cgroup *c)
 {
-	if (c->ops->kind != CGROUP_V2)
+	if (c->ops->kind != CGROUP_V2 || c->dirs[CG_UNIFIED].join_fd >= 0)
 		return -1;
 	return c->inner.fd >= 0 ? c->inner.fd : c->dirs[CG_UNIFIED].fd;
 }

@@ -1,6 +1,6 @@
 /*
  * cgroup v2. In: a plan with limits that are HELD_CGROUP2. Out: one directory ward-<run id>,
- * into which the child is cloned at once (CLONE_INTO_CGROUP). Runs in the supervisor with the
+ * into which the child is cloned at once (CLONE_INTO_CGROUP), or writes itself. Runs in the supervisor with the
  * user's rights.
  *
  * Where the directory may be: cloning into it needs the right to write cgroup.procs of it and
@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "base/io.h"
@@ -65,20 +66,20 @@ static unsigned read_controllers(int dir_fd, const char *file)
 /* Whether controllers can be enabled for the children: no process may be in the way. */
 static bool can_enable(int dir_fd, bool *ret_move_self)
 {
-	pid_t pids[2];
-	ssize_t n;
+	auto_buf all = { 0 };
+	char own[16];
 
 	*ret_move_self = false;
 	if (faccessat(dir_fd, "cgroup.subtree_control", W_OK, AT_EACCESS) < 0)
 		return false;
 	if (faccessat(dir_fd, "cgroup.events", F_OK, 0) < 0)
 		return true;	/* the root of the tree has no such file, and no such rule */
-	n = cgroup_read_pids(dir_fd, pids, ARRAY_LEN(pids));
-	if (n == 1 && pids[0] == getpid()) {
-		*ret_move_self = true;
-		return true;
-	}
-	return n == 0;
+	if (io_read_file(dir_fd, "cgroup.procs", 64u << 20, &all) < 0)
+		return false;
+	/* as text: a process outside of our pid namespace is a 0 there, and in the way like any other */
+	snprintf(own, sizeof(own), "%d\n", getpid());
+	*ret_move_self = strcmp(buf_text(&all), own) == 0;
+	return *ret_move_self || all.len == 0;
 }
 
 /* Looks at one directory; true when the wanted controllers can be had below it. */
@@ -290,6 +291,17 @@ static int make_dirs(struct cgroup *c, const struct place *place, const struct p
 	return cgroup_dir_make(&c->inner, e);
 }
 
+/* A container's filter may hide clone3 (older ones do), and with it the way to clone into a cgroup: then the child writes itself there. */
+static int open_way_in(struct cgroup *c, struct ward_err *e)
+{
+	struct cgroup_dir *d = &c->dirs[CG_UNIFIED];
+
+	if (syscall(SYS_clone3, NULL, 0) < 0 && errno == EINVAL)
+		return 0;
+	d->join_fd = openat(c->inner.fd >= 0 ? c->inner.fd : d->fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	return d->join_fd < 0 ? ward_fail_errno(e, "cannot open %s/cgroup.procs", d->path) : 0;
+}
+
 static int create(struct cgroup *c, const struct cgroup_map *m, const struct plan *p,
 		  struct ward_err *e)
 {
@@ -306,6 +318,8 @@ static int create(struct cgroup *c, const struct cgroup_map *m, const struct pla
 		r = enable(&place, wanted, e);
 	if (r == 0)
 		r = make_dirs(c, &place, p, e);
+	if (r == 0)
+		r = open_way_in(c, e);
 	free(place.dir);
 	return r;
 }

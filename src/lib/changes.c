@@ -476,8 +476,10 @@ int changes_read(const struct review *r, struct changes *ret_changes, struct pro
 
 void changes_clear(struct changes *c)
 {
-	for (size_t i = 0; i < c->len; i++)
+	for (size_t i = 0; i < c->len; i++) {
 		free(c->items[i].path);
+		free(c->items[i].leads_to);
+	}
 	free(c->items);
 	strv_free(&c->git);
 	*c = (struct changes){ 0 };

@@ -31,6 +31,8 @@ struct change {
 	bool conflict;		/* somebody else has changed it since the run began */
 	bool is_protected;	/* changes_judge() */
 	const char *refused;	/* why it can never be applied, static text; NULL: it can */
+	const char *steers;	/* changes_find_news(): how it steers tools that a person starts, static text; NULL: it does not */
+	char *leads_to;		/* and the target of a link that leads out of the workspace; NULL: it does not; owned */
 };
 
 struct changes {
@@ -50,6 +52,11 @@ void changes_clear(struct changes *c);
 must_check int changes_find_renames(const struct review *r, struct changes *c, uint64_t budget, struct ward_err *e);
 /* Marks what is protected, by the lists and by what git would run, and which links and names are refused. */
 must_check int changes_judge(const struct review *r, struct changes *c, struct ward_err *e);
+/* Marks what steers tools and which links lead out of the workspace: nothing refuses the former, so a person has to see it. */
+must_check int changes_find_news(const struct review *r, struct changes *c, struct ward_err *e);
+/* Appends what is marked, in the words of the sweep. */
+struct guard_news;
+must_check int changes_tell_news(const struct changes *c, struct guard_news *news, struct ward_err *e);
 /* The workspace of a review as it is now, with the lists that its record has: filled for guard_sweep(). The caller frees with
  * guard_clear(). */
 struct guard_root;

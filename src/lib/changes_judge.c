@@ -165,7 +165,7 @@ static bool is_bad_modules(struct judging *j, const struct change *c, size_t at)
 	auto_buf why = { 0 };
 	auto_free char *above = strndup(c->path, at ? at - 1 : 0);
 
-	if (strcmp(c->path + at, ".gitmodules") != 0 || c->kind != CHANGE_ADDED || !S_ISREG(c->new_mode))
+	if (strcmp(c->path + at, ".gitmodules") != 0 || c->kind != CHANGE_ADDED)
 		return false;
 	dir = changes_open_parent(j->review->upper_fd, c->path, &name);
 	return dir < 0 || !above || judge_modules(&j->root, dir, above, name, &why) != 0;

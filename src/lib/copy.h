@@ -48,10 +48,11 @@ must_check int copy_open_place(const char *path, const char *base, const struct 
  * followed, no mode is more than permissions. */
 must_check int copy_receive(int in_fd, const struct copy_place *place, struct copy_report *report, struct ward_err *e);
 /* The same, and what a sweep would take out of a workspace is refused by the name that it would have
- * at the place (guard_gate.h): it is named in the report and does not get there. rules are the
- * policy's own protected names (NULL: none). */
+ * at the place (guard_gate.h): it is named in the report and does not get there. policy may be
+ * NULL. Whatever ends the process, nothing stays there but what was admitted (copy_stage.c). */
+struct gate_policy;
 must_check int copy_receive_judged(int in_fd, const struct copy_place *place,
-				   const struct strv *rules, struct copy_report *report,
+				   const struct gate_policy *policy, struct copy_report *report,
 				   struct ward_err *e);
 /* Reads what the inner side says after a copy into the sandbox: its error, if there was one. */
 must_check int copy_receive_end(int in_fd, struct ward_err *e);

@@ -31,6 +31,7 @@ struct running {
 	int mounts_fd;		/* holds the sandbox's mounts, -1: nobody does but the sandbox */
 	pid_t mounts_pid;	/* who takes them apart, to be waited for; 0: nobody */
 	bool trees_busy;	/* at the end: somebody else can still write to a tree of the sandbox's */
+	bool alone;		/* the limit of processes is so low that one more to build the sandbox would reach it */
 	bool asked;		/* ward-init will be asked whether the command could be started */
 	bool etc_given;		/* a child has got the kept /etc that the plan opened: another one needs its own */
 	bool unlimited;		/* as far as can be told before there is a plan: no cgroup will be made */

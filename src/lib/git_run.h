@@ -5,6 +5,8 @@
 #include "lib/plan.h"
 #include "lib/result.h"
 
+#define GIT_VIEWS_MAX 48	/* more repositories in one workspace are read-only: the disk limit is held in at most 64 directories */
+
 /* Those of a run. Owned by its plan. */
 struct git_views {
 	int lock_fd;		/* STATE/git/RUN, locked while this process lives; -1: none */
@@ -12,6 +14,7 @@ struct git_views {
 	struct strv dirs;	/* each view, absolute */
 	struct strv roots;	/* the number of the writable tree that each lies in, as text */
 	struct strv names;	/* the path of each git directory in that tree, "" for the tree itself */
+	size_t left;		/* repositories behind the bound, which git can only read inside */
 	bool kept;		/* a review needs them after the run */
 };
 

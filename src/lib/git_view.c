@@ -16,20 +16,21 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/io.h"
 #include "base/walk.h"
 
 #define DEPTH_MAX 64
 #define BASE_FILE_MAX (64u << 20)
+#define LARGE (64 << 10)
 #define COPY_MAX ((uint64_t)1 << 30)
 #define ALTERNATES "../" GIT_VIEW_OBJECTS "\n"
 
 struct copying {
 	const struct git_view_source *source;
 	struct strv *lent;
-	struct buf base;
+	int base_fd;
+	struct buf base;	/* what is not written yet */
 	struct buf path;	/* of the directory that is being copied, in the git directory */
 	uint64_t bytes;
 	struct ward_err *e;
@@ -98,36 +99,64 @@ static int write_file(struct copying *c, int to_fd, const char *name, const char
 	return give(c, fd);
 }
 
-/* Copies what is too large for the base. */
-static int copy_bytes(struct copying *c, int from, int to)
+/* Writes what was added to the base since. */
+static int write_base(struct copying *c)
 {
-	ssize_t n;
+	int status = c->base.failed ? -ENOMEM : io_write_all(c->base_fd, buf_text(&c->base), c->base.len);
 
-	do
-		n = copy_file_range(from, NULL, to, NULL, 1u << 30, 0);
-	while (n > 0 || (n < 0 && errno == EINTR));
-	if (n == 0)
-		return 0;
-	for (;;) {
+	c->base.len = 0;
+	return status < 0 ? ward_fail(c->e, -status, "cannot write the base of the private git directory: %s", strerror(-status)) : 0;
+}
+
+/* Copies the first size bytes of a file, in the kernel where it can do that. */
+static int copy_bytes(struct copying *c, int from, int to, off_t size)
+{
+	off_t at = 0;
+	ssize_t n = 1;
+
+	while (at < size && (n > 0 || (n < 0 && errno == EINTR)))
+		n = copy_file_range(from, &at, to, NULL, (size_t)(size - at), 0);
+	while (at < size) {
 		char bytes[65536];
 		int status;
 
-		n = read(from, bytes, sizeof(bytes));
+		n = pread(from, bytes, size - at < (off_t)sizeof(bytes) ? (size_t)(size - at) : sizeof(bytes), at);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return n == 0 ? 0 : ward_fail_errno(c->e, "cannot read %s of the repository", buf_text(&c->path));
+			return ward_fail(c->e, n == 0 ? EAGAIN : errno, "%s of the repository %s", c->path.data,
+					 n == 0 ? "became shorter while it was copied" : "cannot be read");
 		status = io_write_all(to, bytes, (size_t)n);
 		if (status < 0)
 			return ward_fail(c->e, -status, "cannot write the private git directory: %s", strerror(-status));
+		at += n;
 	}
+	return 0;
+}
+
+/* Copies a large file, an index mostly, into the view and, if it is not too large, into the base. */
+static int copy_large(struct copying *c, int from, int to_fd, const char *name, const struct stat *st)
+{
+	auto_fd to = openat(to_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, (st->st_mode & 0777) | 0600);
+	int status = 0;
+
+	if (to < 0)
+		return ward_fail_errno(c->e, "cannot make %s of the private git directory", c->path.data);
+	if (st->st_size <= BASE_FILE_MAX) {
+		git_view_base_head(&c->base, c->path.data, (size_t)st->st_size);
+		status = write_base(c);
+		if (status == 0)
+			status = copy_bytes(c, from, c->base_fd, st->st_size);
+	}
+	if (status == 0)
+		status = copy_bytes(c, from, to, st->st_size);
+	return status < 0 ? status : give(c, to);
 }
 
 /* Copies a file of the path c->path. Only what is too large for the base is not in it. */
 static int copy_file(struct copying *c, int from_fd, int to_fd, const char *name)
 {
 	auto_fd from = openat(from_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	auto_fd to = -1;
 	auto_buf bytes = { 0 };
 	struct stat st;
 	int status;
@@ -141,18 +170,14 @@ static int copy_file(struct copying *c, int from_fd, int to_fd, const char *name
 	c->bytes += (uint64_t)st.st_size;
 	if (c->bytes > COPY_MAX)
 		return ward_fail(c->e, E2BIG, "the git directory holds more than 1 GiB beside its objects");
-	if (st.st_size <= BASE_FILE_MAX) {
-		status = io_read_all(from, BASE_FILE_MAX, &bytes);
-		if (status < 0)
-			return ward_fail(c->e, -status, "cannot read %s of the repository: %s", c->path.data, strerror(-status));
-		git_view_base_add(&c->base, c->path.data, buf_text(&bytes), bytes.len);
-		return write_file(c, to_fd, name, buf_text(&bytes), bytes.len, (st.st_mode & 0777) | 0600);
-	}
-	to = openat(to_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, (st.st_mode & 0777) | 0600);
-	if (to < 0)
-		return ward_fail_errno(c->e, "cannot make %s of the private git directory", c->path.data);
-	status = copy_bytes(c, from, to);
-	return status < 0 ? status : give(c, to);
+	if (st.st_size > LARGE)
+		return copy_large(c, from, to_fd, name, &st);
+	status = io_read_all(from, BASE_FILE_MAX, &bytes);
+	if (status < 0)
+		return ward_fail(c->e, -status, "cannot read %s of the repository: %s", c->path.data, strerror(-status));
+	git_view_base_add(&c->base, c->path.data, buf_text(&bytes), bytes.len);
+	status = c->base.len > LARGE ? write_base(c) : 0;
+	return status < 0 ? status : write_file(c, to_fd, name, buf_text(&bytes), bytes.len, (st.st_mode & 0777) | 0600);
 }
 
 static int copy_link(struct copying *c, int from_fd, int to_fd, const char *name)
@@ -266,19 +291,46 @@ static int copy_dir(struct copying *c, int from_fd, int to_fd, unsigned depth)
 	return status;
 }
 
-static int write_record(struct copying *c, int dir_fd, int git_fd)
+/* When something in the directory was changed last, by the clock that stamps files; UINT64_MAX where that cannot be told. Looks no
+ * further than to one that is later than enough. Looking at a file makes the kernel give its next change another time. */
+static uint64_t newest_change(int dir_fd, uint64_t enough, unsigned depth)
+{
+	int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_dir list = copy < 0 ? NULL : fdopendir(copy);
+	uint64_t newest = !list || depth > DEPTH_MAX ? UINT64_MAX : 0;
+
+	if (!list)
+		own_close_fd(&copy);
+	for (struct dirent *entry = list ? readdir(list) : NULL; entry && newest <= enough; entry = readdir(list)) {
+		uint64_t one = UINT64_MAX;
+		struct stat st;
+
+		if (strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			one = (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec;
+		newest = one > newest ? one : newest;
+		if (newest <= enough && S_ISDIR(st.st_mode) && strcmp(entry->d_name, ".") != 0) {
+			auto_fd fd = openat(dir_fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+			one = fd < 0 ? UINT64_MAX : newest_change(fd, enough, depth + 1);
+			newest = one > newest ? one : newest;
+		}
+	}
+	return newest;
+}
+
+static int write_record(struct copying *c, int dir_fd, int git_fd, int view_fd)
 {
 	const struct git_view_source *s = c->source;
 	struct git_view_record r = { .git_dir = strdup(s->git_dir), .root = strdup(s->root), .host_root = strdup(s->host_root),
 				     .free_config = s->free_config, .free_hooks = s->free_hooks };
-	struct timespec now;
 	auto_buf text = { 0 };
 	struct stat st;
 	int status = 0;
 
-	clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	r.made_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	if (fstat(git_fd, &st) < 0)
+	r.made_ns = newest_change(view_fd, UINT64_MAX - 1, 0);
+	if (r.made_ns == UINT64_MAX || fstat(git_fd, &st) < 0)
 		status = ward_fail_errno(c->e, "cannot look at the repository");
 	r.device = st.st_dev;
 	r.inode = st.st_ino;
@@ -298,7 +350,7 @@ static int write_record(struct copying *c, int dir_fd, int git_fd)
 
 int git_view_make(const char *dir, const struct git_view_source *s, struct strv *lent, struct ward_err *e)
 {
-	struct copying c = { .source = s, .lent = lent, .e = e };
+	struct copying c = { .source = s, .lent = lent, .base_fd = -1, .e = e };
 	auto_fd git = open(s->git_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	auto_fd at = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	auto_fd view = -1;
@@ -308,12 +360,18 @@ int git_view_make(const char *dir, const struct git_view_source *s, struct strv 
 		return ward_fail_errno(e, "cannot open %s", git < 0 ? s->git_dir : dir);
 	status = view = make_dir(&c, at, GIT_VIEW_DIR);
 	if (status >= 0)
+		c.base_fd = openat(at, GIT_VIEW_BASE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (status >= 0 && c.base_fd < 0)
+		status = ward_fail_errno(e, "cannot make the base of the private git directory");
+	if (status >= 0)
 		status = copy_dir(&c, git, view, 0);
 	if (status >= 0)
-		status = c.base.failed ? out_of_memory(&c)
-				       : write_file(&c, at, GIT_VIEW_BASE, buf_text(&c.base), c.base.len, 0600);
+		status = write_base(&c);
 	if (status >= 0)
-		status = write_record(&c, at, git);
+		status = give(&c, c.base_fd);
+	own_close_fd(&c.base_fd);
+	if (status >= 0)
+		status = write_record(&c, at, git, view);
 	buf_free(&c.base);
 	buf_free(&c.path);
 	return status < 0 ? ward_wrap(e, "a private copy of %s", s->git_dir) : 0;
@@ -366,30 +424,6 @@ int git_view_give(const char *dir, uid_t uid, gid_t gid, struct ward_err *e)
 	return status < 0 ? ward_fail(e, -status, "cannot give away the private git directory %s: %s", dir, strerror(-status)) : 0;
 }
 
-static bool has_newer(int dir_fd, uint64_t since_ns, unsigned depth)
-{
-	int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	auto_dir list = copy < 0 ? NULL : fdopendir(copy);
-	bool newer = !list || depth > DEPTH_MAX;
-
-	if (!list)
-		own_close_fd(&copy);
-	for (struct dirent *entry = list ? readdir(list) : NULL; entry && !newer; entry = readdir(list)) {
-		struct stat st;
-
-		if (strcmp(entry->d_name, "..") == 0)
-			continue;
-		newer = fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-			(uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec > since_ns;
-		if (!newer && S_ISDIR(st.st_mode) && strcmp(entry->d_name, ".") != 0) {
-			auto_fd fd = openat(dir_fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-			newer = fd < 0 || has_newer(fd, since_ns, depth + 1);
-		}
-	}
-	return newer;
-}
-
 bool git_view_changed(const char *dir)
 {
 	auto_fd at = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -400,7 +434,7 @@ bool git_view_changed(const char *dir)
 
 	if (view >= 0 && io_read_file(at, GIT_VIEW_RECORD, 1u << 20, &text) == 0 &&
 	    git_view_record_read(buf_text(&text), text.len, &r) == 0)
-		changed = has_newer(view, r.made_ns, 0);
+		changed = newest_change(view, r.made_ns, 0) > r.made_ns;
 	git_view_record_clear(&r);
 	return changed;
 }

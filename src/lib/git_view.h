@@ -59,7 +59,7 @@ struct git_view_record {
 	uint64_t device, inode;		/* of the host's git directory */
 	uid_t uid;
 	gid_t gid;
-	uint64_t made_ns;		/* by the clock that stamps files */
+	uint64_t made_ns;		/* the newest change of what was copied, by the clock that stamps files */
 	bool free_config, free_hooks;
 	struct strv lent;
 };
@@ -73,6 +73,8 @@ void git_view_record_clear(struct git_view_record *r);
 typedef int (*git_view_file)(void *ctx, const char *path, const char *bytes, size_t n);
 /* Reads the base: "PATH\0LENGTH\0BYTES" each. -EINVAL: it is damaged. A pure function. */
 must_check int git_view_base_read(const char *text, size_t n, git_view_file file, void *ctx);
+/* What stands in front of the bytes of one file. */
+void git_view_base_head(struct buf *out, const char *path, size_t n);
 void git_view_base_add(struct buf *out, const char *path, const char *bytes, size_t n);
 
 #endif

@@ -120,11 +120,16 @@ char *git_view_borrowed(const char *text, size_t n)
 	return strndup(text, n - (sizeof(end) - 1));
 }
 
-void git_view_base_add(struct buf *out, const char *path, const char *bytes, size_t n)
+void git_view_base_head(struct buf *out, const char *path, size_t n)
 {
 	buf_add(out, path, strlen(path) + 1);
 	buf_printf(out, "%zu", n);
 	buf_add(out, "", 1);
+}
+
+void git_view_base_add(struct buf *out, const char *path, const char *bytes, size_t n)
+{
+	git_view_base_head(out, path, n);
 	buf_add(out, bytes, n);
 }
 

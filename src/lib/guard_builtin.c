@@ -8,6 +8,7 @@
 #include "guard-builtin.h"
 
 #define BUILT(name) { .items = (struct pattern *)(uintptr_t)name##_items, .count = ARRAY_LEN(name##_items), .chains = name##_CHAINS, \
+		      .lasts = name##_LASTS, .aboves = name##_ABOVES, \
 		      .text = { .data = (char *)(uintptr_t)name##_text, .len = sizeof(name##_text) }, .built = true }
 
 static const struct ignore protect = BUILT(protect), links = BUILT(links), steers = BUILT(steers);

@@ -6,7 +6,8 @@
  * what an agent would rewrite. So the text of hooks and of what configures hook managers is read
  * for words that name a program of the tree: an executable file, the first word of a command, or
  * what stands behind an interpreter. Other files (what a linter looks at) stay writable. A shell
- * script that is found in this way is read like a hook, up to a bound.
+ * script that is found in this way is read like a hook, up to a bound. A script that is named and
+ * not there must not be made; what direnv's functions load is guarded, too.
  */
 #include "lib/guard_leads.h"
 
@@ -59,6 +60,10 @@ static bool is_wanted(const struct naming *n, const struct probe *p,
 
 	if (!p->is_inside)
 		return false;
+	if (n->c->programs_only && p->is_missing)
+		return n->c->missing && (n->c->loads || !word->is_expanded) &&
+		       (word->is_script || (word->is_first && strchr(text, '/'))) &&
+		       !strpbrk(text, "{}()*?[]|<>$;=\"'`");
 	if (n->c->programs_only)
 		return p->is_file && (p->is_executable || word->is_script || word->is_first ||
 				      (n->c->by_name && script));
@@ -119,13 +124,59 @@ char *leads_expand_home(const char *text)
 	return NULL;
 }
 
+/* What functions of direnv load by themselves: a word of an .envrc, and files beside it. */
+static const struct {
+	const char *word, *file;
+} loaded[] = {
+	{ "dotenv", ".env" },	       { "dotenv_if_exists", ".env" },
+	{ "nix", "shell.nix" },	       { "nix", "default.nix" },
+	{ "use_nix", "shell.nix" },    { "use_nix", "default.nix" },
+	{ "flake", "flake.nix" },      { "flake", "flake.lock" },
+	{ "use_flake", "flake.nix" },  { "use_flake", "flake.lock" },
+	{ "devenv", "devenv.nix" },    { "devenv", "devenv.yaml" },
+	{ "devenv", "devenv.lock" },   { "use_devenv", "devenv.nix" },
+	{ "use_devenv", "devenv.yaml" }, { "use_devenv", "devenv.lock" },
+	{ "devbox", "devbox.json" },   { "devbox", "devbox.lock" },
+	{ "guix", "guix.scm" },	       { "guix", "manifest.scm" },
+};
+
+/* Programs in these directories are the project's, and agents install them. */
+static const char *const path_words[] = { "PATH_add", "path_add", "load_prefix", "layout" };
+
+static int on_function(struct naming *n, const char *word)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(loaded) && status >= 0; i++)
+		if (strcmp(word, loaded[i].word) == 0)
+			status = follow_path(n->f, n->c->bases[0], loaded[i].file, FOLLOW_NAMED,
+					     n->c->origin);
+	for (size_t i = 0; i < ARRAY_LEN(path_words) && status >= 0; i++) {
+		auto_buf note = { 0 };
+
+		if (strcmp(word, path_words[i]) != 0)
+			continue;
+		buf_printf(&note,
+			   "%s puts directories in front of PATH (%s): programs that the command "
+			   "writes there would be started by their names",
+			   n->c->origin, word);
+		if (!note.failed && !strv_has(&n->f->g->notes, note.data))
+			strv_add(&n->f->g->notes, note.data);
+		if (note.failed || n->f->g->notes.failed)
+			status = ward_fail(n->f->e, ENOMEM, "out of memory");
+	}
+	return status;
+}
+
 static int on_word(void *ctx, const struct command_word *word)
 {
 	struct naming *n = ctx;
 	auto_free char *home = leads_expand_home(word->text);
 	const char *text = home ? home : word->text, *slash = strchr(text, '/');
-	int status = 0;
+	int status = n->c->loads ? on_function(n, word->text) : 0;
 
+	if (status < 0)
+		return status;
 	if (word->is_expanded && slash) /* whatever the expansion gives: from the worktree, and from
 					   the home directory */
 		text = slash + strspn(slash, "/");
@@ -238,14 +289,30 @@ static bool has_end(const char *path, const char *end)
 	return n > len && strcmp(path + n - len, end) == 0;
 }
 
-/* A script for a shell, by its name or its first line. */
+/* A script for a shell, by its name or its first line; what has neither is a file that a shell
+ * reads into itself. */
 static bool is_shell(const char *path, const struct buf *text)
 {
+	const char *slash = strrchr(path, '/');
 	size_t line = strcspn(text->data, "\n");
+
+	if (strncmp(text->data, "#!", 2) != 0 && !memchr(text->data, '\0', text->len) &&
+	    !command_is_script(slash ? slash + 1 : path))
+		return true;
 
 	if (has_end(path, ".sh") || has_end(path, ".bash") || has_end(path, ".zsh"))
 		return true;
 	return line > 2 && strncmp(text->data, "#!", 2) == 0 && memmem(text->data, line, "sh", 2);
+}
+
+/* Whether direnv reads it: an .envrc, or a file that something loads instead of executing it. */
+static bool is_loaded(const char *path, const struct buf *text)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (strncmp(slash ? slash + 1 : path, ".envrc", 6) == 0)
+		return true;
+	return strncmp(text->data, "#!", 2) != 0 && !strstr(path, "hooks/") && !strstr(path, ".husky/");
 }
 
 /* Hooks and managers start their commands at the top of a worktree, which is one of the directories
@@ -287,9 +354,13 @@ int calls_follow(struct follow *f, const char *path)
 	if (!calls_others(path) && !is_shell(path, &text))
 		return 0;
 	c.by_name = has_end(path, ".json") || has_end(path, ".toml");
+	c.missing = !c.by_name && !has_end(path, ".yml") && !has_end(path, ".yaml");
+	c.loads = c.missing && is_loaded(path, &text);
 	if (has_end(path, ".json") && strstr(path, ".claude/"))
 		keep_commands(&text);
 	count = list_bases(f->g->path, path, bases);
+	if (!count)
+		return ward_fail(f->e, ENOMEM, "out of memory");
 	c.text = text.data;
 	c.len = text.len;
 	c.bases = (const char *const *)bases;

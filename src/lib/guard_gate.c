@@ -9,8 +9,10 @@
  *
  * - The place: a directory that is itself protected, lies in one, or lies in a git directory takes
  *   nothing.
- * - The name: the tables' protected names, counted from the top of the file system; what git's
- *   configuration in the surrounding work tree leads to (hooks in a directory of the project).
+ * - The name: the tables' protected names, counted from the top of the file system, and the policy's
+ *   own, counted from the top of the sandbox's trees, too; what protected names and git's
+ *   configuration in these trees and in the surrounding work tree lead to (hooks in a directory of
+ *   the project, a link in .vscode).
  * - The content: the sweep itself runs over the tree before it gets its name: repositories by the
  *   allow-list of what git writes, .git files, .gitmodules, links into git directories, set-id bits.
  */
@@ -120,22 +122,45 @@ static char *find_around(const char *path, const char *name)
 	return inner && lstat(inner, &st) == 0 && S_ISDIR(st.st_mode) ? take_ptr(inner) : NULL;
 }
 
-static int look_around(struct gate *g, const char *name, const struct strv *rules,
-		       struct ward_err *e)
+/* Scans one of the trees around the place. */
+static int look_at(struct guard_root *around, const char *path, const struct strv *rules,
+		   struct ward_err *e)
 {
-	auto_fd fd = -1;
+	auto_fd fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	int r;
 
-	g->around.path = find_around(g->tree.path, name);
-	if (!g->around.path)
-		return 0;
-	g->around.target = strdup(g->around.path);
-	g->around.writable = g->around.shares_git = true;
-	fd = open(g->around.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || !g->around.target)
-		return ward_fail_errno(e, "cannot look into %s", g->around.path);
-	r = guard_compile(&g->around, NULL, rules, e);
-	return r < 0 ? r : guard_scan(&g->around, fd, e);
+	if (fd < 0)
+		return ward_fail_errno(e, "cannot look into %s", path);
+	around->path = strdup(path);
+	around->target = strdup(path);
+	around->writable = around->shares_git = true;
+	if (!around->path || !around->target)
+		return ward_fail(e, ENOMEM, "out of memory");
+	r = guard_compile(around, NULL, rules, e);
+	return r < 0 ? r : guard_scan(around, fd, e);
+}
+
+static int look_around(struct gate *g, const char *name, const struct gate_policy *policy,
+		       struct ward_err *e)
+{
+	const struct strv *trees = policy ? policy->trees : NULL;
+	const struct strv *rules = policy ? policy->protect : NULL;
+	auto_free char *git = find_around(g->tree.path, name);
+	int r = 0;
+
+	g->around = calloc((trees ? trees->len : 0) + 1, sizeof(*g->around));
+	if (!g->around)
+		return ward_fail(e, ENOMEM, "out of memory");
+	for (size_t i = 0; trees && i < trees->len && r == 0; i++) {
+		const char *tree = trees->items[i];
+
+		if (!path_is_beneath(g->tree.path, tree) || strcmp(tree, "/") == 0)
+			continue;
+		r = look_at(&g->around[g->around_count++], tree, rules, e);
+		if (git && path_is_beneath(git, tree))
+			free(take_ptr(git)); /* the tree holds it */
+	}
+	return r == 0 && git ? look_at(&g->around[g->around_count++], git, rules, e) : r;
 }
 
 /* The rules, and the rows for the top of a tree as rows for every directory: each of them may be
@@ -160,7 +185,7 @@ static bool add_top_rows(struct strv *out, const struct strv *rules)
 	return !out->failed;
 }
 
-int gate_open(struct gate *g, int dir_fd, const char *name, const struct strv *rules,
+int gate_open(struct gate *g, int dir_fd, const char *name, const struct gate_policy *policy,
 	      struct ward_err *e)
 {
 	auto_strv all = { 0 };
@@ -170,7 +195,7 @@ int gate_open(struct gate *g, int dir_fd, const char *name, const struct strv *r
 	*g = (struct gate){ .dir_fd = dir_fd };
 	g->tree.path = path_of(dir_fd);
 	g->tree.target = g->tree.path ? strdup(g->tree.path) : NULL;
-	if (!g->tree.target || !add_top_rows(&all, rules))
+	if (!g->tree.target || !add_top_rows(&all, policy ? policy->protect : NULL))
 		return ward_fail(e, ENOENT, "cannot tell where the copy would lie");
 	g->tree.writable = true;
 	r = guard_compile(&g->tree, NULL, &all, e);
@@ -183,24 +208,26 @@ int gate_open(struct gate *g, int dir_fd, const char *name, const struct strv *r
 		buf_printf(&g->closed, "it would lie in a protected directory: %s", why);
 	if (g->closed.failed)
 		return ward_fail(e, ENOMEM, "out of memory");
-	return g->closed.len ? 0 : look_around(g, name, rules, e);
+	return g->closed.len ? 0 : look_around(g, name, policy, e);
 }
 
 void gate_close(struct gate *g)
 {
 	guard_clear(&g->tree);
-	guard_clear(&g->around);
+	for (size_t i = 0; i < g->around_count; i++)
+		guard_clear(&g->around[i]);
+	free(g->around);
 	buf_free(&g->closed);
 }
 
-/* Whether the work tree has a step for the path or for a directory that it lies in. */
-static const char *ask_steps(const struct guard_root *around, const char *path)
+/* Whether one of the trees has a step for the path or for a directory that it lies in, or protects
+ * its name. */
+static const char *ask_tree(const struct guard_root *around, const char *path, unsigned char type)
 {
 	const char *inner;
 	size_t n;
 
-	if (!around->path || !path_is_beneath(path, around->path) ||
-	    strlen(path) == strlen(around->path))
+	if (!path_is_beneath(path, around->path) || strlen(path) == strlen(around->path))
 		return NULL;
 	inner = path + strlen(around->path) + 1;
 	n = strlen(inner);
@@ -216,7 +243,7 @@ static const char *ask_steps(const struct guard_root *around, const char *path)
 		if (end == n)
 			break;
 	}
-	return NULL;
+	return ask_way(around, inner, type);
 }
 
 const char *gate_refuses(const struct gate *g, const char *path, unsigned char type)
@@ -231,7 +258,9 @@ const char *gate_refuses(const struct gate *g, const char *path, unsigned char t
 	why = ask_way(&g->tree, path, type);
 	if (!why)
 		why = ask_way(&g->tree, full + 1, type);
-	return why ? why : ask_steps(&g->around, full);
+	for (size_t i = 0; i < g->around_count && !why; i++)
+		why = ask_tree(&g->around[i], full, type);
+	return why;
 }
 
 const char *gate_refuses_union(const char *path, int to_fd, int from_fd)

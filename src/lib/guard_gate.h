@@ -5,19 +5,27 @@
 
 #include "lib/guard_internal.h"
 
+/* What the policy of the sandbox adds. Borrowed. */
+struct gate_policy {
+	const struct strv *protect; /* its own protected names; a "/" in front counts from a tree's top */
+	const struct strv *trees; /* directories of the host that the sandbox can write */
+};
+
 /* A directory of the host into which things come. */
 struct gate {
 	struct guard_root tree; /* the directory itself, with the protected names as rules */
-	struct guard_root around; /* the work tree that it lies in, or the directory that is copied
-				     over: what git's configuration there leads to; path NULL: none */
+	struct guard_root *around; /* the trees of the policy and the git work tree that it lies in, or
+				      the directory that is copied over: what protected names and
+				      git's configuration there lead to; owned */
+	size_t around_count;
 	struct buf closed; /* why nothing may come here at all; empty: something may */
 	int dir_fd; /* of the tree; borrowed */
 };
 
-/* Looks at the directory dir_fd, into which something called name comes. rules are the policy's own
- * protected names (NULL: none). gate_close() in any case. */
-must_check int gate_open(struct gate *g, int dir_fd, const char *name, const struct strv *rules,
-			 struct ward_err *e);
+/* Looks at the directory dir_fd, into which something called name comes. policy may be NULL.
+ * gate_close() in any case. */
+must_check int gate_open(struct gate *g, int dir_fd, const char *name,
+			 const struct gate_policy *policy, struct ward_err *e);
 void gate_close(struct gate *g);
 
 /* Why a thing of that type (DT_*) may not get the name path, relative to the directory; NULL: it

@@ -47,6 +47,8 @@ bool guard_is_in_git(const char *path, size_t n);
 
 /* Notes an entry that steers tools (tables/steers.def), with what tells later whether it changed. */
 must_check int guard_steer_note(struct guard_root *g, const struct walk_dir *d, const struct walk_entry *entry, struct ward_err *e);
+/* How an entry of dir_fd steers tools, static text; NULL: it does not. */
+const char *guard_steer_why(int dir_fd, const struct walk_entry *entry);
 /* Whether a file that steers tools was at path before. */
 bool guard_steer_known(const struct guard_root *g, const char *path);
 /* Appends "PATH: new, why" if the entry is such a file and was not there before. */
@@ -121,6 +123,9 @@ must_check int guard_read_aiignore(int dir_fd, const char *where, struct ignore 
 must_check int guard_protect_place(struct guard_root *g, const char *place, bool is_dir, struct ward_err *e);
 /* Protects each link of the tree that leads to path; *ret_real is where that is, as far as it exists. The caller frees. */
 must_check int guard_protect_way(struct guard_root *g, const char *path, char **ret_real, struct ward_err *e);
+
+/* Whether an absolute path lies where ward keeps what sandboxes made, or in the /proc of a process. */
+bool guard_is_own(const char *path);
 
 /* Lets go of what is held. */
 void guard_hold_end(struct guard_root *g);

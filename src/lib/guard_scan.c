@@ -207,7 +207,7 @@ static int scan_entry(void *ctx, struct walk_dir *d, const struct walk_entry *en
 	if (d->mark & IN_READONLY)
 		return scan_readonly(s, d, entry);
 	status = guard_note_tasks(s->g, d, entry, s->e);
-	if (status >= 0 && entry->type == DT_REG && s->g->writable)
+	if (status >= 0 && (entry->type == DT_REG || entry->type == DT_LNK) && s->g->writable)
 		status = guard_steer_note(s->g, d, entry, s->e);
 	if (status < 0 || (!is_git_link(s->g, entry) && !guard_is_protected(s->g, entry)))
 		return status < 0 ? status : 1;
@@ -219,7 +219,7 @@ static int scan_entry(void *ctx, struct walk_dir *d, const struct walk_entry *en
 	return status < 0 ? status : 1;
 }
 
-/* A git directory of which the sandbox gets a private copy (plan_views.c). */
+/* A git directory of which the sandbox gets a private copy (plan_git_views.c). */
 static int scan_view(struct scan *s, struct walk_dir *d)
 {
 	static const enum git_part configs[] = { GIT_config, GIT_config_worktree };

@@ -77,6 +77,11 @@ static bool is_harmless(int dir_fd, const char *name)
 	return true;
 }
 
+const char *guard_steer_why(int dir_fd, const struct walk_entry *entry)
+{
+	return is_steer(entry) && !is_harmless(dir_fd, entry->name) ? reason_of(entry->path) : NULL;
+}
+
 static void put_state(struct buf *out, const char *path, const struct stat *st)
 {
 	guard_escape(out, path);
@@ -137,9 +142,12 @@ static int report(struct strv *list, const char *path, const char *what, struct 
 int guard_steer_new(const struct guard_root *g, const struct walk_dir *d,
 		    const struct walk_entry *entry, struct strv *list, struct ward_err *e)
 {
+	struct stat st;
+
 	if (!is_steer(entry) || guard_steer_known(g, entry->path) || g->steers.len >= STEERS_MAX ||
-	    is_harmless(d->fd, entry->name))
-		return 0;
+	    is_harmless(d->fd, entry->name) ||
+	    fstatat(d->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0; /* the last: it has been quarantined */
 	return report(list, entry->path, "new", e);
 }
 

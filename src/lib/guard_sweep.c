@@ -225,7 +225,7 @@ static int sweep_tasks(struct sweep *s, const struct walk_dir *d, const struct w
 
 struct link_way {
 	const struct guard_root *g;
-	bool leaves, enters_git;
+	bool leaves, enters_git, enters_own;
 };
 
 static int see_way(void *ctx, const struct trail_place *place)
@@ -233,7 +233,10 @@ static int see_way(void *ctx, const struct trail_place *place)
 	struct link_way *w = ctx;
 
 	w->enters_git |= guard_is_in_git(place->path, strlen(place->path));
-	w->leaves |= !path_is_beneath(place->path, w->g->path);
+	if (path_is_beneath(place->path, w->g->path))
+		return 0;
+	w->leaves = true;
+	w->enters_own |= guard_is_own(place->path);
 	return 0;
 }
 
@@ -262,6 +265,8 @@ static int sweep_new_link(struct sweep *s, const struct walk_dir *d, const struc
 		return out_of_memory(s);
 	if (way.enters_git || guard_is_in_git(target, (size_t)n))
 		return quarantine_entry(s, d, entry, "a link into a git directory, where names are not looked at");
+	if (way.enters_own)
+		return quarantine_entry(s, d, entry, "a link to where ward keeps what sandboxes made, or into another process");
 	if (way.leaves && s->sink->news)
 		strv_addf(&s->sink->news->leaving, "%s -> %s", entry->path, target);
 	return s->sink->news && s->sink->news->leaving.failed ? out_of_memory(s) : 0;
@@ -281,7 +286,7 @@ static int sweep_entry(void *ctx, struct walk_dir *d, const struct walk_entry *e
 
 		if (is_protected && is_old(s, d, entry))
 			return 0;	/* nothing new, and nothing beneath it */
-		if (git || (entry->type == DT_REG && strcmp(entry->name, ".gitmodules") == 0 && !guard_steer_known(s->g, entry->path)))
+		if (git || ((entry->type == DT_REG || entry->type == DT_LNK) && strcmp(entry->name, ".gitmodules") == 0 && !guard_steer_known(s->g, entry->path)))
 			status = sweep_judged(s, d, entry, git);
 		else if (is_protected)
 			return quarantine_entry(s, d, entry, guard_reason(s->g, entry));
@@ -290,7 +295,7 @@ static int sweep_entry(void *ctx, struct walk_dir *d, const struct walk_entry *e
 		status = sweep_tasks(s, d, entry);
 	if (status >= 0 && entry->type == DT_LNK && !(d->mark & IN_DATA))
 		status = sweep_new_link(s, d, entry);
-	if (status >= 0 && entry->type == DT_REG && !(d->mark & IN_DATA) && s->sink->news)
+	if (status >= 0 && (entry->type == DT_REG || entry->type == DT_LNK) && !(d->mark & IN_DATA) && s->sink->news)
 		status = guard_steer_new(s->g, d, entry, &s->sink->news->steers, s->e);
 	if (status < 0)
 		return status;

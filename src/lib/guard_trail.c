@@ -84,7 +84,11 @@ static int expand(struct trail *t, size_t before)
 	auto_buf longer = { 0 };
 	int status;
 
-	if (n < 0 || ++t->links > LINKS_MAX)
+	if (n < 0) { /* a link that only others may read, in /proc */
+		status = tell(t, TRAIL_MISSING, buf_text(&t->rest));
+		return status ? status : 1;
+	}
+	if (++t->links > LINKS_MAX)
 		return 1;
 	target[n] = '\0';
 	status = tell(t, TRAIL_LINK, target);
@@ -121,9 +125,7 @@ static int go_down(struct trail *t, const char *name)
 	if (t->at.failed)
 		return -ENOMEM;
 	if (lstat(t->at.data, &t->st) < 0) {
-		int status = errno == ENOENT || errno == ENOTDIR
-				     ? tell(t, TRAIL_MISSING, buf_text(&t->rest))
-				     : 0;
+		int status = tell(t, TRAIL_MISSING, buf_text(&t->rest)); /* or out of sight */
 
 		return status ? status : 1;
 	}

@@ -13,6 +13,9 @@
  * must be held.
  *
  * RLIMIT_NPROC does not bind uid 0 of the host, so there processes are counted by the watch.
+ * The kernel tells nobody of a fork that it refused, and exactly as many processes as allowed are no
+ * offence. So RLIMIT_NPROC is one more than the limit: that one in the list is the fork too many. The
+ * limit counts ward-init, the command itself never has more than the limit.
  * RLIMIT_DATA stops the one process that takes too much with ENOMEM before the watch has to
  * kill; the `build` set goes without, for sanitizers reserve terabytes of shadow. RLIMIT_FSIZE
  * is the disk limit and a little more, so that the watch sees which limit it was: no file can
@@ -276,7 +279,7 @@ size_t limits_rlimits(const struct plan *p, struct limits_rlimit *out, size_t ca
 	if (l[LIMIT_OPEN_FILES].value != POLICY_NONE)
 		add_rlimit(out, &n, cap, RLIMIT_NOFILE, l[LIMIT_OPEN_FILES].value);
 	if (l[LIMIT_PIDS].held_by == HELD_RLIMIT)
-		add_rlimit(out, &n, cap, RLIMIT_NPROC, limits_host_pids(p));
+		add_rlimit(out, &n, cap, RLIMIT_NPROC, limits_host_pids(p) + 1);
 	if (l[LIMIT_MEMORY].held_by == HELD_WATCH &&
 	    p->spec->policy.proc_syscalls != SYSCALLS_BUILD)
 		add_rlimit(out, &n, cap, RLIMIT_DATA, l[LIMIT_MEMORY].value);

@@ -80,13 +80,14 @@ enum cgroup_kind cgroup_probe(void);
 void cgroup_probe_info(struct cgroup_info *info);
 /* Makes the run's directories and writes the plan's limits that are HELD_CGROUP*. */
 must_check int cgroup_create(const struct plan *p, struct cgroup **ret_cgroup, struct ward_err *e);
-/* v2: directory for CLONE_INTO_CGROUP, borrowed; v1: -1, use cgroup_self_fds() or
+/* v2: directory for CLONE_INTO_CGROUP, borrowed; v1, and v2 where clone3 cannot be called: -1, use cgroup_self_fds() or
  * cgroup_attach(), and unshare the cgroup namespace after that: its root is where its maker is
  * (CLONE_INTO_CGROUP takes care of that by itself). */
 int cgroup_clone_fd(const struct cgroup *c);
 /* v1: descriptors into each of which the child writes the one byte "0" to put itself there
  * while it has one thread: 50 us together, where cgroup_attach() after idling waits 7-14 ms for
- * every processor. Borrowed, close-on-exec. Returns how many, at most cap (4 is enough); v2: 0. */
+ * every processor. Borrowed, close-on-exec. Returns how many, at most cap (4 is enough); 0 where
+ * cgroup_clone_fd() is the way. */
 size_t cgroup_self_fds(const struct cgroup *c, int *fds, size_t cap);
 /* Puts a process into the directories; nothing to do on v2. */
 must_check int cgroup_attach(struct cgroup *c, pid_t pid, struct ward_err *e);
@@ -144,6 +145,9 @@ bool watch_is_urgent(const struct watch *w, const struct usage *u);
 bool watch_tick(struct watch *w, struct usage *u);
 /* Before anything is stopped, which may take long: whether files with a name are proof enough that a disk limit was passed; *u says so then. */
 bool watch_prove_disk(struct watch *w, struct usage *u);
+/* Kills every process of the sandbox by itself: with their first one alone, the kernel would let the others write on until that one
+ * has got a processor. */
+void watch_kill(struct watch *w);
 /* How the processes stand still: a freezer says when it is done, after signals each shows it. */
 enum watch_still { WATCH_MOVING, WATCH_SIGNALLED, WATCH_FROZEN };
 /* The close look, with every process stopped: sets u->hit[] where the sandbox itself passed a

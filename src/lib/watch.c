@@ -16,19 +16,15 @@
  * acquittal the next close look waits, a tenth of the time is spent on them at most. What
  * sockets and pipes hold is on no process's account: see watch_kernel.c.
  *
- * Processes: RLIMIT_NPROC holds them and tells nobody; the limit found reached for seconds on
- * end is taken for a fork bomb. Where it does not bind (uid 0 of the host) more processes than
- * allowed are the end.
+ * Processes: RLIMIT_NPROC holds them at one more than the limit and tells nobody (limits.c); the limit
+ * found passed is a hit, and for seconds on end a fork bomb. Where it does not bind (uid 0 of the host)
+ * more processes than allowed are the end.
  *
  * Cpu: processor time is a budget that fills at the rate of the limit; when it is used up the
  * processes are to stand still until it is positive again. Time of children that nobody waited
  * for is lost to the counters: while new processes appear, those seen running count as well.
  *
- * Disk: see watch_disk.c for what counts, watch_pace.c for how often it is looked at. While a look
- * goes on, the sandbox must not outrun it: processes in the middle of a large write stand still only
- * when it ends. Where the trees grow past half of the margin (limits_disk_margin()) before the look
- * is over, and what the last look found and the processes have written since is more than the limit,
- * that is the verdict: nobody waits for better proof.
+ * Disk: see watch_trees.c.
  */
 #include <errno.h>
 #include <string.h>
@@ -40,12 +36,10 @@
 #include "lib/wall.h"
 #include "lib/watch_parts.h"
 
-#define MAX_TREES 64
 #define MAX_TMPFS 16
 #define FILL_RATE (8u << 20) /* bytes that one processor can fill in a millisecond, generously */
 #define SCAN_MAX_MS 200
 #define SCAN_IDLE_MS 1000	/* when only usage is wanted */
-#define LOOK_SECONDS 10
 #define LOOK_PAUSE_MS 1000	/* most that an acquittal delays the next close look */
 #define CPU_BURST_MS 100
 #define PAGE 4096
@@ -56,13 +50,9 @@
 #define CONFIRM_MS 5000
 #define MAX_SLOTS 65536		/* of descriptors, where the plan has no limit */
 #define SETTLE_TRIES 250	/* of 2 ms */
-#define OWN_SECONDS 1
 #define SCAN_LATE_MS 500
 #define LONG_MS 5		/* after which the disk is measured again within a tick */
-#define AGAIN_MS 30		/* between two counts of files with a name, while others are looked for */
-#define FREEZE_MS 400		/* that a freezer may take where many write: it moves each process, and waits for its call to end */
 #define QUICK_TRIES 5		/* before a look at what is there while some still move */
-#define HIDDEN_LOOKS 3		/* in a row: while processes move, one may be closed for a moment; and a wall's own hand each other descriptors */
 
 struct watch {
 	const struct plan *plan;
@@ -72,24 +62,10 @@ struct watch {
 	dev_t tmpfs_devs[MAX_TMPFS + 1];	/* behind the last: of memory files */
 	size_t tmpfs_count;
 	struct memfds memfds;
-	int tree_fds[MAX_TREES];	/* borrowed */
-	bool tree_own[MAX_TREES];	/* ward's own */
-	size_t tree_count;
-	struct disk disks[MAX_TREES];	/* one per file system */
-	size_t disk_count;
-	struct timespec start;		/* of the clock that stamps files */
-	struct timespec start_offset;	/* that clock less the monotonic one */
+	struct tree_watch trees;
 
 	uint64_t last_ms, scan_ms;	/* the last scan, the next one */
 	uint64_t look_ms;		/* no close look at memory before */
-	uint64_t over_look_ms;		/* nor at the trees, because they are too large */
-	uint64_t rise_look_ms;		/* or because they grew */
-	bool disk_over;			/* the last look was after a limit was passed */
-	struct disk_pace pace;
-	uint64_t own_bytes, own_ms;	/* for those who ask: what the sandbox has on disk; when to count again */
-	uint64_t found_bytes;		/* of the sandbox's own, by the last look that came to an end */
-	uint64_t found_written;		/* and what the processes had written by then */
-	unsigned hidden_looks;		/* at moving processes, in a row */
 	uint64_t ticks_per_second;
 	uint64_t cpu_ms;		/* at the last scan */
 	int64_t cpu_budget_us;
@@ -100,7 +76,7 @@ struct watch {
 	uint64_t sock_count;		/* at the last scan */
 	bool own_network;		/* so that its sockets can be told from others' */
 	unsigned memory_strikes;
-	bool memory_suspect, disk_suspect;
+	bool memory_suspect;
 	struct beyond_growth kernel;	/* of the machine's */
 	uint64_t beyond_ms;		/* when to look at the machine again */
 	struct beyond_networks networks;	/* at the last scan */
@@ -111,8 +87,6 @@ struct watch {
 	struct beyond_look round;
 	uint64_t round_rise, round_cost_ms;	/* the machine's when it began; what it took */
 	bool beyond_alarm, beyond_suspect;
-	uint64_t gross_bytes, gross_files;	/* all that the file systems rose by */
-	uint64_t next_bytes, next_files;	/* at which the trees are looked at */
 	bool at_pids_limit;		/* at the last scan */
 	struct pids_storm storm;
 };
@@ -134,52 +108,6 @@ static bool in_cgroup(const struct watch *w)
 
 /* ---- creating ---- */
 
-/* Beginning of the run by the clock that stamps files, which runs up to a tick behind. */
-static void note_start(struct watch *w)
-{
-	struct timespec mono;
-
-	clock_gettime(CLOCK_MONOTONIC, &mono);
-	clock_gettime(CLOCK_REALTIME_COARSE, &w->start);
-	w->start_offset.tv_sec = w->start.tv_sec - mono.tv_sec;
-}
-
-/* The same, moved with the clock if somebody has set it back since. */
-static struct timespec start_now(const struct watch *w)
-{
-	struct timespec mono, real, start = w->start;
-	time_t moved;
-
-	clock_gettime(CLOCK_MONOTONIC, &mono);
-	clock_gettime(CLOCK_REALTIME, &real);
-	moved = real.tv_sec - mono.tv_sec - w->start_offset.tv_sec;
-	if (moved < -1)
-		start.tv_sec += moved - 1;
-	return start;
-}
-
-static int add_trees(struct watch *w, const struct watch_config *c, struct ward_err *e)
-{
-	if (c->disk_count > MAX_TREES)
-		return ward_fail(e, E2BIG, "%zu writable trees, at most %d can be watched",
-				 c->disk_count, MAX_TREES);
-	for (size_t i = 0; i < c->disk_count; i++) {
-		struct disk *d = &w->disks[w->disk_count];
-		bool known = false;
-		int r = disk_start(d, c->disk_fds[i], e);
-
-		if (r < 0)
-			return r;
-		w->tree_own[w->tree_count] = c->disk_own && c->disk_own[i];
-		w->tree_fds[w->tree_count++] = c->disk_fds[i];
-		for (size_t k = 0; k < w->disk_count; k++)
-			known |= disk_same(d, &w->disks[k]);
-		if (!known)
-			w->disk_count++;
-	}
-	return 0;
-}
-
 static int add_tmpfs(struct watch *w, const struct watch_config *c, struct ward_err *e)
 {
 	if (c->tmpfs_count > MAX_TMPFS)
@@ -200,6 +128,8 @@ static int add_tmpfs(struct watch *w, const struct watch_config *c, struct ward_
 	}
 	if (w->plan->spec->wall && w->plan->spec->wall->memory_files)
 		memfds_open(&w->memfds);
+	w->trees.memory_devs = w->tmpfs_devs;
+	w->trees.memory_dev_count = w->tmpfs_count;
 	return 0;
 }
 
@@ -215,16 +145,15 @@ int watch_create(const struct watch_config *c, struct watch **ret_watch, struct 
 	w->view.own_fd = -1;
 	w->ticks_per_second = (uint64_t)sysconf(_SC_CLK_TCK);
 	w->last_ms = w->scan_ms = io_now_ms();
-	w->next_bytes = limit_of(w, LIMIT_DISK) / 2;	/* a first look before it is urgent */
-	w->next_files = limit_of(w, LIMIT_INODES);
-	note_start(w);
 	w->kernel.files = !in_cgroup(w) && !(c->plan->spec->wall && c->plan->spec->wall->memory_files);
 	w->own_network = c->own_network;
+	w->trees.view = &w->view;
+	w->trees.table = &w->table;
 	r = proc_view_open(&w->view, c->proc_fd, c->init_pid, e);
 	if (r == 0)
 		r = add_tmpfs(w, c, e);
 	if (r == 0)
-		r = add_trees(w, c, e);
+		r = tree_watch_start(&w->trees, c, e);
 	if (r < 0) {
 		watch_destroy(w);
 		return ward_wrap(e, "starting to watch the limits");
@@ -254,51 +183,6 @@ static uint64_t tmpfs_bytes(struct watch *w)
 		if (fstatfs(w->tmpfs_fds[i], &s) == 0)
 			sum += (s.f_blocks - s.f_bfree) * (uint64_t)s.f_bsize + (s.f_files - s.f_ffree) * TMPFS_INODE;
 	return sum;
-}
-
-static void measure_disks(struct watch *w, struct usage *u)
-{
-	u->disk_bytes = u->inodes = w->gross_bytes = w->gross_files = 0;
-	for (size_t i = 0; i < w->disk_count; i++) {
-		disk_measure(&w->disks[i]);
-		u->disk_bytes += w->disks[i].grown_bytes;
-		u->inodes += w->disks[i].grown_files;
-		w->gross_bytes += w->disks[i].gross_bytes;
-		w->gross_files += w->disks[i].gross_files;
-	}
-}
-
-/* Whether the trees grow past half of the margin, and by the sandbox's own doing as far as its counters tell. */
-static bool is_outrun(struct watch *w, struct usage *u)
-{
-	uint64_t limit = limit_of(w, LIMIT_DISK), written;
-
-	if (!watched(w, LIMIT_DISK))
-		return false;
-	measure_disks(w, u);
-	if (u->disk_bytes <= limit + limits_disk_margin(limit) / 2)
-		return false;
-	if (proc_list(&w->view, &w->table) < 0)
-		return false;
-	written = proc_written(&w->view, &w->table);
-	return written > w->found_written && w->found_bytes + (written - w->found_written) > limit;
-}
-
-static void tick_disk(struct watch *w, struct usage *u)
-{
-	uint64_t now = io_now_ms();
-	bool over, risen;
-
-	measure_disks(w, u);
-	disk_pace_note(&w->pace, w->gross_bytes, now);
-	over = (watched(w, LIMIT_DISK) && u->disk_bytes > limit_of(w, LIMIT_DISK)) || (watched(w, LIMIT_INODES) && u->inodes > limit_of(w, LIMIT_INODES));
-	risen = (watched(w, LIMIT_DISK) && w->gross_bytes > w->next_bytes) || (watched(w, LIMIT_INODES) && w->gross_files > w->next_files);
-	/* a look before the limit was passed does not delay the first one after */
-	w->disk_suspect = (over && (now >= w->over_look_ms || !w->disk_over)) || (risen && now >= w->rise_look_ms);
-	if (w->disk_suspect)
-		w->disk_over = over;
-	else if (over && is_outrun(w, u))
-		u->hit[LIMIT_DISK] = true;	/* between two looks */
 }
 
 /* What the processes could hold, from the list alone. */
@@ -346,10 +230,10 @@ static void scan_pids(struct watch *w, struct usage *u)
 		u->pids += w->table.items[i].threads;
 	if (l->value == POLICY_NONE || (l->held_by != HELD_RLIMIT && l->held_by != HELD_WATCH))
 		return;
-	if (u->pids > most || (l->held_by == HELD_RLIMIT && u->pids >= most))
+	if (u->pids > most)
 		u->hit[LIMIT_PIDS] = true;
 	if (l->held_by == HELD_RLIMIT)
-		u->pids_storm |= limits_pids_storm(&w->storm, u->pids >= most, 0, io_now_ms());
+		u->pids_storm |= limits_pids_storm(&w->storm, u->pids > most, 0, io_now_ms());
 }
 
 /* How many processes run now, and whether any is new since the last scan. */
@@ -509,14 +393,6 @@ static void scan(struct watch *w, struct usage *u, uint64_t now)
 	w->scan_ms = now + next_scan(w, io_now_ms() - now);
 }
 
-bool watch_is_urgent(const struct watch *w, const struct usage *u)
-{
-	uint64_t limit = limit_of(w, LIMIT_DISK);
-	uint64_t room = limit > u->disk_bytes ? limit - u->disk_bytes : 0;
-
-	return watched(w, LIMIT_DISK) && w->pace.rate * 2 * FREEZE_MS >= room;
-}
-
 /* File systems in memory and a wall's memory files: the sandbox's own, each counted once. More than the limit there needs no other proof. */
 static bool tick_files(struct watch *w, struct usage *u)
 {
@@ -534,38 +410,56 @@ static bool tick_files(struct watch *w, struct usage *u)
 /* Whether the disk has to be looked at before anything else. */
 static bool disk_is_due(const struct watch *w, const struct usage *u)
 {
-	return u->hit[LIMIT_DISK] || (w->disk_suspect && watch_is_urgent(w, u));
+	return u->hit[LIMIT_DISK] || (w->trees.suspect && watch_is_urgent(w, u));
 }
 
 bool watch_tick(struct watch *w, struct usage *u)
 {
 	uint64_t now = io_now_ms();
 
-	tick_disk(w, u);
+	tree_watch_tick(&w->trees, u);
 	if (disk_is_due(w, u))
 		return true;	/* the rest can wait: what follows may take long where the processors are busy */
 	if (tick_files(w, u))
 		return true;
 	/* a wall's memory was counted just now: its many processes can wait while the disk fills */
 	if (w->memfds.on && watch_is_urgent(w, u) && now < w->scan_ms + SCAN_LATE_MS)
-		return w->disk_suspect;
+		return w->trees.suspect;
 	if (now >= w->scan_ms)
 		scan(w, u, now);
 	if (io_now_ms() - now > LONG_MS)
-		tick_disk(w, u);
+		tree_watch_tick(&w->trees, u);
 	if (!disk_is_due(w, u))
 		tick_beyond(w, u, now);
 	if (io_now_ms() - now > LONG_MS)
-		tick_disk(w, u);
-	return w->disk_suspect || w->beyond_suspect || (w->memory_suspect && now >= w->look_ms) ||
+		tree_watch_tick(&w->trees, u);
+	return w->trees.suspect || w->beyond_suspect || (w->memory_suspect && now >= w->look_ms) ||
 	       (watched(w, LIMIT_PIDS) && u->pids > limits_host_pids(w->plan));
+}
+
+bool watch_is_urgent(const struct watch *w, const struct usage *u)
+{
+	return tree_watch_is_urgent(&w->trees, u);
 }
 
 uint64_t watch_wait_ms(const struct watch *w, const struct usage *u)
 {
-	if (!watched(w, LIMIT_DISK))
-		return UINT64_MAX;
-	return disk_pace_wait(&w->pace, limit_of(w, LIMIT_DISK), u->disk_bytes, w->plan->facts.cpus);
+	return tree_watch_wait_ms(&w->trees, u);
+}
+
+bool watch_prove_disk(struct watch *w, struct usage *u)
+{
+	return tree_watch_prove(&w->trees, u);
+}
+
+void watch_kill(struct watch *w)
+{
+	proc_kill(&w->view, &w->table);
+}
+
+uint64_t watch_own_disk(struct watch *w, struct usage *u)
+{
+	return tree_watch_own_bytes(&w->trees, u);
 }
 
 bool watch_wants_pause(const struct watch *w)
@@ -631,132 +525,6 @@ static void confirm_beyond(struct watch *w, struct usage *u)
 	beyond_end(&look);
 }
 
-/* How much the file systems may rise until the next look: half of what is left, for others may
- * remove meanwhile. */
-static uint64_t next_look(uint64_t gross, uint64_t limit, uint64_t own)
-{
-	uint64_t left = limit > own ? (limit - own) / 2 : 0;
-
-	return gross + (left > limit / 16 ? left : limit / 16);
-}
-
-static uint64_t at_most(uint64_t value, uint64_t most)
-{
-	return value < most ? value : most;
-}
-
-/* While the processes move, one look proves nothing in their favour: the next comes soon, and very soon where little is missing or more was written. */
-static void acquit_disk(struct watch *w, const struct disk_look *look, uint64_t began, bool near)
-{
-	uint64_t now = io_now_ms(), took = now - began;
-
-	if (look->moving) {
-		w->over_look_ms = now + at_most(took * (near ? 1 : 10), LOOK_PAUSE_MS);
-		w->rise_look_ms = now + at_most(took * 2, LOOK_PAUSE_MS);
-	}
-	for (size_t i = 0; i < w->disk_count && !look->hidden && !look->moving;
-	     i++) /* what is hidden is no one else's */
-		disk_forgive(&w->disks[i], look->new_bytes + look->old_bytes, look->new_files);
-	w->disk_suspect = false;
-}
-
-/* What goes on while a look does. */
-struct meanwhile {
-	struct watch *w;
-	struct usage *u;
-	uint64_t again_ms;	/* when to count the files with a name again */
-};
-
-/* Whether the look may end: the sandbox outruns it, or the files with a name prove it by now. */
-static bool ask_outrun(void *arg)
-{
-	struct meanwhile *m = arg;
-	uint64_t limit = limit_of(m->w, LIMIT_DISK), began = io_now_ms();
-	struct disk_look names = { .since = start_now(m->w), .moving = true };
-
-	if (is_outrun(m->w, m->u))
-		return true;
-	if (began < m->again_ms || !watched(m->w, LIMIT_DISK) || m->u->disk_bytes <= limit)
-		return false;
-	clock_gettime(CLOCK_MONOTONIC, &names.deadline);
-	names.deadline.tv_sec += LOOK_SECONDS;
-	for (size_t i = 0; i < m->w->tree_count; i++)
-		disk_look_tree(&names, m->w->tree_fds[i]);
-	m->again_ms = later(AGAIN_MS, (io_now_ms() - began) * 4);
-	return names.new_bytes > limit;
-}
-
-static uint64_t bytes_limit_of(const struct watch *w)
-{
-	return watched(w, LIMIT_DISK) ? limit_of(w, LIMIT_DISK) : POLICY_NONE;
-}
-
-static uint64_t files_limit_of(const struct watch *w)
-{
-	return watched(w, LIMIT_INODES) ? limit_of(w, LIMIT_INODES) : POLICY_NONE;
-}
-
-/* Files with a name, or all: whether they prove a limit passed. *look has what else is known. */
-static void look_at_disk(struct watch *w, struct usage *u, struct disk_look *look, bool all)
-{
-	struct meanwhile arg = { w, u, io_now_ms() + AGAIN_MS };
-	uint64_t bytes_limit = bytes_limit_of(w), files_limit = files_limit_of(w);
-
-	look->since = start_now(w);
-	look->memory_devs = w->tmpfs_devs;
-	look->memory_dev_count = w->tmpfs_count;
-	look->enough = ask_outrun;
-	look->enough_arg = &arg;
-	clock_gettime(CLOCK_MONOTONIC, &look->deadline);
-	look->deadline.tv_sec += LOOK_SECONDS;
-	for (size_t i = 0; i < w->tree_count && !look->ended; i++)
-		disk_look_tree(look, w->tree_fds[i]);
-	if (all && look->new_bytes <= bytes_limit && look->new_files <= files_limit)	/* else it is proven */
-		disk_look_open(look, w->init_pid);
-	look->enough = NULL;
-	/* whatever the free space says: others may have freed what it filled */
-	u->hit[LIMIT_DISK] |= look->new_bytes > bytes_limit || look->ended;
-	u->hit[LIMIT_INODES] |= look->new_files > files_limit;
-}
-
-/* Some do not stand still yet: what they have written may be proof enough. */
-bool watch_prove_disk(struct watch *w, struct usage *u)
-{
-	struct disk_look look = { .moving = true };
-
-	if (!w->disk_suspect)
-		return false;
-	look_at_disk(w, u, &look, false);
-	return u->hit[LIMIT_DISK] || u->hit[LIMIT_INODES];
-}
-
-static void confirm_disk(struct watch *w, struct usage *u, bool moving, bool settled)
-{
-	uint64_t bytes_limit = bytes_limit_of(w), files_limit = files_limit_of(w), own, began = io_now_ms();
-	struct disk_look look = { .hidden = !moving && !settled, .moving = moving };
-
-	measure_disks(w, u);	/* before the look: what is written while it goes on is not forgiven */
-	look_at_disk(w, u, &look, true);
-	/* some that never stand still may wait for a busy processor: three times in a row they do not */
-	if (moving || !settled || (w->plan->spec->wall && w->plan->spec->wall->holds)) {
-		look.moving |= look.hidden;	/* neither proven nor forgiven */
-		w->hidden_looks = look.hidden ? w->hidden_looks + 1 : 0;
-		look.hidden = w->hidden_looks >= HIDDEN_LOOKS;
-	}
-	own = look.new_bytes + look.old_bytes;
-	if (u->disk_bytes > bytes_limit && (look.hidden || own > bytes_limit))
-		u->hit[LIMIT_DISK] = true;
-	if (u->inodes > files_limit && look.hidden)
-		u->hit[LIMIT_INODES] = true;
-	w->found_bytes = look.new_bytes;
-	w->found_written = proc_written(&w->view, &w->table);
-	if (u->hit[LIMIT_DISK] || u->hit[LIMIT_INODES])
-		return;
-	acquit_disk(w, &look, began, look.new_bytes > bytes_limit / 8 * 7 || look.new_files > files_limit / 8 * 7);
-	w->next_bytes = next_look(w->gross_bytes, bytes_limit, look.new_bytes);
-	w->next_files = next_look(w->gross_files, files_limit, look.new_files);
-}
-
 /* Reads the list again until every process stands still: a walk can be led round by one that
  * moves files. ward-init (the first) does the stopping and goes on. False when some never do, or
  * write on and on. */
@@ -777,7 +545,7 @@ static bool settle(struct watch *w, struct usage *u, enum watch_still still, int
 			moving += !strchr("TtZXD", w->table.items[k].state);
 		if (!moving)
 			return true;
-		if (w->disk_suspect && is_outrun(w, u)) {
+		if (w->trees.suspect && tree_watch_is_outrun(&w->trees, u)) {
 			u->hit[LIMIT_DISK] = true;
 			return false;
 		}
@@ -802,71 +570,26 @@ static bool settle_or_prove(struct watch *w, struct usage *u)
 
 void watch_confirm(struct watch *w, struct usage *u, enum watch_still still)
 {
-	bool settled = w->disk_suspect && still == WATCH_SIGNALLED ? settle_or_prove(w, u)
+	bool settled = w->trees.suspect && still == WATCH_SIGNALLED ? settle_or_prove(w, u)
 								   : settle(w, u, still, SETTLE_TRIES);
 
-	if (w->disk_suspect && (u->hit[LIMIT_DISK] || u->hit[LIMIT_INODES]))
+	if (w->trees.suspect && (u->hit[LIMIT_DISK] || u->hit[LIMIT_INODES]))
 		return;		/* it is over */
 	if (w->memory_suspect)
 		confirm_memory(w, u);
 	if (w->beyond_suspect)
 		confirm_beyond(w, u);
-	if (w->disk_suspect)
-		confirm_disk(w, u, still == WATCH_MOVING && !settled, settled);
+	if (w->trees.suspect)
+		tree_watch_confirm(&w->trees, u, still == WATCH_MOVING && !settled, settled);
 }
 
 /* ---- the end ---- */
 
-/* What lies in the trees now that the sandbox made or made grow. */
-static uint64_t count_left(struct watch *w, struct usage *u, time_t seconds)
-{
-	struct disk_look look = { .since = start_now(w) };
-	uint64_t grown;
-
-	clock_gettime(CLOCK_MONOTONIC, &look.deadline);
-	look.deadline.tv_sec += seconds;
-	for (size_t i = 0; i < w->tree_count; i++)
-		disk_look_tree(&look, w->tree_fds[i]);
-	measure_disks(w, u);
-	grown = u->disk_bytes > look.new_bytes ? u->disk_bytes - look.new_bytes : 0;
-	return look.new_bytes + (look.hidden ? grown : at_most(look.old_bytes, grown));
-}
-
-uint64_t watch_own_disk(struct watch *w, struct usage *u)
-{
-	uint64_t began = io_now_ms();
-
-	if (!w->tree_count)
-		return u->disk_bytes;
-	if (began >= w->own_ms) {
-		w->own_bytes = count_left(w, u, OWN_SECONDS);
-		w->own_ms = later(0, (io_now_ms() - began) * 20);
-	}
-	return w->own_bytes;
-}
-
-static void remove_excess(struct watch *w, struct usage *u)
-{
-	struct timespec since = start_now(w);
-	uint64_t limit = limit_of(w, LIMIT_DISK);
-	int own[MAX_TREES];
-	size_t count = 0;
-
-	for (size_t i = 0; i < w->tree_count; i++)
-		if (w->tree_own[i])
-			own[count++] = w->tree_fds[i];
-	u->disk_left_bytes = count_left(w, u, LOOK_SECONDS);
-	if (!count || u->disk_left_bytes <= limit)
-		return;
-	u->disk_removed_bytes = disk_remove_excess(own, count, &since, u->disk_left_bytes - limit, &u->disk_removed_files);
-	u->disk_left_bytes = count_left(w, u, LOOK_SECONDS);
-}
-
 void watch_end(struct watch *w, struct usage *u, enum watch_still still, bool limited)
 {
-	w->over_look_ms = w->rise_look_ms = 0;
-	if (watch_tick(w, u) && (!limited || w->disk_suspect))
+	w->trees.over_look_ms = w->trees.rise_look_ms = 0;
+	if (watch_tick(w, u) && (!limited || w->trees.suspect))
 		watch_confirm(w, u, still);
 	if (watched(w, LIMIT_DISK) && u->hit[LIMIT_DISK])
-		remove_excess(w, u);
+		tree_watch_remove_excess(&w->trees, u);
 }

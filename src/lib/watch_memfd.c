@@ -1,6 +1,10 @@
 /*
- * The watch: what memory files hold. In: the processes of a sandbox whose wall keeps its command's memory in such files (gVisor). Out: the bytes behind them. Runs in the supervisor with the user's rights, which hold over the user
- * namespaces inside. A page of a memory file need not be mapped by anybody, so what processes have mapped is no measure: the file is asked. Which descriptors are such files is looked at now and then, what is in them each time.
+ * The watch: what memory files hold. In: the processes of a sandbox whose wall keeps its command's memory in such files (gVisor). Out: the
+ * bytes behind them. Runs in the supervisor with the user's rights, which hold over the user namespaces inside. A page of a memory
+ * file need not be mapped by anybody, so what processes have mapped is no measure: the file is asked.
+ *
+ * What is in the known ones is asked each time. Which descriptors are such files is looked at now and then, in steps: a wall has
+ * thousands of descriptors in hundreds of processes, the sandbox says how many, and whatever is looked at, its disk fills meanwhile.
  */
 #include "lib/watch_parts.h"
 
@@ -14,6 +18,7 @@
 #include "base/io.h"
 
 #define AGAIN_MS 200
+#define STEP_MS 4		/* that looking for others may take at a time */
 
 void memfds_open(struct memfds *m)
 {
@@ -25,53 +30,106 @@ void memfds_open(struct memfds *m)
 		m->dev = st.st_dev;
 }
 
-static bool is_known(const struct memfds *m, ino_t ino)
+static struct memfd_place *known(struct memfds *m, ino_t ino)
 {
 	for (size_t i = 0; i < m->len; i++)
 		if (m->items[i].ino == ino)
-			return true;
-	return false;
+			return &m->items[i];
+	return NULL;
 }
 
-/* The memory files of one process that nobody before it had. */
-static void look_into(struct memfds *m, const struct proc_view *v, pid_t pid)
+/* A descriptor of a process: notes its file, if it is one. */
+static void note(struct memfds *m, int dir_fd, const char *name, pid_t pid)
+{
+	struct memfd_place *old;
+	struct stat st;
+	int number = 0;
+
+	if (sscanf(name, "%d", &number) != 1 || fstatat(dir_fd, name, &st, 0) < 0 || st.st_dev != m->dev || !S_ISREG(st.st_mode))
+		return;
+	old = known(m, st.st_ino);
+	if (old && old->seen)
+		return;
+	if (old)
+		*old = (struct memfd_place){ pid, number, st.st_ino, true };	/* where it was may be gone */
+	else if (m->len < MEMFDS_MAX)
+		m->items[m->len++] = (struct memfd_place){ pid, number, st.st_ino, true };
+}
+
+/* Goes on in one process, from m->at_entry. False: out of time. */
+static bool look_into(struct memfds *m, const struct proc_view *v, pid_t pid, uint64_t until_ms)
 {
 	char path[32];
 	int fd;
-	DIR *dir;
+	auto_dir dir = NULL;
 
 	snprintf(path, sizeof(path), "%d/fd", pid);
 	fd = openat(v->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	dir = fd < 0 ? NULL : fdopendir(fd);
 	if (!dir) {
 		own_close_fd(&fd);
-		return;
+		return true;
 	}
-	for (struct dirent *d = readdir(dir); d && m->len < MEMFDS_MAX; d = readdir(dir)) {
-		struct stat st;
-		int number = 0;
+	if (m->at_entry)
+		seekdir(dir, m->at_entry);	/* by the number of the descriptor: see proc_readfd_common() of the kernel */
+	for (struct dirent *d = readdir(dir); d; d = readdir(dir)) {
+		note(m, fd, d->d_name, pid);
+		m->at_entry = telldir(dir);
+		if (io_now_ms() >= until_ms)
+			return false;
+	}
+	return true;
+}
 
-		if (sscanf(d->d_name, "%d", &number) != 1 || fstatat(dirfd(dir), d->d_name, &st, 0) < 0 || st.st_dev != m->dev || !S_ISREG(st.st_mode) ||
-		    is_known(m, st.st_ino))
+/* Those that no process had this time are gone. */
+static void forget_unseen(struct memfds *m)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < m->len; i++) {
+		if (!m->items[i].seen)
 			continue;
-		m->items[m->len++] = (struct memfd_place){ pid, number, st.st_ino };
+		m->items[kept] = m->items[i];
+		m->items[kept++].seen = false;
 	}
-	closedir(dir);
+	m->len = kept;
+}
+
+/* Looks for memory files a step further. */
+static void go_on(struct memfds *m, const struct proc_view *v, const struct proc_table *t)
+{
+	uint64_t began = io_now_ms(), until = began + STEP_MS;
+
+	for (size_t i = 0; i < t->len; i++) {
+		pid_t pid = t->items[i].pid;
+
+		if (pid < m->at_pid)
+			continue;
+		if (pid != m->at_pid)
+			m->at_entry = 0;
+		m->at_pid = pid;
+		if (!look_into(m, v, pid, until)) {
+			m->cost_ms += io_now_ms() - began;
+			return;
+		}
+		m->at_pid = pid + 1;
+		m->at_entry = 0;
+	}
+	m->cost_ms += io_now_ms() - began;
+	m->again_ms = io_now_ms() + (m->cost_ms * 20 > AGAIN_MS ? m->cost_ms * 20 : AGAIN_MS);
+	m->at_pid = 0;
+	m->cost_ms = 0;
+	forget_unseen(m);
 }
 
 uint64_t memfds_bytes(struct memfds *m, const struct proc_view *v, const struct proc_table *t)
 {
-	uint64_t sum = 0, now = io_now_ms(), cost;
+	uint64_t sum = 0;
 
 	if (!m->on)
 		return 0;
-	if (now >= m->again_ms) {
-		m->len = 0;
-		for (size_t i = 0; i < t->len; i++)
-			look_into(m, v, t->items[i].pid);
-		cost = io_now_ms() - now;	/* a wall's processes have thousands of descriptors, and a disk may fill meanwhile */
-		m->again_ms = now + (cost * 20 > AGAIN_MS ? cost * 20 : AGAIN_MS);
-	}
+	if (io_now_ms() >= m->again_ms)
+		go_on(m, v, t);
 	for (size_t i = 0; i < m->len; i++) {
 		char path[48];
 		struct stat st;
@@ -80,7 +138,7 @@ uint64_t memfds_bytes(struct memfds *m, const struct proc_view *v, const struct 
 		if (fstatat(v->fd, path, &st, 0) == 0 && st.st_dev == m->dev && st.st_ino == m->items[i].ino)
 			sum += (uint64_t)st.st_blocks * 512;
 		else
-			m->again_ms = 0;
+			m->again_ms = 0;	/* another process may have it */
 	}
 	return sum;
 }

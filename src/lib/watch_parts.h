@@ -44,6 +44,8 @@ must_check int proc_view_open(struct proc_view *v, int proc_fd, pid_t init_pid, 
 void proc_view_close(struct proc_view *v);
 /* Lists the processes; those of others are left out. Returns 0 or -errno. */
 must_check int proc_list(const struct proc_view *v, struct proc_table *t);
+/* Lists the processes and kills each. */
+void proc_kill(const struct proc_view *v, struct proc_table *t);
 /* Reads /proc/PID/file as text into out (cut at n - 1 bytes). Returns the length or -errno. */
 must_check ssize_t proc_read(const struct proc_view *v, pid_t pid, const char *file, char *out,
 			     size_t n);
@@ -149,12 +151,16 @@ struct memfd_place {
 	pid_t pid;
 	int fd;
 	ino_t ino;
+	bool seen;		/* in the round that is under way */
 };
 
 struct memfds {
 	bool on;
 	dev_t dev;		/* of all memory files */
 	uint64_t again_ms;	/* when to look for others */
+	pid_t at_pid;		/* where in it to go on; 0: at the beginning */
+	long at_entry;		/* of that process's descriptors; 0: at the first */
+	uint64_t cost_ms;	/* of the round so far */
 	struct memfd_place items[MEMFDS_MAX];
 	size_t len;
 };
@@ -200,6 +206,12 @@ void disk_measure(struct disk *d);
 /* Takes the growth beyond own_bytes and own_files as others' from now on. */
 void disk_forgive(struct disk *d, uint64_t own_bytes, uint64_t own_files);
 
+/* Adds every file beneath fd that was born or touched since. Never follows a link. */
+void disk_look_tree(struct disk_look *k, int fd);
+/* Adds the files without a name that the processes hold open or mapped; notes what may hide
+ * more. */
+void disk_look_open(struct disk_look *k, pid_t init_pid);
+
 /* ---- how fast it grows: watch_pace.c ---- */
 
 #define DISK_MARGIN (256ULL << 20)
@@ -219,10 +231,55 @@ uint64_t disk_pace_wait(const struct disk_pace *p, uint64_t limit, uint64_t grow
  * Returns how many bytes that were. */
 uint64_t disk_remove_excess(const int *root_fds, size_t count, const struct timespec *since, uint64_t excess, size_t *ret_files);
 
-/* Adds every file beneath fd that was born or touched since. Never follows a link. */
-void disk_look_tree(struct disk_look *k, int fd);
-/* Adds the files without a name that the processes hold open or mapped; notes what may hide
- * more. */
-void disk_look_open(struct disk_look *k, pid_t init_pid);
+/* ---- the disk limits: watch_trees.c ---- */
+
+#define WATCH_TREES_MAX 64
+
+/* The caller sets what is borrowed before tree_watch_start(). */
+struct tree_watch {
+	const struct proc_view *view;	/* borrowed */
+	struct proc_table *table;	/* borrowed; a look lists the processes again */
+	const dev_t *memory_devs;	/* borrowed: see struct disk_look */
+	size_t memory_dev_count;
+
+	const struct plan *plan;
+	pid_t init_pid;
+	int fds[WATCH_TREES_MAX];	/* borrowed */
+	bool own[WATCH_TREES_MAX];	/* ward's own */
+	size_t count;
+	struct disk disks[WATCH_TREES_MAX];	/* one per file system */
+	size_t disk_count;
+	struct timespec start;		/* of the clock that stamps files */
+	struct timespec start_offset;	/* that clock less the monotonic one */
+	bool suspect;			/* a close look is due */
+	uint64_t put_off_ms;		/* until when it waits, because measuring is quicker; 0: it does not */
+	uint64_t over_look_ms;		/* no close look before, because they are too large */
+	uint64_t rise_look_ms;		/* or because they grew */
+	bool over;			/* the last look was after a limit was passed */
+	uint64_t look_bytes;		/* how far the trees had grown then */
+	struct disk_pace pace;
+	uint64_t own_bytes, own_ms;	/* for those who ask: what the sandbox has on disk; when to count again */
+	uint64_t found_bytes;		/* of the sandbox's own, by the last look that came to an end */
+	uint64_t found_written;		/* and what the processes had written by then */
+	unsigned hidden_looks;		/* at moving processes, in a row */
+	uint64_t gross_bytes, gross_files;	/* all that the file systems rose by */
+	uint64_t next_bytes, next_files;	/* at which the trees are looked at */
+};
+
+/* What the trees hold now is the start. */
+must_check int tree_watch_start(struct tree_watch *t, const struct watch_config *c, struct ward_err *e);
+/* One measurement: sets t->suspect, and u->hit[LIMIT_DISK] where the sandbox outruns the looks. */
+void tree_watch_tick(struct tree_watch *t, struct usage *u);
+/* Whether the trees grow past half of the margin by what the processes have written. */
+must_check bool tree_watch_is_outrun(struct tree_watch *t, struct usage *u);
+/* The close look: moving: the processes go on meanwhile; settled: every one was seen to stand still. */
+void tree_watch_confirm(struct tree_watch *t, struct usage *u, bool moving, bool settled);
+/* For watch_is_urgent(), watch_wait_ms(), watch_prove_disk() and watch_own_disk() of limits.h. */
+must_check bool tree_watch_is_urgent(const struct tree_watch *t, const struct usage *u);
+must_check uint64_t tree_watch_wait_ms(const struct tree_watch *t, const struct usage *u);
+must_check bool tree_watch_prove(struct tree_watch *t, struct usage *u);
+must_check uint64_t tree_watch_own_bytes(struct tree_watch *t, struct usage *u);
+/* At the end: counts what is left, and removes what is too much of ward's own trees. */
+void tree_watch_remove_excess(struct tree_watch *t, struct usage *u);
 
 #endif

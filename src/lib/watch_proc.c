@@ -24,8 +24,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
 #include "base/io.h"
@@ -249,6 +251,22 @@ uint64_t proc_memory_upper(const struct proc_view *v, const struct proc_table *t
 		*ret_slots += proc_parse_key(status, "FDSize") * t->items[i].threads;
 	}
 	return sum;
+}
+
+void proc_kill(const struct proc_view *v, struct proc_table *t)
+{
+	if (proc_list(v, t) < 0)
+		return;
+	for (size_t i = 0; i < t->len; i++) {
+		char path[16];
+		auto_fd dir = -1;
+
+		snprintf(path, sizeof(path), "%d", t->items[i].pid);
+		dir = openat(v->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		/* the directory stays that process's; another one may have got its number before it was opened */
+		if (dir >= 0 && start_time(v, t->items[i].pid) == t->items[i].start_ticks)
+			syscall(SYS_pidfd_send_signal, dir, SIGKILL, NULL, 0);
+	}
 }
 
 uint64_t proc_written(const struct proc_view *v, const struct proc_table *t)

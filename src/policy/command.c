@@ -16,7 +16,9 @@
 static const char *const interpreters[] = {
 	"python",  "perl",   "ruby",    "node",  "nodejs",  "deno", "bun",  "php",  "lua", "luajit",
 	"tclsh",   "pwsh",   "Rscript", "julia", "sh",      "bash", "dash", "zsh",  "ksh", "fish",
-	"busybox", "source", ".",       "tsx",   "ts-node", "npx",  "awk",  "gawk", "sed"
+	"busybox", "source", ".",       "tsx",   "ts-node", "npx",  "awk",  "gawk", "sed",
+	/* functions of direnv's .envrc */
+	"source_env", "source_env_if_exists", "dotenv", "dotenv_if_exists", "direnv_load"
 };
 static const char *const runners[] = { "env",    "exec",   "command", "nice",   "timeout", "nohup",
 				       "sudo",   "xargs",  "time",    "stdbuf", "setsid",  "uv",

@@ -257,12 +257,23 @@ static bool pattern_matches(const struct ignore *ig, const struct pattern *p, st
 	return glob_match((struct span){ text, text + p->len }, subject);
 }
 
+static uint64_t byte_bit(char c)
+{
+	return (uint64_t)1 << ((unsigned char)c & 63);
+}
+
+/* Whether a pattern of the general chain may match a name that ends so, in a directory that ends so. Most names need no look. */
+static bool may_be_general(const struct ignore *ig, char last, char above)
+{
+	return ig->lasts & byte_bit(last) || ig->aboves & byte_bit(above);
+}
+
 enum ignore_verdict ignore_decide_at(const struct ignore *ig, const char *path, size_t path_len, size_t name_at,
 				     bool is_dir)
 {
 	struct span whole = { path, path + path_len }, name = { path + name_at, path + path_len };
 	uint32_t best = CHAIN_END, hash, i;
-	char last = path_len ? path[path_len - 1] : '\0';
+	char last = path_len ? path[path_len - 1] : '\0', above = name_at >= 2 ? path[name_at - 2] : '\0';
 
 	if (!ig)
 		return IGNORE_NONE;
@@ -271,8 +282,8 @@ enum ignore_verdict ignore_decide_at(const struct ignore *ig, const char *path, 
 		if (ig->items[i].hash == hash && (is_dir || !(ig->items[i].flags & MUST_BE_DIR)) &&
 		    pattern_matches(ig, &ig->items[i], whole, name))
 			best = i;
-	for (i = ig->chains[GENERAL]; i != CHAIN_END && (best == CHAIN_END || i > best); i = ig->items[i].next)
-		if ((!ig->items[i].last || ig->items[i].last == last) &&
+	for (i = may_be_general(ig, last, above) ? ig->chains[GENERAL] : CHAIN_END; i != CHAIN_END && (best == CHAIN_END || i > best); i = ig->items[i].next)
+		if ((!ig->items[i].last || ig->items[i].last == last) && (!ig->items[i].above || ig->items[i].above == above) &&
 		    (is_dir || !(ig->items[i].flags & MUST_BE_DIR)) &&
 		    pattern_matches(ig, &ig->items[i], whole, name)) {
 			best = i;
@@ -380,8 +391,10 @@ static int add_pattern(struct ignore *ig, const char *line, size_t n)
 		return 0;	/* matches no name at all */
 	if (!is_special(text[n - 1]) && text[n - 1] != ']')
 		p.last = text[n - 1];
-	if (is_in_named(text, n))
+	if (is_in_named(text, n)) {
 		p.flags |= IN_NAMED;
+		p.above = ((const char *)memrchr(text, '/', n))[-1];
+	}
 	if (ig->text.len > UINT32_MAX / 2 || n > UINT32_MAX / 2 || !grow(ig))
 		return -ENOMEM;
 	p.offset = (uint32_t)ig->text.len;
@@ -390,6 +403,10 @@ static int add_pattern(struct ignore *ig, const char *line, size_t n)
 	if (ig->text.failed)
 		return -ENOMEM;
 	chain = chain_of(&p, text);
+	if (chain == GENERAL && p.last)
+		ig->lasts |= byte_bit(p.last);
+	else if (chain == GENERAL)
+		ig->aboves |= p.above ? byte_bit(p.above) : UINT64_MAX;
 	p.next = ig->chains[chain];
 	ig->chains[chain] = ig->count;
 	ig->items[ig->count++] = p;

@@ -19,12 +19,14 @@ struct pattern {
 	uint32_t hash;		/* of the last component, in its chain */
 	uint8_t flags;
 	char last;		/* the last byte that a name must have, where that is known */
+	char above;		/* IN_NAMED: the last byte of DIR */
 };
 
 struct ignore {
 	struct pattern *items;
 	uint32_t count, cap;
 	uint32_t chains[BUCKETS + 1];
+	uint64_t lasts, aboves;		/* of the general chain: which bytes `last` and `above` have there, see ignore.c */
 	struct buf text;
 	const struct ignore *below;	/* asked where no pattern matches; NULL: none */
 	bool built;			/* with ward: it is neither changed nor freed */

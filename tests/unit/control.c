@@ -111,7 +111,7 @@ static int parse(const char *text)
 
 static void test_entries(unused_arg void **state)
 {
-	static const char good[] = "ward-box 1 P\npid 12 345\nstarted 99\nname web\nworkspace /a\\nb\nword sh\nend 3 9 7\n";
+	static const char good[] = "ward-box 1 P\npid 12 345\nstarted 99\nname web\nworkspace /a\\nb\nprotect /x\nprotect !y\\tz\nword sh\nend 3 9 7\n";
 	struct box_info i = { 0 };
 
 	assert_int_equal(boxes_parse(good, strlen(good), &i), 0);
@@ -120,6 +120,8 @@ static void test_entries(unused_arg void **state)
 	assert_string_equal(i.name, "web");
 	assert_string_equal(i.workspace, "/a\nb");
 	assert_int_equal(i.command.len, 1);
+	assert_int_equal(i.protect.len, 2);
+	assert_string_equal(i.protect.items[1], "!y\tz");
 	assert_int_equal(i.exit_code, 3);
 	assert_int_equal(i.exit_signal, 9);
 	box_info_clear(&i);

@@ -262,6 +262,9 @@ static void test_request_remedies(void **state)
 	check_request("a.example", REASON_NO_SNI, "a.example", "", "",
 		      "if all that goes to a.example:443 may pass unseen: write mode: tcp into the rule for it in network.egress_allowlist");
 	check_request("'*.example'", REASON_NO_SNI, "a.example", "", "", LINE "mode: tcp}]");
+	check_request("'*.example'", REASON_ECH, "a.example", "", "", LINE "mode: inspect}]");
+	check_request("a.example", REASON_ECH, "a.example", "", "",
+		      "turn ECH off in the program, or write mode: inspect into the rule for a.example:443 in network.egress_allowlist");
 }
 
 static void test_body_remedies(void **state)

@@ -575,7 +575,7 @@ def notes(top, *words):
 
 def lfs(top):
     if not shutil.which('git-lfs'):
-        problems.append('git-lfs is not installed')
+        print('[  SKIPPED ] lfs')  # git-lfs is not installed
         return
     work = new(top, 'lfs')
     git(work, 'lfs', 'install', '--local', '--skip-smudge', ok=False)

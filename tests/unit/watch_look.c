@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -318,11 +319,14 @@ static void test_pids(void **state)
 	expect(forks, LIMIT_PIDS);
 	plan_set(LIMIT_PIDS, 9, HELD_WATCH);
 	expect(forks, LIMITS);
-	/* where the kernel holds it, being at the limit is noted and does not kill at once */
-	plan_set(LIMIT_PIDS, 9, HELD_RLIMIT);
+	/* where the kernel holds it, at one more, that one is noted and does not kill at once; as many as allowed are no hit */
+	plan_set(LIMIT_PIDS, 8, HELD_RLIMIT);
 	assert_int_equal(run(forks, &u, &looks), LIMITS);
 	assert_true(u.hit[LIMIT_PIDS]);
 	assert_int_equal(u.pids, 9);
+	plan_set(LIMIT_PIDS, 9, HELD_RLIMIT);
+	assert_int_equal(run(forks, &u, &looks), LIMITS);
+	assert_false(u.hit[LIMIT_PIDS]);
 }
 
 static int burn(int fd)
@@ -675,6 +679,80 @@ static void test_others_are_not_the_sandbox(void **state)
 	empty_disk();
 }
 
+/* A look that took long puts off the next one. It must not put off the first look after the limit was passed, however often the
+ * disk is measured before that look, nor one that is due because much was written since. */
+static void test_no_delay_for_who_goes_on(void **state)
+{
+	auto_fd dir = open(disk_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct proc_view view = { .fd = -1, .own_fd = -1 };
+	struct proc_table table = { 0 };
+	struct watch_config c = { .plan = &plan, .init_pid = getpid(), .proc_fd = -1, .disk_fds = &dir, .disk_count = 1 };
+	struct tree_watch t = { .view = &view, .table = &table };
+	struct ward_err e = { 0 };
+	struct usage u = { 0 };
+	int file;
+
+	(void)state;
+	plan_none();
+	plan_set(LIMIT_DISK, 8 * MIB, HELD_WATCH);
+	assert_int_equal(tree_watch_start(&t, &c, &e), 0);
+	t.over_look_ms = t.rise_look_ms = UINT64_MAX;
+	file = disk_open("much");
+	assert_int_equal(write_much(file), 0);
+	for (int i = 0; i < 3; i++) {
+		tree_watch_tick(&t, &u);
+		assert_true(t.suspect);
+	}
+	/* what a look after the limit was passed leaves, where nothing was proven */
+	t.over = true;
+	t.look_bytes = u.disk_bytes;
+	tree_watch_tick(&t, &u);
+	assert_false(t.suspect);
+	assert_int_equal(fallocate(file, 0, 0, 96 * MIB), 0);
+	for (uint64_t end = io_now_ms() + 2000; !t.suspect && io_now_ms() < end; usleep(1000))
+		tree_watch_tick(&t, &u);	/* a burst delays the look for a moment */
+	assert_true(t.suspect);
+	close(file);
+	empty_disk();
+}
+
+/* Memory files are found among very many descriptors, in steps, each counted once, and forgotten when they are closed. */
+static void test_memory_files(void **state)
+{
+	struct proc_info self[2] = { { .pid = 1 }, { .pid = getpid() } };	/* one that has none of them; see look_into() */
+	struct proc_table table = { .items = self, .len = 2 };
+	auto_fd proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct proc_view view = { .fd = proc, .own_fd = -1 };
+	struct memfds m;
+	int many[900], file, copy;
+	uint64_t bytes = 0;
+
+	(void)state;
+	memfds_open(&m);
+	assert_true(m.on);
+	for (size_t i = 0; i < ARRAY_LEN(many); i++)
+		many[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	file = memfd_create("test", MFD_CLOEXEC);
+	copy = fcntl(file, F_DUPFD_CLOEXEC, 0);
+	assert_int_equal(fallocate(file, 0, 0, 3 * MIB), 0);
+	for (int i = 0; i < 2000 && bytes != 3 * MIB; i++)
+		bytes = memfds_bytes(&m, &view, &table);
+	assert_int_equal(bytes, 3 * MIB);
+	close(file);
+	for (int i = 0; i < 2000 && bytes == 3 * MIB; i++)	/* where it was is gone: it is not counted until it is found again */
+		bytes = memfds_bytes(&m, &view, &table);
+	for (int i = 0; i < 2000 && bytes != 3 * MIB; i++)
+		bytes = memfds_bytes(&m, &view, &table);
+	assert_int_equal(bytes, 3 * MIB);
+	close(copy);
+	for (int i = 0; i < 20000 && m.len; i++)
+		bytes = memfds_bytes(&m, &view, &table);
+	assert_int_equal(bytes, 0);
+	assert_int_equal(m.len, 0);
+	for (size_t i = 0; i < ARRAY_LEN(many); i++)
+		close(many[i]);
+}
+
 /* ---- */
 
 static int make_world(void **state)
@@ -699,7 +777,7 @@ static int make_world(void **state)
 	    asprintf(&disk_dir, "%s/disk", directory) < 0 ||
 	    asprintf(&tmpfs_dir, "%s/tmpfs", directory) < 0 || mkdir(disk_dir, 0700) < 0 ||
 	    mkdir(tmpfs_dir, 0700) < 0 ||
-	    mount("disk", disk_dir, "tmpfs", 0, "size=64m,nr_inodes=4096") < 0 ||
+	    mount("disk", disk_dir, "tmpfs", 0, "size=160m,nr_inodes=4096") < 0 ||
 	    mount("tmp", tmpfs_dir, "tmpfs", 0, "size=64m,nr_inodes=4096") < 0)
 		return -1;
 	return 0;
@@ -726,6 +804,8 @@ int main(void)
 		cmocka_unit_test(test_disk),
 		cmocka_unit_test(test_inodes),
 		cmocka_unit_test(test_others_are_not_the_sandbox),
+		cmocka_unit_test(test_no_delay_for_who_goes_on),
+		cmocka_unit_test(test_memory_files),
 	};
 
 	return cmocka_run_group_tests(tests, make_world, end_world);

@@ -171,7 +171,7 @@ long native_helper_begin(struct native_child *c)
 				      .stack_bytes = sizeof(c->helper_stack), .main = help, .argument = c };
 	long r;
 
-	if (!c->apart)
+	if (!c->apart || c->alone)
 		return 0;
 	c->helper_error = -ECHILD;	/* what one that is killed leaves behind */
 	r = clone_start(&helper);

@@ -249,6 +249,7 @@ int native_launch(struct running *run, const struct plan_ids *ids, const char *b
 		fill_ids(&m->child, ids);
 	m->child.told_ids = !m->child.uid_map[0];
 	m->child.bundle = bundle;
+	m->child.alone = run->alone;
 	m->child.timed = run->timing && run->timing->on;
 	m->child.control_fd = child_fd;
 	m->child.supervisor_fd = run->control_fd;

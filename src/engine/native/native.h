@@ -66,6 +66,7 @@ struct native_child {
 	char root_options[96], pts_options[96];
 	const struct native_bundle *bundle;	/* NULL: the native engine's own; in the supervisor's memory until the child has ended */
 	bool timed;			/* the child says when each stage ended */
+	bool alone;			/* a helper would count as one of the sandbox's few processes */
 	bool apart;			/* supervisor, child and helper work at the same time */
 	bool began;			/* the child has got a processor */
 	unsigned cpu_count, cpu;	/* how many the caller may use; the supervisor's when it launched the child */

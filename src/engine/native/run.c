@@ -119,6 +119,8 @@ static int give_word(const struct plan *p, const struct native_child *c, const s
 	return 0;	/* the child has ended: native_release() says why */
 }
 
+enum { FEW_PIDS = 64 };
+
 static int native_start(const struct plan *p, const int stdio_fds[3], struct running *run,
 			struct ward_err *e)
 {
@@ -129,6 +131,7 @@ static int native_start(const struct plan *p, const int stdio_fds[3], struct run
 	if (r < 0)
 		return r;
 	into = run->cgroup ? cgroup_clone_fd(run->cgroup) : -1;
+	run->alone = into >= 0 && p->limits[LIMIT_PIDS].held_by == HELD_CGROUP2 && p->limits[LIMIT_PIDS].value < FEW_PIDS;
 	if (into >= 0 || !fits(run, p)) {
 		native_discard(run);
 		r = native_launch(run, &p->ids, native_choose_base(p), into, NULL, e);
@@ -151,9 +154,7 @@ static bool is_short(const struct plan *p, const struct running *run)
  * processes of a user namespace it is one of them for a while, which a small limit would not have. */
 static bool may_enter(const struct plan *p)
 {
-	enum { FEW = 64 };
-
-	return !p->facts.nested && (p->limits[LIMIT_PIDS].held_by != HELD_RLIMIT || p->limits[LIMIT_PIDS].value >= FEW);
+	return !p->facts.nested && (p->limits[LIMIT_PIDS].held_by != HELD_RLIMIT || p->limits[LIMIT_PIDS].value >= FEW_PIDS);
 }
 
 int native_begin(const struct plan *p, const int stdio_fds[3], struct running *run, struct ward_err *e)

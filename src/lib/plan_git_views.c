@@ -25,7 +25,6 @@
 #include "lib/remove.h"
 #include "lib/store.h"
 
-#define VIEWS_MAX 48	/* more repositories in one workspace are read-only: the disk limit is held in at most 64 directories */
 #define MOUNTS_SPARE 40	/* of those that a sandbox can have: for the policy's own, and for repositories that are read-only */
 #define MOUNTS_TAKEN 3	/* by a view: itself, the objects, what else is lent */
 
@@ -205,7 +204,18 @@ static bool has_room(const struct adding *a)
 
 	for (size_t i = 0; i < a->plan->mount_count; i++)
 		taken += a->plan->mounts[i].view || a->plan->mounts[i].tree_fd >= 0 || a->plan->mounts[i].writable;
-	return a->views->dirs.len < VIEWS_MAX && taken + MOUNTS_SPARE <= PLAN_MOUNTS_MAX;
+	return a->views->dirs.len < GIT_VIEWS_MAX && taken + MOUNTS_SPARE <= PLAN_MOUNTS_MAX;
+}
+
+/* Whether no private copy could be made of any repository now. What lies in one, which an agent may have made, must not stop the run. */
+static bool is_hosts_fault(int status)
+{
+	static const int faults[] = { ENOMEM, ENOSPC, EDQUOT, EROFS, EMFILE, ENFILE, EIO };
+
+	for (size_t i = 0; i < ARRAY_LEN(faults); i++)
+		if (status == -faults[i])
+			return true;
+	return false;
 }
 
 /* One repository: name is its git directory's path in the tree, "" for the tree itself. */
@@ -228,8 +238,10 @@ static int add_view(struct adding *a, size_t root, const char *name)
 		why = "its owner, as whom ward takes over commits, cannot reach it";
 	if (!why && !git_view_suits(fd))
 		why = "its format is not one that ward takes over";
-	if (!why && !has_room(a))
-		why = "the workspace holds too many repositories";
+	if (!why && !has_room(a)) {
+		a->views->left++;	/* said in one line: there may be thousands */
+		return add_mount(a, NULL, git_dir, target, false, &st);
+	}
 	if (why)
 		return add_read_only(a, git_dir, target, why, &st);
 	if (!a->plan->spec->starts)
@@ -242,7 +254,7 @@ static int add_view(struct adding *a, size_t root, const char *name)
 	}
 	if (status == 0)
 		status = make_view(a, g, name, git_dir, target, dir, &st);
-	if (status == -E2BIG || status == -EACCES) {	/* too large, or files of another user */
+	if (status < 0 && !is_hosts_fault(status)) {	/* too large, too deep, files of another user */
 		own = *a->e;
 		*a->e = (struct ward_err){ 0 };
 		return remove_tree(dir) < 0 ? -EIO : add_read_only(a, git_dir, target, own.why, &st);
