@@ -326,9 +326,18 @@ class Test:
                     os.rename(f"{work}/a", path)
         return path
 
+    @contextlib.contextmanager
     def root(self):
-        """`with t.root():` gives root's rights for a look at the host, where the tests have them."""
-        return users.as_root() if users.IS_ROOT else contextlib.nullcontext()
+        """`with t.root():` gives root's rights for a look at the host. Where the tests have none, and
+        the look needs them, the test is skipped."""
+        if users.IS_ROOT:
+            with users.as_root():
+                yield
+            return
+        try:
+            yield
+        except PermissionError as error:
+            raise Skipped("the tests were not started by root") from error
 
     def defer(self, function, *args):
         """function(*args) is called when the test is over, last first."""
@@ -404,6 +413,8 @@ class Test:
         for function, args in reversed(self._cleanups):
             try:
                 leaks.with_rights(function, *args)
+            except Skipped:
+                pass	# what takes root's rights was never done
             except Exception as error:	# a cleanup that fails is a finding, and the others still have to run
                 problems.append(f"cleanup: {error!r}")
         problems += leaks.with_rights(leaks.find, self.directory, (self.state_dir, self.runtime_dir), self._cgroups,

@@ -10,6 +10,7 @@ from . import users
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 WARD = None	# the program under test, set by the runner
+THOROUGH = False	# --slow, or tests that were named: generated cases all, and not a part of them
 BUILD = None	# the build directory that it comes from
 
 
@@ -101,6 +102,11 @@ def _plain():
         return b"__asan_init" not in f.read()
 
 
+def is_plain():
+    """Whether ward is built without sanitizers."""
+    return _plain()
+
+
 def always_helps():
     """Whether the build has a second process build each sandbox (meson.build)."""
     return not _plain() and len(os.sched_getaffinity(0)) > 1
@@ -125,6 +131,7 @@ FACTS = {
     "suffixes": (_suffixes, "the package publicsuffix is not installed"),
     "idmap": (_idmap, "id-mapped mounts need root"),
     "unsanitized": (_plain, "what runs behind this wall has no sanitizer in either build"),
+    "once": (_plain, "it takes long, and has run with the build without sanitizers"),
     "plain": (_plain, "AddressSanitizer itself does not run where this takes memory or system calls away"),
 }
 

@@ -398,6 +398,7 @@ def main():
         cache = os.path.join(top, "cache")
         os.mkdir(cache, 0o755)
         host.BUILD = os.path.abspath(args.build)
+        host.THOROUGH = bool(args.slow or args.only)
         ward = host.WARD = stage(os.path.abspath(args.build), top, person)
         host.missing("admin")	# asked once, for all test processes
         width = Width(max(1, args.width), args.width) if args.width else Width(min(4, processors + 1), 3 * processors)

@@ -3,7 +3,7 @@ import json
 import os
 import shlex
 
-from harness import timeout
+from harness import needs, timeout
 from harness.world import HERE, PRIVATE, TRY, WEB, World, need, policy, serve, trusted_world
 
 # [host, head, body in hex] each: prints the status, or what broke
@@ -97,6 +97,7 @@ REQUESTS = {
 }
 
 
+@needs("once")
 @timeout(240)
 def test_requests(t):
     world = trusted_world(t, names={"api.web.test": [WEB]})

@@ -213,7 +213,7 @@ def test_doctor_runs_runsc(t):
 
 
 @only_root
-@needs("root")
+@needs("root", "once")
 @timeout(180)
 def test_doctor_runs_what_is_installed(t):
     """A file of the right name that is no program, does nothing, fails or hangs is told from one that works."""

@@ -343,6 +343,7 @@ def test_native(t):
     conform(t, "native")
 
 
+@needs("once")
 @timeout(180)
 def test_oci(t):
     conform(t, "oci")

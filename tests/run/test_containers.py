@@ -51,21 +51,21 @@ def refuses(t, container, why, *remedies, args=()):
 MASKED = ("masked proc", "masked")
 
 
-@needs("runc")
+@needs("runc", "cgroups")
 def test_container_root(t):
     """Fourteen capabilities, a masked /proc, no filter."""
     r = works(t, Container(t, caps=DEFAULT_CAPS, files=FILES), ["cgroup", "idmap"], [MASKED])
     t.contains(r.err, "uid 0 without capabilities")
 
 
-@needs("runc")
+@needs("runc", "cgroups")
 def test_container_root_with_sys_admin(t):
     """Then even id-mapped mounts work, unless the container is rootless."""
     absent = ["cgroup"] if t.as_user == "root" else ["cgroup", "idmap"]
     works(t, Container(t, caps=ADMIN_CAPS, files=FILES), absent, [MASKED])
 
 
-@needs("runc")
+@needs("runc", "cgroups")
 def test_privileged_container(t):
     absent = ["cgroup"] if t.as_user == "root" else ["cgroup", "idmap"]
     r = works(t, Container(t, caps=ADMIN_CAPS, masked=False, files=FILES), absent)
@@ -73,7 +73,7 @@ def test_privileged_container(t):
 
 
 @only_root
-@needs("runc")
+@needs("runc", "cgroups")
 def test_overlay_root(t):
     """An overlay refuses id-mapped mounts; no capability helps."""
     for caps in (DEFAULT_CAPS, ADMIN_CAPS):
@@ -82,19 +82,19 @@ def test_overlay_root(t):
 
 
 @only_root
-@needs("runc")
+@needs("runc", "cgroups")
 def test_ordinary_user_in_a_container(t):
     for options in ({}, {"masked": False}, {"overlay": True}):
         works(t, Container(t, uid=1000, files=FILES, **options), ["cgroup", "idmap"])
 
 
-@needs("runc")
+@needs("runc", "cgroups")
 def test_require_idmap_is_refused_where_there_is_none(t):
     container = Container(t, caps=DEFAULT_CAPS, files=FILES)
     refuses(t, container, "require.idmap", args=["--set", "require.idmap=true"])
 
 
-@needs("runc")
+@needs("runc", "cgroups")
 def test_filter_that_takes_namespaces_away(t):
     """As Docker's: refused, with the container's option and the weaker rung named."""
     kinds = [{"caps": DEFAULT_CAPS}] + ([{"uid": 1000}] if t.as_user == "root" else [])
@@ -107,7 +107,7 @@ def test_filter_that_takes_namespaces_away(t):
         t.equal(there, ["landlock", "no capabilities", "no_new_privs", "rlimits", "seccomp"], "layers in force")
 
 
-@needs("runc")
+@needs("runc", "cgroups")
 def test_root_that_cannot_be_mapped(t):
     """The three capabilities of `runc spec`: no CAP_SETFCAP, so no user namespace for root."""
     container = Container(t, caps=RUNC_CAPS, files={"a": "hello\n"})
@@ -116,7 +116,7 @@ def test_root_that_cannot_be_mapped(t):
     t.equal(r.out, "hello\n", r.err)
 
 
-@needs("runc")
+@needs("runc", "cgroups")
 def test_limits_hold_in_a_container(t):
     container = Container(t, caps=DEFAULT_CAPS, files=FILES)
     r = container.ward("run", "--timeout", "1", "--", "/bin/sleep", "30")
@@ -125,7 +125,7 @@ def test_limits_hold_in_a_container(t):
     t.check(r.rc != 0 and "400000000" not in r.out, f"the memory limit is not held: {r}")
 
 
-@needs("runc")
+@needs("runc", "cgroups")
 def test_doctor_in_a_container(t):
     r = Container(t, caps=DEFAULT_CAPS).ward("doctor")
     t.contains(r.out, "a run takes the namespaces rung")

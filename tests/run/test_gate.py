@@ -1,5 +1,8 @@
 """The gate: what ward cp and ward quarantine restore bring to a place on the host is judged by its place."""
+import fcntl
 import os
+import signal
+import time
 
 from harness.boxes import box
 
@@ -140,6 +143,62 @@ def test_cp_repository_in_parts(t):
         t.run("git", "-C", at, "status")
         t.run("git", "-C", at, "checkout", "-q", "-b", "x")
     t.check(not os.path.exists(marker), "git ran what the sandbox wrote")
+
+
+def test_cp_policy_names(t):
+    """The policy's own protected names hold for ward cp, counted from the workspace's top where they begin with a slash, and so do its releases."""
+    ws = t.workspace({"ward.yaml": "version: 1\nfilesystem:\n  protect: [deploy.sh, /ops/run, keys/, '!.envrc']\n", "ops/old": "x\n"})
+    t.ward("trust", cwd=ws)
+    b = box(t, cwd=ws)
+    plant(t, b, "mkdir -p d/sub/keys d/ops; for i in d/deploy.sh d/sub/deploy.sh d/sub/keys/k d/ops/run d/.envrc d/fine; do echo x > $i; done")
+    at = t.fresh_dir("at")
+    r = t.ward("cp", f"{b}:/tmp/out/d", at)
+    t.equal(r.rc, 125, r.err)
+    t.contains(r.err, "deploy.sh: protected by the policy")
+    t.equal(names(at), {"d", "d/sub", "d/ops", "d/ops/run", "d/.envrc", "d/fine"})
+    for inside, outside in (("d/fine", "ops/run"), ("d/ops/run", "ops"), ("d/ops", "."), ("d/fine", "sub/../ops/run"), ("d/fine", "deploy.sh"), ("d/sub/keys", ".")):
+        r = t.ward("cp", f"{b}:/tmp/out/{inside}", f"{ws}/{outside}")
+        t.equal(r.rc, 125, f"{inside} as {outside}: {r.err}")
+    t.equal(names(ws) - {"ward.yaml"}, {"ops", "ops/old"})
+    t.equal(t.ward("cp", f"{b}:/tmp/out/d/fine", f"{ws}/ops/walk").rc, 0)
+
+
+def test_cp_what_links_lead_to(t):
+    """What a protected link of the workspace leads to is not written by ward cp either, without any repository."""
+    ws = t.workspace({".vscode/settings.json": "{}\n", "tools/tasks.json": "host\n", "tools/fine": "host\n"})
+    t.run("ln", "-s", "../tools/tasks.json", f"{ws}/.vscode/tasks.json", check=True)
+    t.run("ln", "-s", "tools/mcp.json", f"{ws}/.mcp.json", check=True)
+    b = box(t, cwd=ws)
+    plant(t, b, "mkdir tools; for i in tasks.json mcp.json fine; do echo evil > tools/$i; done")
+    t.equal(t.ward("cp", f"{b}:/tmp/out/tools", ws).rc, 125)
+    t.equal(t.ward("cp", f"{b}:/tmp/out/tools/tasks.json", f"{ws}/tools").rc, 125)
+    t.equal([t.read(ws, "tools", n) for n in ("tasks.json", "mcp.json", "fine")], ["host\n", None, "evil\n"])
+
+
+def test_cp_killed(t):
+    """A copy that is cut short, by any signal, leaves nothing beside the place; what is left when all its processes are killed is removed by the next copy."""
+    b = box(t, cwd=t.workspace())
+    plant(t, b, "mkdir big; head -c 3000 /dev/zero | tr '\\0' x > big/.envrc; truncate -s 15G big/z")
+    for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+        at = t.fresh_dir("at")
+        p = t.ward_start("cp", f"{b}:/tmp/out/big", at)
+        t.wait_until(lambda: any(os.path.exists(f"{at}/{n}/new/big") for n in os.listdir(at)), 20, "the copy does not begin")
+        t.equal([n[:9] for n in os.listdir(at)], [".ward-cp-"])
+        p.send_signal(sent)
+        p.wait()
+        t.wait_until(lambda: os.listdir(at) == [], 20, f"signal {sent} leaves {os.listdir(at)}")
+    at = t.fresh_dir("at")
+    keep = {".ward-cp-0123456789abcde": "x\n", ".ward-cp-0123456789abcdeg/x": "x\n", ".ward-cp-fedcba9876543210": "x\n", ".ward-cp-": "x\n"}
+    t.write(at, {".ward-cp-0123456789abcdef/new/big/.envrc": "x\n", ".ward-cp-1123456789abcdef/new/y": "y\n", **keep})
+    os.chmod(f"{at}/.ward-cp-0123456789abcdef/new", 0)
+    t.equal(t.ward("cp", f"{b}:/etc/hostname", at).rc, 0)
+    t.equal(len(os.listdir(at)), 7, "another copy may be about to use what is so young")
+    locked = os.open(f"{at}/.ward-cp-1123456789abcdef", os.O_RDONLY)
+    fcntl.flock(locked, fcntl.LOCK_SH)
+    for name in ("0123456789abcdef", "1123456789abcdef"):
+        os.utime(f"{at}/.ward-cp-{name}", (time.time() - 60,) * 2)
+    t.equal(t.ward("cp", f"{b}:/etc/hostname", f"{at}/again").rc, 0)
+    t.equal(sorted(os.listdir(at)), sorted([n.split("/")[0] for n in keep] + [".ward-cp-1123456789abcdef", "hostname", "again"]))
 
 
 def test_restore_by_its_place(t):

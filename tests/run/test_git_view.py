@@ -273,3 +273,14 @@ def test_nothing_is_left(t):
     state = os.path.join(t.environment()["WARD_STATE_DIR"], "git")
     t.equal(os.listdir(state) if os.path.isdir(state) else [], [], "private git directories")
     t.check(not re.search(r"ward", " ".join(os.listdir(os.path.join(ws, ".git")))), "something of ward's in .git")
+
+
+@needs("git")
+def test_too_deep_to_copy(t):
+    """A git directory that cannot be copied does not stop the run: git reads it inside, and a note says why it is read-only."""
+    ws = t.git_repo()
+    deep = os.path.join(ws, ".git/refs/heads", *("d" * 80))
+    t.run("mkdir", "-p", deep, check=True)
+    r = t.ward("run", "--verbose", "--", "sh", "-c", "git log --format=%s; touch .git/x || echo closed", cwd=ws)
+    t.equal((r.rc, r.out), (0, "first\nclosed\n"), r.err)
+    t.contains(r.err, "too deep")

@@ -84,11 +84,14 @@ def test_a_user_needs_the_group_of_a_render_node(t):
 
 def test_what_is_not_there_is_refused(t):
     ws = t.workspace()
+    real = os.path.exists("/proc/driver/nvidia")	# beneath those that the test shows instead
     for gpus, change, why, remedy in (("3", "", "there is no graphics processor 3: the last one is 2", "ward doctor"),
                                       ("0", "rm /dev/nvidia1", "has no node /dev/nvidia1", "nvidia-modprobe -c 1"),
                                       ("0", "rm /dev/nvidia-uvm", "there is no /dev/nvidia-uvm", "modprobe nvidia-uvm"),
                                       ("0", "rm /dev/nvidia1; touch /dev/nvidia1", "has no node /dev/nvidia1", "nvidia-modprobe"),
                                       ("all", "umount /proc/driver /sys/class; rm /dev/nvidia[01]", "this machine has no graphics processor", "gpus: none")):
+        if gpus == "all" and real:
+            continue
         r = inside(t, ws, gpus, "touch RAN", rc=125, change=change)
         t.check(why in r.err and remedy in r.err, f"{gpus} {change}: {r.err}")
     t.check(not os.path.exists(os.path.join(ws, "RAN")), "nothing was started")

@@ -1,5 +1,7 @@
 """What a run leaves behind is said: what was moved, what steers tools, links that lead out, commands that could not be understood."""
+import json
 import os
+import time
 
 STEERS = {".npmrc": "script-shell=./evil\n", ".yarnrc.yml": "yarnPath: ./evil\n", ".cargo/config.toml": "[build]\nrustc-wrapper = './evil'\n",
           ".lfsconfig": "[lfs]\n\turl = https://evil.example\n", ".gitattributes": "* filter=x\n", "conftest.py": "x = 1\n",
@@ -34,6 +36,7 @@ def test_links_out(t):
     """New links that lead out of the workspace are named; those that stay inside, and old ones, are not."""
     ws = t.workspace({"a/b": "x\n"})
     t.run("ln", "-s", "/etc/hostname", os.path.join(ws, "old"), check=True)
+    time.sleep(0.05)	# the clock that stamps files is a coarse one
     r = t.ward("run", "-w", ws, "--", "sh", "-c", f"ln -s /etc/passwd out; ln -s ../.. a/up; ln -s a/b in; ln -s {ws}/a/b a/back; ln -s a/up/x by", cwd=ws, report=True)
     t.equal(sorted(r.report["links_out"]), ["a/up -> ../..", "by -> a/up/x", "out -> /etc/passwd"])
     t.check(os.path.islink(os.path.join(ws, "out")), "they stay")
@@ -86,3 +89,40 @@ def test_another_tree(t):
     t.equal(t.read(other, "free"), "new\n")
     t.equal(t.read(other, "tasks.json"), "old\n")
     t.check(not os.path.exists(os.path.join(other, "missing")), "what a protected link leads to was made")
+
+
+def test_review(t):
+    """Under review the same is reported at the end of the run, and shown by diff and by apply, before anything arrives."""
+    ws = t.workspace({".npmrc": "old\n", "conftest.py": "x = 0\n", "a/b": "x\n", "keep": "x\n"})
+    t.run("ln", "-s", "/etc", f"{ws}/etc", check=True)
+    lines = [f"mkdir -p $(dirname {name}); printf '%s' '{text}' > {name}" for name, text in STEERS.items()]
+    lines += ["mkdir -p sub node_modules/x", "ln -s ../a/b sub/.yarnrc", "echo '{\"name\": \"x\"}' > a/package.json", "echo x > node_modules/x/.npmrc",
+              "ln -s /etc/passwd out", "ln -s ../.. a/up", "ln -s a/b in", "ln -s etc/hostname through", "chmod 700 keep"]
+    r = t.ward("run", "--review", "-w", ws, "--", "sh", "-c", "\n".join(lines), cwd=ws, report=True)
+    t.equal(r.rc, 0, r.err)
+    named = {line.split(":")[0]: line for line in r.report["steers"]}
+    t.equal(sorted(named), sorted([*STEERS, "sub/.yarnrc"]))
+    t.contains(named[".npmrc"], ": changed, script-shell")
+    t.contains(named["package.json"], ": new, has scripts")
+    out = ["a/up -> ../..", "out -> /etc/passwd", "through -> etc/hostname"]
+    t.equal(sorted(r.report["links_out"]), out)
+    r = t.ward("diff", cwd=ws)
+    t.contains(r.out, "M  .npmrc  (steers tools that you may run: script-shell")
+    t.check("node_modules/x/.npmrc\n" in r.out, "a package's file is plain")
+    changes = {c["path"]: c for c in json.loads(t.ward("diff", "--json", cwd=ws).out)["changes"]}
+    t.equal(sorted(p for p, c in changes.items() if c["steers"]), sorted(named))
+    t.equal(sorted(f"{p} -> {c['leads_out_to']}" for p, c in changes.items() if c["leads_out_to"]), out)
+    t.contains(t.ward("apply", "--dry-run", cwd=ws).out, "steers tools that you may run: .npmrc: script-shell")
+    r = t.ward("apply", cwd=ws)
+    t.contains(r.out, "steers tools that you may run: .npmrc: script-shell")
+    r = t.ward("run", "--review", "--apply-on-exit", "-w", ws, "--", "sh", "-c", "echo y > .npmrc; ln -s /etc/shadow more", cwd=ws, report=True)
+    t.equal([r.report["steers"][0][:16], r.report["links_out"]], [".npmrc: changed,", ["more -> /etc/shadow"]])
+
+
+def test_steers_by_links(t):
+    """A link under such a name counts like a file, also one that became a link; an old one is no news."""
+    ws = t.workspace({"x": "x=1\n", ".yarnrc": "old\n"})
+    t.run("ln", "-s", "x", f"{ws}/bunfig.toml", check=True)
+    r = t.ward("run", "-w", ws, "--", "sh", "-c", "ln -s x .npmrc; ln -sf x .yarnrc; ln -s x .gitmodules", cwd=ws, report=True)
+    t.equal(sorted(line.split(",")[0] for line in r.report["steers"]), [".npmrc: new", ".yarnrc: changed"])
+    t.check(".gitmodules" in r.report["quarantine"][0], "git would read settings through the link that nothing has judged")

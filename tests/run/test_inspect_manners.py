@@ -143,6 +143,61 @@ def test_hang_up(t):
             t.check(path in left and left[path] < 6, f"{path}, secret {secret}: the server saw the end after {left.get(path)} s")
 
 
+# Its queue is full: whoever connects waits.
+STUCK_SERVER = r"""
+import socket, time
+listening = socket.socket()
+listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+listening.bind(("0.0.0.0", 9482))
+listening.listen(0)
+held = []
+for i in range(4):
+    s = socket.socket()
+    s.setblocking(False)
+    s.connect_ex(("127.0.0.1", 9482))
+    held.append(s)
+time.sleep(1000)
+"""
+
+HANG_UP_EARLY = r"""
+for name in ("asked", "silent"):
+    for closing in ("close", "reset"):
+        s = socket.create_connection(("web.test", 9482), 20)
+        s.settimeout(2)
+        try:
+            if name == "asked":
+                s = context.wrap_socket(s, server_hostname="web.test")
+                s.sendall(request("/wait", port=9482))
+        except OSError:
+            pass	# the greeting may wait for the server, too
+        time.sleep(0.5)
+        if closing == "reset":
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        s.close()
+        end, began, opened = time.monotonic() + 8, time.monotonic(), False
+        while not opened and time.monotonic() < end:
+            try:
+                connect().close()
+                opened = True
+            except (OSError, ssl.SSLError):
+                time.sleep(0.1)
+        say(name + " " + closing, opened)
+"""
+
+
+@timeout(120)
+def test_hang_up_while_connecting(t):
+    """A program that hangs up while its server is still being connected to frees its slot, of which there is one."""
+    world, _ = start(t)
+    serve(t, world, [sys.executable, "-c", STUCK_SERVER], 9482)
+    ws = t.workspace({"client.py": CLIENT + HANG_UP_EARLY})
+    path = policy(t, [{"host": "web.test", "ports": [PORT, 9482], "mode": "inspect", "connection_limit": 1}])
+    r = world.ward("run", "-p", path, "--", "/usr/bin/python3", "client.py", cwd=ws, report=True, timeout=100)
+    t.equal(r.rc, 0, f"exit code ({r.err}, {r.out})")
+    said = dict(map(json.loads, r.out.splitlines()))
+    t.equal(said, {f"{name} {closing}": True for name in ("asked", "silent") for closing in ("close", "reset")}, "room for the next")
+
+
 @timeout(120)
 def test_half_closed(t):
     """In the clear a program may say that it has no more to say, and still listen; one that has gone is found out."""

@@ -4,7 +4,7 @@ import os
 import subprocess
 import time
 
-from harness import host, timeout
+from harness import host, needs, timeout
 
 SETTLED_S = 3
 LOOK = r"""
@@ -223,6 +223,7 @@ def test_the_early_child_is_thrown_away(t):
         t.equal((r.rc, r.out), (0, "ward\n"), f"{more}: {r.err}")
 
 
+@needs("root")
 @timeout(60)
 def test_no_part_of_the_state_is_given(t):
     """Neither a directory nor a single file of ward's state can be given for writing, by whatever path."""

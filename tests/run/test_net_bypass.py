@@ -76,13 +76,13 @@ def inside(t, world, script):
     shutil.copy(os.path.join(world.certificates, "ca.pem"), ws)
     r = world.ward("run", "-p", policy(t, RULES), "--", "/usr/bin/python3", "script.py", cwd=ws, report=True, timeout=60)
     t.equal(r.rc, 0, "exit code")
-    return dict(line.split("|", 1) for line in r.out.splitlines()), " ".join(d["why"] for d in r.report["denials"])
+    return dict(line.split("|", 1) for line in r.out.splitlines()), " ".join(d["why"] for d in r.report["denials"]), " ".join(d["remedy"] or "" for d in r.report["denials"])
 
 
 def test_tls(t):
     """A second greeting with another name, a hidden name, another name through the proxy."""
     world = World(t)
-    got, why = inside(t, world, r"""
+    got, why, remedies = inside(t, world, r"""
 show("retry-right", whole(8443, "web.test"))	# its server asks for another key
 show("retry-same", record(talk(open_to("web.test", 8443), hello("web.test"), hello("web.test"))))
 show("retry-evil", record(talk(open_to("web.test", 8443), hello("web.test"), hello("evil.test"))))
@@ -109,12 +109,13 @@ show("proxy-ssh", record(talk(open_to("127.0.0.1", 3128, connect), b"SSH-2.0-x\r
     t.equal([line for line in world.log() if line.startswith("tls evil")], [], "names that came out")
     for part in ("names another server", "names no server", "hides its server's name", "not TLS"):
         t.contains(why, part, "reasons")
+    t.contains(remedies, "turn ECH off in the program, or write mode: inspect into the rule for web.test:443", "the way out for a hidden name")
 
 
 def test_proxy_spellings(t):
     """What a proxy is asked for is one name or address in its usual form, or nothing."""
     world = World(t)
-    got, _ = inside(t, world, r"""
+    got, _, _ = inside(t, world, r"""
 def ask(target):
     try:
         open_to("127.0.0.1", 3128, b"CONNECT %s HTTP/1.1\r\n\r\n" % target).close()
@@ -150,7 +151,7 @@ show("socks-evil", socks(b"evil.test"))
 def test_http_tunnels(t):
     """A websocket may begin; what is no HTTP any more otherwise may not; names in other scripts are the same names."""
     world = World(t)
-    got, why = inside(t, world, r"""
+    got, why, _ = inside(t, world, r"""
 upgrade = lambda to: b"GET / HTTP/1.1\r\nHost: web.test\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n" % to
 get = b"GET /two HTTP/1.1\r\nHost: web.test\r\nConnection: close\r\n\r\n"
 show("h2c", str(whole_answer(open_to("web.test", 80), upgrade(b"h2c") + get).count(b"200 OK")))	# this server declines, HTTP goes on

@@ -5,7 +5,7 @@ import shutil
 import signal
 import time
 
-from harness import images, only_root, screen, timeout
+from harness import images, needs, only_root, screen, timeout
 from harness.boxes import box, clean
 from harness.images import docker, imported, link, put, tar
 from harness.world import OTHER, TRY, World, denial, policy, trusted_world
@@ -194,6 +194,7 @@ def test_terminal(t):
         s.see("exit 7,")
 
 
+@needs("runc", "cgroups")
 @timeout(90)
 def test_left_running(t):
     """exec, copies, a terminal, pause and resume, with an image as the root."""
@@ -214,6 +215,7 @@ def test_left_running(t):
     t.equal((os.listdir(outside), leftovers(name)), ([], []), "left behind")
 
 
+@needs("runc", "cgroups")
 def test_a_guarded_file_that_is_replaced(t):
     """Somebody outside replaces a hidden file: it is covered again, in the container."""
     ws = t.workspace({".env": "HIDDEN-SECRET\n", "go": ""})
@@ -231,6 +233,7 @@ def test_a_guarded_file_that_is_replaced(t):
     t.check(b"HIDDEN" not in out and b"end" in out, out)
 
 
+@needs("runc", "cgroups")
 @timeout(90)
 def test_it_dies_with_ward(t):
     """kill -9 of ward at any moment: the container ends, and nothing of it stays."""
@@ -291,6 +294,7 @@ def test_it_survives_the_death_of_helpers(t):
     t.check(hit >= 3, f"only {hit} were hit")
 
 
+@needs("runc", "cgroups")
 @only_root
 def test_the_runtime_has_no_rights_of_roots(t):
     """As root too: the process around the container and the runtime have the agent's id on the host, nothing more."""

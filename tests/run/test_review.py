@@ -590,8 +590,8 @@ def test_a_killed_run_leaves_no_copy(t):
     ws = overlay(t, 2) + "/ws"
     os.mkdir(ws)
     t.write(ws, FILES)
-    going = t.ward_start("run", "--review", "--", *SHELL, "echo x > x; sleep 100", cwd=ws)
-    t.wait_until(lambda: "x" in diff_or_nothing(t, ws), message="the run did not begin")
+    going = t.ward_start("run", "--review", "--", *SHELL, "echo x > x; : > y; sleep 100", cwd=ws)
+    t.wait_until(lambda: "y" in diff_or_nothing(t, ws), message="the run did not begin")
     going.kill()
     going.wait()
 
@@ -600,7 +600,7 @@ def test_a_killed_run_leaves_no_copy(t):
         with t.root():
             return subprocess.run(["find", t.state_dir, "-path", "*/layer/lower/*"], capture_output=True, text=True).stdout
     t.wait_until(lambda: copy() == "", message="the copy is left")
-    t.equal(diff(t, ws), {"x": "added"})
+    t.equal(diff(t, ws), {"x": "added", "y": "added"})
     run = json.loads(t.ward("diff", "--list", "--json", cwd=ws).out)["reviews"][0]["run"]
     r = t.ward("run", "--continue", run, "--", *SHELL, "cat x", cwd=ws)
     t.equal((r.rc, r.out), (0, "x\n"), r.err)

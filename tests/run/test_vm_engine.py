@@ -244,14 +244,29 @@ def test_planted_program(t):
     t.check(r.rc == 125 and "dpkg-deb" in r.err and not os.path.exists(f"{planted}/ran"), f"{r}")
 
 
-def test_usage(t):
-    for words, rc, expected in [(("nonsense",), 2, "none of setup, template, root and ls"), (("template",), 2, "build, ls or rm"), (("root",), 2, "the name of an image"),
-                                (("setup", "--from", "/etc/passwd"), 125, "vmlinuz-RELEASE"), (("setup", "--from", "/NO-SUCH-KERNEL"), 125, "No such file"), (("ls", "extra"), 2, "ls takes no name: extra"),
-                                (("template", "ls", "extra"), 2, "build, ls or rm"), (("root", "host", "extra"), 2, "the name of an image"), (("template", "build", "--cpus", "0"), 2, "--cpus"),
-                                (("template", "build", "--memory", "64Mi"), 2, "at least 96Mi"),
-                                (("template", "build", "--accel", "tcg"), 125, "ward vm setup")]:
+def vm_says(t, cases):
+    for words, rc, expected in cases:
         r = t.ward("vm", *words)
         t.check(r.rc == rc and expected in r.err, f"ward vm {words}: {r}")
+
+
+def test_usage(t):
+    vm_says(t, [(("nonsense",), 2, "none of setup, template, root and ls"),
+                (("template",), 2, "build, ls or rm"), (("root",), 2, "the name of an image"),
+                (("ls", "extra"), 2, "ls takes no name: extra"),
+                (("template", "ls", "extra"), 2, "build, ls or rm"),
+                (("root", "host", "extra"), 2, "the name of an image"),
+                (("template", "build", "--cpus", "0"), 2, "--cpus"),
+                (("template", "build", "--memory", "64Mi"), 2, "at least 96Mi")])
+
+
+def test_what_is_missing(t):
+    if not shutil.which("qemu-system-x86_64"):
+        vm_says(t, [(("setup", "--from", "/etc/passwd"), 125, "apt-get install qemu-system-x86")])
+        return
+    vm_says(t, [(("setup", "--from", "/etc/passwd"), 125, "vmlinuz-RELEASE"),
+                (("setup", "--from", "/NO-SUCH-KERNEL"), 125, "No such file"),
+                (("template", "build", "--accel", "tcg"), 125, "ward vm setup")])
     if os.path.exists("/sys/module/kvm_pvm"):
         r = t.ward("vm", "template", "build")
         t.check(r.rc == 125 and "kvm_pvm" in r.err and "--accel tcg" in r.err, f"what to do without KVM: {r}")
