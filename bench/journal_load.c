@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "audit/journal.h"
+#include "event/event.h"
 
 #define EVENTS_PER_TURN 8
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "audit/chain.h"
+#include "event/event.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/checkpoint.h"
+#include "state/checkpoint.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

@@ -2,8 +2,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "lib/boxes.h"
-#include "lib/control.h"
+#include "state/boxes.h"
+#include "control/control.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

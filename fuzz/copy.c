@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "lib/copy.h"
+#include "control/copy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "lib/diff.h"
+#include "base/diff.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "lib/event.h"
+#include "event/event.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

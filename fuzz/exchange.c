@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/h2.h"
-#include "gateway/inspect.h"
+#include "inspect/h2.h"
+#include "inspect/inspect.h"
 #include "gateway/inspect_main.h"
 
 #define FLOWS 64

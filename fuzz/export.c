@@ -8,6 +8,7 @@
 #include "audit/escape.h"
 #include "audit/export.h"
 #include "base/text.h"
+#include "event/event.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

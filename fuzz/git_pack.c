@@ -1,7 +1,7 @@
 /* Fuzzes the reading of packs: whole and in pieces, the same is proven. The first 40 bytes are the update. */
 #include <assert.h>
 
-#include "gateway/git_pack.h"
+#include "inspect/git_pack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

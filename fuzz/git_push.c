@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/git_push.h"
-#include "gateway/gunzip.h"
+#include "inspect/git_push.h"
+#include "inspect/gunzip.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

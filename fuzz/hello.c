@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/gate.h"
+#include "rules/sniff.h"
 
 #define NAME "a.example"
 

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "gateway/http_message.h"
+#include "rules/http_message.h"
 
 #define NAME "a.example"
 

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "gateway/http_path.h"
+#include "rules/http_path.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/inject.h"
+#include "keys/inject.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "gateway/body_rule.h"
+#include "rules/body_rule.h"
 #include "policy/node.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

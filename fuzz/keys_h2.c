@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/keys_h2.h"
+#include "keys/keys_h2.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -3,9 +3,9 @@
 #include <assert.h>
 #include <string.h>
 
-#include "gateway/answer_head.h"
-#include "gateway/eventstream.h"
-#include "gateway/part.h"
+#include "keys/answer_head.h"
+#include "keys/eventstream.h"
+#include "keys/part.h"
 
 /* In pieces or at once, frames end in the same places. */
 static void check_frames(const uint8_t *data, size_t n, size_t cut)

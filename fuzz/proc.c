@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "lib/cgroup_kind.h"
-#include "lib/watch_parts.h"
+#include "limit/cgroup_kind.h"
+#include "limit/watch_parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

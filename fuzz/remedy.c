@@ -5,8 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "gateway/http_path.h"
-#include "gateway/remedy.h"
+#include "rules/http_path.h"
+#include "rules/remedy.h"
 #include "policy/policy_rule.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

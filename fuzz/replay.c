@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/replay_judge.h"
+#include "event/event.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

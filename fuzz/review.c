@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/apply.h"
-#include "lib/changes_internal.h"
-#include "lib/plan_root.h"
+#include "review/apply.h"
+#include "review/changes_internal.h"
+#include "plan/plan_root.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

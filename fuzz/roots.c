@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "gateway/tls_roots.h"
+#include "transport/tls_roots.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

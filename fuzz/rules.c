@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "gateway/rules.h"
+#include "rules/egress_rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

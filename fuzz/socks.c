@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "gateway/socks.h"
+#include "rules/socks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

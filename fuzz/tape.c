@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/tape.h"
+#include "rules/tape.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "gateway/tokens.h"
+#include "rules/tokens.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

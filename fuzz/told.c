@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/told.h"
+#include "rules/flow_report.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/unwrap.h"
+#include "keys/unwrap.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

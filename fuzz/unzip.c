@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/unzip.h"
+#include "keys/unzip.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

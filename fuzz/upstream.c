@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "gateway/upstream.h"
+#include "rules/upstream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "gateway/waf.h"
+#include "rules/waf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

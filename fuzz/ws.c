@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "gateway/ws.h"
+#include "keys/ws.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Checks the layer rule: base <- policy <- rules <- lib <- the parts, api <- daemon and cli. Nothing points back.
+"""Checks the layer rule: directories follow the life of a run, and nothing points back.
 
 Reads every #include "..." below src/ and compares the directory it names with the table. A directory that the table
 does not know is an error: a new layer is a decision, not an accident. Generated headers and the tables (*.def) belong to
@@ -9,41 +9,45 @@ import pathlib
 import re
 import sys
 
-PARTS = {'engine', 'gateway', 'audit', 'approve', 'tools', 'state', 'guest', 'confine', 'git', 'image', 'wasm', 'vmtool'}
+# The rooms of a run, in the order of its life: each may include those before it.
+ORDER = ['base', 'policy', 'rules', 'model', 'protocol', 'host', 'guard', 'limit', 'event', 'state', 'gitview', 'plan', 'observe',
+         'recover', 'review', 'egress', 'control', 'run']
+
+
+def before(room, *more):
+    """All rooms that come before this one, and some more."""
+    return set(ORDER[:ORDER.index(room)]) | set(more)
+
+
+RUN = set(ORDER)
+PARTS = {'engine', 'audit', 'git', 'image', 'vmtool'}
 
 # directory -> the directories whose headers it may include, beside its own
 MAY = {
-    'base': set(),
-    'policy': {'base'},
-    'rules': {'base', 'policy'},  # what may cross from a sandbox to the host: pure readers
-    'lib': {'base', 'policy', 'rules'},
-    **{part: {'base', 'policy', 'rules', 'lib'} for part in PARTS},
-    'gvisor': {'base'},  # a program of its own inside a sandbox
-    'creds': {'base', 'policy', 'lib'},
-    'gateway': {'base', 'policy', 'lib', 'creds'},
-    'vm': {'base', 'policy', 'lib', 'guest'},  # ward-vm and the guest's init, which shares ward-init's code
-    'daemon': {'base', 'policy', 'rules', 'lib'} | PARTS,
-    'api': {'base', 'policy', 'lib'},
-    'cli': {'base', 'policy', 'rules', 'lib', 'api'} | PARTS,
+    **{room: before(room) for room in ORDER},
+    **{part: RUN for part in PARTS},
+    # programs of their own, with little of ward in them
+    'guest': {'base', 'protocol'},
+    'gvisor': {'base', 'protocol'},
+    'vm': {'base', 'policy', 'rules', 'protocol', 'state', 'guest'},  # ward-vm and the guest's init, which shares ward-init's code
+    'wasm': {'base', 'policy'},
+    'creds': {'base', 'policy', 'protocol'},
+    # the gateway's programs: each room may include those before it
+    'gateway': {'base', 'policy', 'model', 'rules', 'protocol'},
+    'transport': {'base', 'policy', 'rules'},
+    'tape': {'base', 'policy', 'model', 'rules', 'protocol', 'gateway', 'transport'},
+    'keys': {'base', 'policy', 'rules', 'protocol', 'creds', 'gateway', 'transport'},
+    'inspect': {'base', 'policy', 'model', 'rules', 'protocol', 'gateway', 'transport', 'tape'},
+    'api': RUN,
+    'cli': RUN | PARTS | {'api'},
 }
 
 # header -> directories that may include it against the rule, each with its reason
 SHARED = {
-    'guest/protocol.h': {'lib', 'engine', 'gvisor'},  # what supervisor, ward-init and a wall's runner say to each other
-    'guest/image.h': {'lib', 'engine'},     # the bytes of ward-init, which ward carries
+    'guest/image.h': {'host', 'engine'},    # the bytes of ward-init, which ward carries
     'guest/command.h': {'engine'},          # how a command is executed, in ward-init and beside it
-    'gateway/rules.h': {'lib'},             # pure: the plan compiles the rules that the gateway decides by
-    'gateway/classes.h': {'lib'},           # pure: the kernel's rules are made of the same classes
-    'gateway/upstream.h': {'lib'},          # pure: the plan reads the proxy's URL
-    'creds/protocol.h': {'lib', 'cli'},     # what supervisor and ward-secrets say to each other
-    'gateway/json_in.h': {'vm'},            # pure: QEMU's control channel speaks JSON, too
     'vm/disk.h': {'engine'},                # how large the device is over which trees go
     'vm/tree_files.h': {'gvisor'},          # directories in a checkpoint are the same records, made and read the same way
-    'gateway/tape.h': {'lib'},              # pure: the supervisor reads recordings before and after the gateway
-    'gateway/waf.h': {'lib'},               # where the firewall's socket and rules are
-    'gateway/remedy.h': {'lib'},            # pure: the report says what would allow a refused request
-    'gateway/told.h': {'lib'},              # the same, for what passed
-    'gateway/protocol.h': {'lib'},          # what supervisor and gateway say to each other
 }
 
 

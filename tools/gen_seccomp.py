@@ -4,7 +4,7 @@
 In: the table, and the C library's asm/unistd_64.h (as the preprocessor prints it with -dM) for the numbers. Out: a C
 header with one BPF program for each set (strict, default, build) and variant (plain, nesting, landlock rung), each
 with the positions of the RET instructions that engine/native/seccomp.c changes at run time; and a header with one row
-per call for lib/notify.c. The same input gives the same bytes.
+per call for observe/notify.c. The same input gives the same bytes.
 
 A program is built as a graph of shared nodes and written from its end backwards, so that every jump is a forward one:
 

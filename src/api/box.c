@@ -1,7 +1,7 @@
 /*
  * Boxes: the handle, its beginning and its end. In: a spec, or the name of a box that is there. Out: a handle. A box that was
  * started here and not detached is held by a socket to its ward-box: closing it ends the box, its end comes over it
- * with the report, and nothing of it is on record afterwards. Of any other box the register (lib/boxes.h) tells how it
+ * with the report, and nothing of it is on record afterwards. Of any other box the register (state/boxes.h) tells how it
  * ended, and a connection on which nothing is asked tells when.
  */
 #include "api/box.h"

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "api/api.h"
-#include "lib/client.h"
+#include "control/client.h"
 
 /* The host program's ends of a command's 0-2; -1: handed over, or none. */
 struct api_streams {

@@ -9,8 +9,8 @@
 #include <time.h>
 
 #include "base/io.h"
-#include "lib/boxes_json.h"
-#include "lib/log.h"
+#include "control/boxes_json.h"
+#include "state/log.h"
 
 #define GONE_MS 5000
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "api/process.h"
-#include "lib/client_net.h"
+#include "control/client_net.h"
 
 int ward_net_show(struct ward_box *b, char **ret_json, struct ward_error *e)
 {

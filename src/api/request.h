@@ -2,7 +2,7 @@
 #ifndef WARD_API_REQUEST_H
 #define WARD_API_REQUEST_H
 
-#include "lib/detach.h"
+#include "run/detach.h"
 
 #define REQUEST_BYTES_MAX (4U << 20)
 #define REQUEST_FD 3			/* where ward-box finds its socket */

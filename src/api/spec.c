@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "lib/spec_mount.h"
+#include "plan/spec_mount.h"
 
 struct ward_spec *ward_spec_new(void)
 {

@@ -6,6 +6,7 @@
  * swaps a line must write every hash after it anew, and the last one stands in the index (index.c).
  */
 #include "audit/chain.h"
+#include "event/event.h"
 
 #include <string.h>
 

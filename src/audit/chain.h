@@ -2,7 +2,7 @@
 #ifndef WARD_AUDIT_CHAIN_H
 #define WARD_AUDIT_CHAIN_H
 
-#include "lib/event.h"
+#include "model/event.h"
 
 #define CHAIN_BYTES 32
 

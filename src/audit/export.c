@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "audit/escape.h"
+#include "event/event.h"
 
 const char *export_format_name(enum export_format f)
 {

@@ -3,7 +3,7 @@
 #define WARD_AUDIT_EXPORT_H
 
 #include "base/buf.h"
-#include "lib/event.h"
+#include "model/event.h"
 
 enum export_format { EXPORT_JSON, EXPORT_OCSF, EXPORT_CEF, EXPORT_SYSLOG, EXPORT_OTLP, EXPORT_FORMATS };
 

@@ -8,6 +8,7 @@
 
 #include "audit/escape.h"
 #include "audit/export.h"
+#include "event/event.h"
 
 #define VALUE_MAX 1024
 #define SD_MAX 5120

@@ -7,6 +7,7 @@
 
 #include "audit/escape.h"
 #include "audit/export.h"
+#include "event/event.h"
 
 #define SCHEMA "1.3.0"
 #define LEAVES 128

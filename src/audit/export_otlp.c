@@ -6,6 +6,7 @@
 
 #include "audit/escape.h"
 #include "audit/export.h"
+#include "event/event.h"
 
 static const struct {
 	uint8_t field;

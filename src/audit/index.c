@@ -17,6 +17,7 @@
 
 #include "audit/mark.h"
 #include "base/io.h"
+#include "event/event.h"
 
 struct index {
 	int audit_fd, fd;

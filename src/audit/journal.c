@@ -25,7 +25,8 @@
 
 #include "audit/index.h"
 #include "base/io.h"
-#include "lib/store.h"
+#include "state/store.h"
+#include "event/event.h"
 
 #define BUFFER (5 * EVENT_LINE_MAX)
 #define FULL (2 * EVENT_LINE_MAX)	/* beyond it there is room for an event and what is told before it */

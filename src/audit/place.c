@@ -21,7 +21,7 @@
 
 #include "audit/mark.h"
 #include "base/io.h"
-#include "lib/store.h"
+#include "state/store.h"
 
 int place_open(bool make, struct ward_err *e)
 {
@@ -31,7 +31,7 @@ int place_open(bool make, struct ward_err *e)
 	if (!make) {
 		auto_free char *path = NULL;
 		struct stat st;
-		int r = store_path(&path, e);
+		int r = state_dir_path(&path, e);
 
 		if (r < 0)
 			return r;

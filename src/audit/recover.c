@@ -15,6 +15,7 @@
 #include "audit/index.h"
 #include "audit/journal.h"
 #include "base/io.h"
+#include "event/event.h"
 
 #define SEAL_BYTES (16 << 10)
 #define SEAL_SECONDS 600

@@ -16,6 +16,7 @@
 
 #include "audit/index.h"
 #include "base/io.h"
+#include "event/event.h"
 
 #define CONTEXT "ward journal checkpoint 1\n"
 

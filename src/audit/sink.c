@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "event/event.h"
 
 #define BATCH_BYTES (256 << 10)
 #define CONFIRM_MS 2000

@@ -15,7 +15,7 @@
 
 #include "audit/lines.h"
 #include "base/io.h"
-#include "lib/store.h"
+#include "state/store.h"
 
 static void path_of(char ret[PLACE_NAME], const char *name)
 {

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 
 #include "audit/mark.h"
+#include "event/event.h"
 
 #define FAULTS_KEPT 1000
 

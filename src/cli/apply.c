@@ -12,7 +12,8 @@
 
 #include "base/text.h"
 #include "base/progress.h"
-#include "lib/apply.h"
+#include "review/apply.h"
+#include "event/event.h"
 
 static bool is_interrupted(void *ctx)
 {

@@ -10,7 +10,9 @@
 #include "cli/image.h"
 #include "base/progress.h"
 #include "engine/engines.h"
-#include "lib/checkpoint.h"
+#include "state/checkpoint.h"
+#include "plan/plan.h"
+#include "plan/spec.h"
 
 void ask_print_errors(const struct policy_errors *errors)
 {

@@ -3,7 +3,7 @@
 #define WARD_CLI_ASK_H
 
 #include "cli/cli.h"
-#include "lib/plan.h"
+#include "model/plan.h"
 
 /* Builds the spec and compiles its plan; progress (NULL: nobody looks) is borrowed by both. The caller frees both: plan_free(), then spec_clear(). */
 must_check int ask_plan(const struct options *o, const struct plan_system *system, struct spec *ret_spec, struct plan **ret_plan,

@@ -1,6 +1,6 @@
 /*
  * ward attach: joins the command of a detached sandbox, beside whoever is there. In: its name. Out: what the command writes from now on, and
- * what is typed goes to it if it has a terminal. ctrl-p ctrl-q leaves; the command stays. The operator's terminal is lib/console.c's
+ * what is typed goes to it if it has a terminal. ctrl-p ctrl-q leaves; the command stays. The operator's terminal is run/console.c's
  * business: it sits at one end of a pair of sockets as if that were the sandbox's terminal, and this file moves bytes between
  * the other end and the sandbox, looking for the keys that leave.
  */
@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 
 #include "base/io.h"
-#include "lib/console.h"
+#include "run/console.h"
 
 #define KEY_FIRST 0x10	/* ctrl-p */
 #define KEY_SECOND 0x11	/* ctrl-q */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "audit/tail.h"
+#include "event/event.h"
 
 static void see_index(int audit_fd, const char *only, void (*see)(void *with, const struct ward_event *v), void *with)
 {

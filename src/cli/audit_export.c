@@ -11,6 +11,7 @@
 #include "audit/export.h"
 #include "audit/tail.h"
 #include "base/io.h"
+#include "event/event.h"
 
 #define FOLLOW_MS 100
 #define BATCH 256	/* log records of one request */

@@ -10,8 +10,9 @@
 #include <strings.h>
 
 #include "base/text.h"
-#include "lib/store.h"
+#include "state/store.h"
 #include "policy/units.h"
+#include "event/event.h"
 
 /* Whether word, of len bytes, is one of a list with commas; group: or what stands before its dot is. */
 static bool in_list(const char *list, const char *word, bool group)

@@ -21,6 +21,7 @@
 #include "audit/sink.h"
 #include "audit/sink_state.h"
 #include "base/io.h"
+#include "event/event.h"
 
 #define LOOK_MS 200
 #define AGAIN_MS 1000		/* before a sink that died is started again */

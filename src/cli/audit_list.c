@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "policy/units.h"
+#include "event/event.h"
 
 #define RULE "retention"
 

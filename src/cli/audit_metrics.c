@@ -13,6 +13,7 @@
 #include "audit/escape.h"
 #include "audit/sink_state.h"
 #include "base/io.h"
+#include "event/event.h"
 
 enum outcome { RUN_OK, RUN_FAILED, RUN_LIMITED, RUN_REFUSED, OUTCOMES };
 

@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "cli/audit_parts.h"
-#include "lib/explain.h"
+#include "observe/explain.h"
+#include "event/event.h"
 
 /* A value as text that is owned: lists joined by spaces, no NUL within. */
 static char *text_of(struct run_report *r, const struct ward_event *v, enum event_field f)

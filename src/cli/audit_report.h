@@ -3,7 +3,7 @@
 #define WARD_CLI_AUDIT_REPORT_H
 
 #include "base/buf.h"
-#include "lib/event.h"
+#include "model/event.h"
 
 /* A row of a table: the same thing again is counted. Texts are owned. */
 struct report_row {

@@ -10,6 +10,7 @@
 
 #include "audit/escape.h"
 #include "base/sha256.h"
+#include "event/event.h"
 
 static const char style[] =
 	":root{color-scheme:light dark;--fg:#1b1f24;--bg:#fff;--dim:#59636e;--line:#d1d9e0;--bad:#b3261e;--warn:#8a5a00;--good:#116329;--card:#f6f8fa}"

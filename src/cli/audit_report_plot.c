@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "policy/units.h"
+#include "event/event.h"
 
 #define WIDTH 640
 #define LEFT 84

@@ -12,6 +12,7 @@
 #include "audit/tail.h"
 #include "base/io.h"
 #include "base/text.h"
+#include "event/event.h"
 
 #define FOLLOW_MS 100
 

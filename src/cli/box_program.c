@@ -1,6 +1,6 @@
 /*
  * ward-box: the program that libward starts, and `ward run -d` through it. In: descriptor 3, a socket over which one request
- * comes (api/request.h): a command line of ward run or ward plan. Out: answers over it (lib/detach.h): a plan, a refusal, or a
+ * comes (api/request.h): a command line of ward run or ward plan. Out: answers over it (run/detach.h): a plan, a refusal, or a
  * sandbox that runs, which this process then supervises to its end as ward run does. Runs with the rights of the program that
  * asked, in a session of its own; what there is to say goes into the answer. The request comes from the same user, and is read
  * as if it did not.
@@ -19,7 +19,9 @@
 #include "cli/ask.h"
 #include "cli/run.h"
 #include "engine/engines.h"
-#include "lib/engine.h"
+#include "model/running.h"
+#include "plan/plan.h"
+#include "plan/spec.h"
 
 #define FILES_WANTED 8192	/* more than a sandbox can have under way in sockets: see io_sendmsg() */
 

@@ -4,8 +4,8 @@
 
 #include "cli/cli.h"
 #include "base/json.h"
-#include "lib/boxes_json.h"
-#include "lib/client.h"
+#include "control/boxes_json.h"
+#include "control/client.h"
 
 /* Sandboxes that a verb was told of, each with a connection where one was made. */
 struct chosen {

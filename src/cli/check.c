@@ -14,12 +14,13 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "gateway/waf.h"
-#include "lib/plan_net.h"
-#include "lib/plan_tape.h"
+#include "rules/waf.h"
+#include "plan/plan_net.h"
+#include "plan/plan_tape.h"
 #include "policy/policy_grant.h"
 #include "policy/policy_rule.h"
 #include "policy/suffix.h"
+#include "plan/spec.h"
 
 struct findings {
 	const char *file;

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/tell.h"
 #include "policy/units.h"
+#include "event/event.h"
 
 static void tell(const char *name, const char *change, uint64_t bytes, const char *box)
 {

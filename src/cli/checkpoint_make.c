@@ -1,6 +1,6 @@
 /*
  * Making a checkpoint. In: a sandbox that runs, a name. Out: a checkpoint in the store, and the sandbox going on, or ended at the very moment that was kept. Runs with the user's rights. ward-box has the sandbox stand still and hands over pipes; the bytes that come are the sandbox's, so they are counted, summed and written, and nobody here looks at them. While this
- * process holds its end of the pipes everything inside stands still; when it is killed the sandbox goes on, and nothing is left (lib/checkpoint_store.c).
+ * process holds its end of the pipes everything inside stands still; when it is killed the sandbox goes on, and nothing is left (state/checkpoint_store.c).
  */
 #include "cli/checkpoint.h"
 
@@ -12,7 +12,7 @@
 
 #include "base/io.h"
 #include "base/text.h"
-#include "lib/client.h"
+#include "control/client.h"
 
 #define SILENT_MS 60000		/* a sandbox that has less than SILENT_BYTES to say for so long never will */
 #define SILENT_BYTES (1 << 20)

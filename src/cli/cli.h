@@ -2,8 +2,8 @@
 #ifndef WARD_CLI_CLI_H
 #define WARD_CLI_CLI_H
 
-#include "lib/say.h"
-#include "lib/spec.h"
+#include "base/say.h"
+#include "model/spec.h"
 
 enum verb {
 #define VERB(id, ...) VERB_##id,

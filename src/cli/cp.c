@@ -1,7 +1,7 @@
 /*
  * ward cp: files between the host and a sandbox that runs. In: a path of each, that of the sandbox as BOX:PATH. Out: the copy. ward-init's
  * own code does the inner half with the sandbox's rights; this process does the outer half with the user's, and believes
- * nothing that comes from inside (lib/copy.c). What comes out passes the gate (lib/guard_gate.c): what a sweep would take out of a
+ * nothing that comes from inside (control/copy.c). What comes out passes the gate (guard/guard_gate.c): what a sweep would take out of a
  * workspace is refused, unless --protected asks for it.
  */
 #include "cli/boxes.h"
@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/progress.h"
-#include "lib/copy.h"
-#include "lib/guard_gate.h"
+#include "control/copy.h"
+#include "guard/guard_gate.h"
 
 struct transfer {
 	const char *host;	/* path outside */

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "base/progress.h"
-#include "lib/apply.h"
+#include "review/apply.h"
 
 #define RENAME_BUDGET (4ull << 30)	/* bytes that are read to find renames */
 

@@ -1,5 +1,5 @@
 /*
- * ward doctor: what works here. In: what lib/probe.c found by trying, and which runtimes work (doctor_try.c). Out: each layer with its state, the reason and the command that grants it, the rungs of the
+ * ward doctor: what works here. In: what host/probe.c found by trying, and which runtimes work (doctor_try.c). Out: each layer with its state, the reason and the command that grants it, the rungs of the
  * ladder, and the one that a run would take now. Exit 1 when a run under the default policy would be refused.
  */
 #include "cli/cli.h"
@@ -11,8 +11,9 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "engine/engines.h"
-#include "lib/gpus.h"
-#include "lib/probe.h"
+#include "host/gpus.h"
+#include "host/probe.h"
+#include "limit/limits.h"
 
 static const char *state_name(enum probe_state s)
 {
@@ -231,7 +232,7 @@ int verb_doctor(struct options *o)
 		ward_fail(&e, ENOMEM, "out of memory");
 		return say_error(&e, o->json, EXIT_REFUSED);
 	}
-	probe_host(probes);
+	probe_host(probes, cgroup_probe());
 	doctor_try(trials);
 	namespaces = probe_namespaces_rung(probes);
 	landlock = probe_landlock_rung(probes);

@@ -21,9 +21,9 @@
 #include "engine/gvisor/gvisor.h"
 #include "engine/oci/oci.h"
 #include "engine/wasm/wasm.h"
-#include "lib/program.h"
-#include "lib/remove.h"
-#include "lib/vm.h"
+#include "host/program.h"
+#include "base/remove.h"
+#include "state/vm.h"
 
 #define TRIAL_MS 20000
 #define PRINTED_MAX 4096

@@ -1,7 +1,7 @@
 /*
  * ward exec: a command in a sandbox that runs. In: its name, the command, 0-2. Out: the command's exit code. The sandbox makes the pipes and
  * hands over their outer ends; this process moves the bytes, so nothing that it has open goes inside, and what goes to a
- * terminal passes the filter. With -t the command has a terminal of the sandbox's own, and lib/console.c stands between that and
+ * terminal passes the filter. With -t the command has a terminal of the sandbox's own, and run/console.c stands between that and
  * the operator's. Signals go to the command. When this process goes, the command is told as by a hang-up.
  */
 #include "cli/boxes.h"
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
-#include "lib/streams.h"
+#include "run/streams.h"
 
 #define IMPATIENT 3	/* so many signals that ask for the end, and we go without waiting */
 

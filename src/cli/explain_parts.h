@@ -4,7 +4,7 @@
 
 #include "audit/lines.h"
 #include "cli/audit_parts.h"
-#include "lib/explain.h"
+#include "observe/explain.h"
 
 /* What a run's first event says about it. */
 struct explain_source {

@@ -12,6 +12,8 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "policy/units.h"
+#include "event/event.h"
+#include "plan/spec.h"
 
 #define GROUPS_MAX 256	/* different refusals that are told one by one */
 

@@ -1,12 +1,12 @@
 /*
  * Handing a verb to the program that does its work: ward-image and ward-vm-tool lie beside ward or in its libexec directory and link what ward must not. In: the verb's options, read. Out: that program in place of this one;
- * lib/tool.c reads there what is put together here.
+ * base/tool.c reads there what is put together here.
  */
 #include "cli/hand_over.h"
 
 #include <errno.h>
 
-#include "lib/program.h"
+#include "host/program.h"
 
 int hand_over(struct options *o, const char *program, const struct handed *options, size_t count)
 {

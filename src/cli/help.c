@@ -3,6 +3,7 @@
  * is reached through switches, not through tables of pointers, which a position-independent program would have to relocate at every start.
  */
 #include "cli/cli.h"
+#include "model/event.h"
 
 #include <errno.h>
 #include <string.h>

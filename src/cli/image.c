@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 
 #include "cli/hand_over.h"
-#include "lib/images.h"
-#include "lib/program.h"
+#include "state/images.h"
+#include "host/program.h"
 
 int verb_image(struct options *o)
 {

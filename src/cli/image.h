@@ -2,7 +2,7 @@
 #ifndef WARD_CLI_IMAGE_H
 #define WARD_CLI_IMAGE_H
 
-#include "lib/spec.h"
+#include "model/spec.h"
 
 /* Imports what the spec's image names by its path, if that has not been done yet. Nothing to do for a name or a directory. */
 must_check int image_prepare(const struct spec *s, struct ward_err *e);

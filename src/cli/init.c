@@ -13,7 +13,8 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "lib/trust.h"
+#include "state/trust.h"
+#include "model/event.h"
 
 #define POLICY_NAME "ward.yaml"
 #define TEMPORARY ".ward.yaml.new"

@@ -27,10 +27,11 @@
 #include "cli/learn_base.h"
 #include "cli/learn_round.h"
 #include "cli/learn_ways.h"
-#include "lib/learn_path.h"
-#include "lib/plan_root.h"
-#include "lib/trust.h"
+#include "observe/learn_path.h"
+#include "plan/plan_root.h"
+#include "state/trust.h"
 #include "policy/units.h"
+#include "plan/spec.h"
 
 #define ROUNDS_MAX 12
 #define LEAVE_OUT_MAX 8	/* files and directories that are tried one by one */

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "lib/store.h"
+#include "state/store.h"
 
 #define LEARN_DIR "learn"
 
@@ -44,7 +44,7 @@ static int make_file(struct learn_base *b, struct ward_err *e)
 
 	if (state_fd < 0)
 		return state_fd;
-	if (store_path(&state, e) < 0)
+	if (state_dir_path(&state, e) < 0)
 		return -e->code;
 	if (mkdirat(state_fd, LEARN_DIR, 0700) < 0 && errno != EEXIST)
 		return ward_fail_errno(e, "cannot make a directory for policy files");

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "audit/lines.h"
-#include "lib/event.h"
-#include "lib/missing.h"
+#include "event/event.h"
+#include "observe/missing.h"
 
 #define THINGS_MAX 4096	/* of each sort */
 

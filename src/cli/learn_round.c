@@ -19,8 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/observe.h"
-#include "lib/review.h"
+#include "observe/observe.h"
+#include "review/review.h"
 
 int learn_stop_begin(struct learn_stop *s, struct ward_err *e)
 {

@@ -14,8 +14,8 @@
 
 #include "base/io.h"
 #include "base/terminal.h"
-#include "lib/console.h"
-#include "lib/log.h"
+#include "run/console.h"
+#include "state/log.h"
 #include "policy/units.h"
 
 #define LOOK_MS 500	/* whether it has ended */

@@ -14,7 +14,7 @@
 #include <sys/auxv.h>
 
 #include "base/text.h"
-#include "lib/program.h"
+#include "host/program.h"
 
 /* A closed 0, 1 or 2 would be taken by the next file that is opened. */
 static bool open_stdio(void)

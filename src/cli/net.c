@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "lib/client_net.h"
+#include "control/client_net.h"
 #include "policy/units.h"
 
 #define TEMPORARY_MAX_MS (365ull * 86400 * 1000)

@@ -11,7 +11,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "lib/spec_mount.h"
+#include "plan/spec_mount.h"
+#include "model/event.h"
 
 enum kind { KIND_FLAG, KIND_TEXT, KIND_ONE, KIND_MANY, KIND_MOUNT_RO, KIND_MOUNT_RW, KIND_PAIR, KIND_ENTRY, KIND_SETS, KIND_LATER };
 

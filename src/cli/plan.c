@@ -5,7 +5,9 @@
 #include "cli/ask.h"
 #include "base/progress.h"
 #include "engine/engines.h"
-#include "lib/engine.h"
+#include "model/running.h"
+#include "plan/plan.h"
+#include "plan/spec.h"
 
 int verb_plan(struct options *o)
 {

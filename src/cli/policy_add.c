@@ -20,9 +20,10 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "lib/diff.h"
-#include "lib/learn_path.h"
+#include "base/diff.h"
+#include "observe/learn_path.h"
 #include "policy/policy_edit.h"
+#include "event/event.h"
 
 #define FILE_MAX (1024 * 1024)
 

@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "lib/profile.h"
+#include "plan/profile.h"
 
 static int describe(const char *name, struct json *j, struct buf *out, struct ward_err *e)
 {

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "lib/program.h"
+#include "host/program.h"
 
 static const char *const places[] = { "", "../libexec/ward/" };
 

@@ -13,7 +13,8 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "lib/store.h"
+#include "state/store.h"
+#include "event/event.h"
 
 static void json_item(struct json *j, const struct store_item *i)
 {

@@ -3,7 +3,7 @@
 #define WARD_CLI_QUARANTINE_H
 
 #include "cli/cli.h"
-#include "lib/store.h"
+#include "state/store.h"
 
 /* ward quarantine show RUN PATH: prints one quarantined thing. Returns the exit status. */
 int quarantine_show(const struct options *o, const struct store_items *v, struct ward_err *e);

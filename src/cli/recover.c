@@ -4,12 +4,13 @@
  */
 #include "audit/journal.h"
 #include "cli/ask.h"
-#include "lib/client.h"
-#include "lib/apply.h"
-#include "lib/etc_kept.h"
-#include "lib/git_run.h"
-#include "lib/runs.h"
-#include "lib/store.h"
+#include "control/client.h"
+#include "review/apply.h"
+#include "plan/etc_cache.h"
+#include "gitview/git_run.h"
+#include "state/runs.h"
+#include "state/store.h"
+#include "recover/recover.h"
 
 static void mark_boxes(void)
 {
@@ -29,7 +30,7 @@ int verb_recover(struct options *o)
 {
 	struct ward_err e = { 0 };
 	auto_buf out = { 0 };
-	int finished = store_recover(&e);
+	int finished = recover_runs(&e);
 
 	mark_boxes();
 	review_tidy();

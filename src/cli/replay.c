@@ -17,6 +17,9 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/ask.h"
+#include "event/event.h"
+#include "plan/plan.h"
+#include "plan/spec.h"
 
 #define GROUPS_MAX 1000
 

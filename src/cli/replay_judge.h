@@ -2,9 +2,9 @@
 #ifndef WARD_CLI_REPLAY_JUDGE_H
 #define WARD_CLI_REPLAY_JUDGE_H
 
-#include "gateway/decide.h"
-#include "lib/event.h"
-#include "lib/view.h"
+#include "rules/decide.h"
+#include "model/event.h"
+#include "plan/path_view.h"
 
 /* The policy that is tried. */
 struct replay {

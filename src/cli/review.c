@@ -12,8 +12,9 @@
 
 #include "base/path.h"
 #include "base/text.h"
-#include "lib/apply.h"
-#include "lib/store.h"
+#include "review/apply.h"
+#include "state/store.h"
+#include "recover/recover.h"
 
 static int add_path(struct review_asked *a, const char *word, const char *here, const char *workspace, struct ward_err *e)
 {
@@ -75,7 +76,7 @@ void review_finish_killed(void)
 {
 	struct ward_err e = { 0 };
 
-	if (store_recover(&e) < 0)	/* a run's processes must be dead before anybody touches its changes */
+	if (recover_runs(&e) < 0)	/* a run's processes must be dead before anybody touches its changes */
 		say_error(&e, false, 0);
 	review_tidy();
 	if (apply_recover(&e) < 0)

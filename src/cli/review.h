@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/progress.h"
 #include "cli/cli.h"
-#include "lib/apply.h"
+#include "review/apply.h"
 
 struct who;	/* review_who.h */
 

@@ -12,7 +12,7 @@
 
 #include "base/io.h"
 #include "base/text.h"
-#include "lib/diff.h"
+#include "base/diff.h"
 
 struct patch {
 	struct buf *out;	/* NULL: only counts */

@@ -12,7 +12,7 @@
 #include "audit/lines.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "lib/event.h"
+#include "event/event.h"
 
 #define SHOWN_MAX 160	/* of a command, in a line */
 

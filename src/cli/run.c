@@ -7,6 +7,7 @@
 #include "audit/journal.h"
 #include "cli/ask.h"
 #include "cli/program.h"
+#include "base/err_text.h"
 #include "base/progress.h"
 #include "cli/report.h"
 #include "cli/review.h"
@@ -18,16 +19,23 @@
 #include "engine/engines.h"
 #include "engine/native/native.h"
 #include "engine/oci/oci.h"
-#include "lib/engine.h"
-#include "lib/hints.h"
-#include "lib/observe.h"
-#include "lib/store.h"
+#include "model/running.h"
+#include "observe/hints.h"
+#include "observe/observe.h"
+#include "state/store.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/io.h"
+#include "event/event.h"
+#include "event/result.h"
+#include "plan/plan.h"
+#include "plan/spec.h"
+#include "run/box.h"
+#include "recover/recover.h"
+#include "egress/creds_start.h"
 
 /* Nothing was started: says why, in every form that was asked for. ward-box leaves the speaking to the process that
  * waits for it. */
@@ -36,7 +44,7 @@ static int refuse(const struct options *o, const struct report *report, struct d
 	auto_buf json = { 0 };
 	struct ward_err e = { 0 };
 
-	result_refusal_json(why, &json);
+	err_json(why, &json);
 	if (report_write(report, &json, &e) < 0)
 		say_error(&e, false, EXIT_REFUSED);
 	if (d && !d->started) {
@@ -102,7 +110,7 @@ static void finish_killed_runs(void)
 {
 	struct ward_err e = { 0 };
 
-	if (store_recover(&e) < 0)
+	if (recover_runs(&e) < 0)
 		say_unfinished(&e);
 	if (journal_recover(LOOK_AT_START, &e) < 0)	/* also of one that was killed before it was on record */
 		say_unfinished(&e);
@@ -134,6 +142,14 @@ static int resolve_continue(struct options *o, struct review *r, struct ward_err
 	return 0;
 }
 
+/* A plan that will not be carried out. */
+static void drop_plan(struct plan *plan, struct spec *spec)
+{
+	creds_end(plan);
+	plan_free(plan);
+	spec_clear(spec);
+}
+
 /* Brings what was asked for to a plan; a continued run has the id of the one that it continues. */
 static int make_plan(struct options *o, const struct box_early *early, struct review *continued, struct checkpoint *restored, struct spec *spec,
 		     struct plan **ret_plan, struct progress *progress, struct ward_err *e)
@@ -146,9 +162,12 @@ static int make_plan(struct options *o, const struct box_early *early, struct re
 		status = ask_plan(o, early->system, spec, ret_plan, progress, e);
 	if (status < 0)
 		return status;
+	if (creds_start(*ret_plan, e) < 0) {
+		drop_plan(*ret_plan, spec);
+		return -e->code;
+	}
 	if (o->apply_on_exit && !(*ret_plan)->review) {
-		plan_free(*ret_plan);
-		spec_clear(spec);
+		drop_plan(*ret_plan, spec);
 		ward_fail(e, EINVAL, "--apply-on-exit: the run is not under review");
 		return ward_remedy(e, "add --review");
 	}
@@ -404,13 +423,13 @@ int run_sandbox(struct options *o, struct detached *d)
 		code = refuse(o, &report, d, &e, EXIT_REFUSED);
 	} else if (open_record(plan, &record, &e) < 0) {
 		drop_record(&record);
-		plan_free(plan);
-		spec_clear(&spec);
+		drop_plan(plan, &spec);
 		report_refusal(o, &e);
 		code = refuse(o, &report, d, &e, EXIT_REFUSED);
 	} else {
 		timing_end(&timing, "policy and plan", began);
 		code = carry_out(o, d, &report, plan, &early, &record);
+		creds_end(plan);
 		plan_end(plan);
 	}
 	review_close(&continued);

@@ -3,7 +3,7 @@
 #define WARD_CLI_RUN_H
 
 #include "cli/cli.h"
-#include "lib/detach.h"
+#include "run/detach.h"
 
 /* What a run came to, for a verb that runs one. */
 struct run_outcome {

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "policy/policy_grant.h"
+#include "event/event.h"
 
 #define SHORTEST 8
 

@@ -2,7 +2,7 @@
 #ifndef WARD_CLI_RUN_MASK_H
 #define WARD_CLI_RUN_MASK_H
 
-#include "lib/event.h"
+#include "model/event.h"
 #include "policy/policy.h"
 
 struct mask;

@@ -3,8 +3,8 @@
 #define WARD_CLI_RUN_SINKS_H
 
 #include "audit/journal.h"
-#include "lib/plan.h"
-#include "lib/result.h"
+#include "model/plan.h"
+#include "model/result.h"
 
 struct sinks;
 

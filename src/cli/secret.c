@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "lib/client_net.h"
-#include "lib/client_secret.h"
+#include "control/client_net.h"
+#include "control/client_secret.h"
 #include "policy/policy_grant.h"
 
 static const char *const states[] = SECRET_STATE_NAMES;

@@ -8,6 +8,7 @@
 
 #include "audit/index.h"
 #include "cli/cli.h"
+#include "event/event.h"
 
 void tell_done(struct ward_event *v)
 {

@@ -2,7 +2,7 @@
 #ifndef WARD_CLI_TELL_H
 #define WARD_CLI_TELL_H
 
-#include "lib/event.h"
+#include "model/event.h"
 
 /* Adds who did it, and writes it into the index of the journals. That it cannot be written is said, and changes nothing else: it has happened. */
 void tell_done(struct ward_event *v);

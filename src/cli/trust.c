@@ -9,6 +9,8 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "event/event.h"
+#include "plan/spec.h"
 
 static void print_trust(const char *file, const char *hex, const struct strv *wider, bool as_json,
 			struct buf *out)

@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "lib/volume.h"
+#include "state/volume.h"
 #include "policy/units.h"
 
 static void text_item(const struct volume_item *i, struct buf *out)

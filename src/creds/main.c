@@ -16,7 +16,7 @@
 
 #include "base/io.h"
 #include "creds/keeper.h"
-#include "lib/slim.h"
+#include "base/trim_memory.h"
 
 #define LATER_MAX 32		/* messages that are kept while a source is asked; the others stay in the socket */
 #define LOST_AGAIN_MS 50	/* until it is tried again to tell that events were lost */

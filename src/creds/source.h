@@ -2,7 +2,7 @@
 #ifndef WARD_CREDS_SOURCE_H
 #define WARD_CREDS_SOURCE_H
 
-#include "creds/protocol.h"
+#include "protocol/secrets.h"
 #include "creds/run.h"
 #include "creds/safe.h"
 #include "policy/policy_grant.h"

@@ -1,6 +1,6 @@
 /*
  * The engines: one row for each name that a policy can have in `isolation`, with how strong it is. In: a policy, or a plan. Out: the engine. The first of the policy's list that this build has, whose probe passes and that is at
- * least as strong as require.isolation, is taken; where there is none, the refusal says of each why. Some are walls inside a native sandbox (lib/wall.h): their engine is native. A plan has been decided already: engine_choose() only finds.
+ * least as strong as require.isolation, is taken; where there is none, the refusal says of each why. Some are walls inside a native sandbox (plan/inner.h): their engine is native. A plan has been decided already: engine_choose() only finds.
  */
 #include "engine/engines.h"
 
@@ -14,7 +14,7 @@
 #include "engine/oci/oci.h"
 #include "engine/vm/vm.h"
 #include "engine/wasm/wasm.h"
-#include "lib/wall.h"
+#include "plan/inner.h"
 
 static const struct {
 	const char *name;

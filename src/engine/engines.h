@@ -2,7 +2,7 @@
 #ifndef WARD_ENGINE_ENGINES_H
 #define WARD_ENGINE_ENGINES_H
 
-#include "lib/engine.h"
+#include "model/running.h"
 
 /* The engine of the plan's name and rung; never NULL for a plan that plan_compile() made. Static.
  */

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "gateway/upstream.h"
+#include "rules/upstream.h"
 
 int config_read(int fd, struct rules **ret_rules, struct gate_config *ret_config, struct ward_err *e)
 {

@@ -2,7 +2,7 @@
 #ifndef WARD_GATEWAY_CONFIG_H
 #define WARD_GATEWAY_CONFIG_H
 
-#include "gateway/protocol.h"
+#include "protocol/gateway.h"
 
 /* Reads it from a descriptor, which stays open. ret_config may be NULL. The rules are the caller's, for rules_free(). */
 must_check int config_read(int fd, struct rules **ret_rules, struct gate_config *ret_config, struct ward_err *e);

@@ -24,7 +24,7 @@
 #include "base/io.h"
 #include "gateway/config.h"
 #include "gateway/proc.h"
-#include "lib/slim.h"
+#include "base/trim_memory.h"
 
 /* -- the supervisor */
 

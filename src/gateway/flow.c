@@ -17,7 +17,7 @@
 
 #include "gateway/flow.h"
 #include "gateway/inspect_main.h"
-#include "gateway/socks.h"
+#include "rules/socks.h"
 
 #define SLICES 8		/* steps of one flow before the next one has its turn */
 

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 
 #include "gateway/flow.h"
-#include "gateway/socks.h"
+#include "rules/socks.h"
 
 /* -- what a proxy's client is told */
 

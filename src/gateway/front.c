@@ -21,7 +21,7 @@
 #include "gateway/flow.h"
 #include "gateway/inspect_main.h"
 #include "gateway/proc.h"
-#include "lib/slim.h"
+#include "base/trim_memory.h"
 
 #define FLOWS_MAX 30000
 #define SPARE_FDS 160		/* listening sockets, pipes, our own */

@@ -12,7 +12,7 @@
 
 #include "gateway/inspect_main.h"
 #include "gateway/proc.h"
-#include "gateway/protocol.h"
+#include "protocol/gateway.h"
 
 #ifdef __SANITIZE_ADDRESS__
 /* Looking for leaks at the end needs threads and files, which are given up. */

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/own.h"
-#include "lib/git_view.h"
+#include "gitview/git_view.h"
 #include "rules/git_judge.h"
 
 enum take_how {

@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 
 #include "git/pack.h"
-#include "lib/guard_internal.h"
-#include "lib/remove.h"
+#include "guard/guard_internal.h"
+#include "base/remove.h"
 
 #define STORE "incoming"
 #define IDS_MAX 200000

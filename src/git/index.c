@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/sha256.h"
-#include "lib/guard_internal.h"
+#include "guard/guard_internal.h"
 #include "rules/git_index.h"
 #include "rules/git_ref.h"
 

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/guard_internal.h"
+#include "guard/guard_internal.h"
 #include "rules/git_reflog.h"
 
 #define IMPORT_MARK "ward-import"	/* the message of what update-ref writes into a reflog, which is not kept */

@@ -1,5 +1,5 @@
 /*
- * ward-git: takes over what a sandbox did with git. In: directories of views (lib/git_view.h) as words, a socket at descriptor 3.
+ * ward-git: takes over what a sandbox did with git. In: directories of views (gitview/git_view.h) as words, a socket at descriptor 3.
  * Out: the host's repositories; lines for the supervisor (say.c). `import` waits for one byte and takes over everything; `follow`
  * does so too, and until then takes over commits as they are made and brings the host's into the view; `show` only says what
  * `import` would take over.

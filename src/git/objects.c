@@ -18,7 +18,7 @@
 
 #include "base/path.h"
 #include "git/pack.h"
-#include "lib/guard_internal.h"
+#include "guard/guard_internal.h"
 
 #define PACKED_FROM 500		/* as many loose objects or more come as a pack */
 #define LOOSE_BYTES_MAX ((uint64_t)4 << 30)

@@ -19,7 +19,7 @@
 #include <time.h>
 
 #include "base/io.h"
-#include "lib/program.h"
+#include "host/program.h"
 
 #define OUTPUT_MAX (256u << 20)
 #define WORDS_MAX 48

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "lib/guard_internal.h"
+#include "guard/guard_internal.h"
 
 #define REFUSED_MAX 200	/* of one view; what is refused behind them goes with the view, and its number is said */
 #define NOTES_MAX 50

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "guest/protocol.h"
+#include "protocol/guest.h"
 
 /* One command to start. Strings are borrowed. */
 struct guest_start {

@@ -1,6 +1,6 @@
 /*
  * The keeper of the operator's terminal. In: descriptor 3, a socket to the process that has put the terminal into raw mode
- * (lib/console.c), and descriptor 4, that terminal. Out: nothing, unless that ends without a word: then that process was
+ * (run/console.c), and descriptor 4, that terminal. Out: nothing, unless that ends without a word: then that process was
  * killed, and the terminal gets back the modes and the screen that it was told of last. Runs in a session of its own with the
  * caller's rights; it reads nothing but the socket.
  *
@@ -11,7 +11,7 @@
 #include <sys/ioctl.h>
 
 #include "base/raw.h"
-#include "guest/protocol.h"
+#include "protocol/guest.h"
 #include "guest/session.h"
 
 #define SOCKET_FD 3

@@ -16,7 +16,7 @@
 #include <time.h>
 
 #include "base/raw.h"
-#include "guest/protocol.h"
+#include "protocol/guest.h"
 
 #define SIGNAL_SET_BYTES 8
 #define SETTLE_NS 50000000	/* a stop by the supervisor is over for all of the sandbox within that time */

@@ -47,7 +47,7 @@ enum told { TOLD_NOTHING, TOLD_BEGUN, TOLD_EXIT, TOLD_SIGNAL };
 /* A pure function. *ret_value: the status or the signal. */
 enum told told_parse(const char *bytes, size_t n, int *ret_value);
 
-#define CHECKPOINT_DONE "warddone"	/* the end of a checkpoint that is whole; lib/checkpoint.h */
+#define CHECKPOINT_DONE "warddone"	/* the end of a checkpoint that is whole; state/checkpoint.h */
 
 /* Roles; each returns the exit status of the process. */
 int gvisor_run(int argc, char **argv);

@@ -20,7 +20,7 @@
 
 #include "base/io.h"
 #include "base/own.h"
-#include "guest/protocol.h"
+#include "protocol/guest.h"
 #include "gvisor/gvisor.h"
 
 #define BINDS_MAX 64

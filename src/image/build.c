@@ -16,7 +16,7 @@
 #include "image/recipe.h"
 #include "image/step.h"
 #include "image/store.h"
-#include "lib/store.h"
+#include "state/store.h"
 
 #define RECIPE_BYTES_MAX (1024 * 1024)
 
@@ -105,7 +105,7 @@ static int open_root(struct build *b, struct ward_err *e)
 {
 	auto_free char *state = NULL;
 	auto_buf path = { 0 };
-	int r = store_path(&state, e);
+	int r = state_dir_path(&state, e);
 
 	if (r < 0)
 		return r;

@@ -3,8 +3,8 @@
 #define WARD_IMAGE_IMAGE_H
 
 #include "image/unpack.h"
-#include "lib/images.h"
-#include "lib/say.h"
+#include "state/images.h"
+#include "base/say.h"
 
 struct image_options {
 	bool json, quiet;	/* quiet: only errors */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "image/image.h"
-#include "lib/tool.h"
+#include "base/tool.h"
 #include "policy/units.h"
 
 static const struct {

@@ -12,7 +12,7 @@
 #include "base/path.h"
 #include "image/sources.h"
 #include "image/step.h"
-#include "lib/program.h"
+#include "host/program.h"
 
 #define PRETEND "/.ward-pretend.so"	/* inside */
 #define SOURCES_BYTES_MAX (256 * 1024)

@@ -11,8 +11,8 @@
 
 #include "image/image.h"
 #include "image/store.h"
-#include "lib/program.h"
-#include "lib/store.h"
+#include "host/program.h"
+#include "state/store.h"
 
 static const char *const transports[] = { "docker://", "oci:", "oci-archive:", "docker-archive:", "dir:", "containers-storage:", "docker-daemon:" };
 
@@ -64,7 +64,7 @@ static int pull(const struct image_options *o, const char *source, struct import
 	auto_buf dir = { 0 };
 	auto_fd layout = -1;
 	struct work w;
-	int r = store_path(&state, e);
+	int r = state_dir_path(&state, e);
 
 	if (r == 0)
 		r = work_begin(&w, e);

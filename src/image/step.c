@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
-#include "lib/program.h"
+#include "host/program.h"
 
 /* What a command may write: every directory of the root but those that a sandbox has of its own. */
 static const char *const own_dirs[] = { "proc", "dev", "sys", "tmp", "home", ".ward" };

@@ -12,7 +12,7 @@
 
 #include "base/io.h"
 #include "image/tree.h"
-#include "lib/store_internal.h"
+#include "state/store_internal.h"
 
 #define LOCK_FILE "lock"
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)

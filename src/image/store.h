@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "lib/images.h"
+#include "state/images.h"
 
 /* A directory in which something is made; nobody else takes it for a leftover while it is open. */
 struct work {

@@ -18,7 +18,7 @@
 
 #include "base/io.h"
 #include "base/path.h"
-#include "lib/remove.h"
+#include "base/remove.h"
 
 #define OWNERS_FLUSH 65536
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY)

@@ -1,6 +1,6 @@
 /* Editing a policy file: one value more, everything else as it was. */
-#ifndef WARD_POLICY_EDIT_H
-#define WARD_POLICY_EDIT_H
+#ifndef WARD_POLICY_POLICY_EDIT_H
+#define WARD_POLICY_POLICY_EDIT_H
 
 #include "policy/policy.h"
 

@@ -1,6 +1,6 @@
 /* A grant of a policy, taken apart: which secret, whom it goes to, where it is put in. */
-#ifndef WARD_POLICY_GRANT_H
-#define WARD_POLICY_GRANT_H
+#ifndef WARD_POLICY_POLICY_GRANT_H
+#define WARD_POLICY_POLICY_GRANT_H
 
 #include "policy/policy.h"
 

@@ -1,6 +1,6 @@
 /* What rules and grants may say about HTTP, entry by entry. Private to src/policy. */
-#ifndef WARD_POLICY_HTTP_H
-#define WARD_POLICY_HTTP_H
+#ifndef WARD_POLICY_POLICY_HTTP_H
+#define WARD_POLICY_POLICY_HTTP_H
 
 #include "policy/policy.h"
 

@@ -1,6 +1,6 @@
 /* An egress rule of a policy, taken apart: what a line of struct policy's net_egress says. */
-#ifndef WARD_POLICY_RULE_H
-#define WARD_POLICY_RULE_H
+#ifndef WARD_POLICY_POLICY_RULE_H
+#define WARD_POLICY_POLICY_RULE_H
 
 #include "policy/policy.h"
 

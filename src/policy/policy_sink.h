@@ -1,6 +1,6 @@
 /* A sink of a policy, taken apart: where events go besides the journal. */
-#ifndef WARD_POLICY_SINK_H
-#define WARD_POLICY_SINK_H
+#ifndef WARD_POLICY_POLICY_SINK_H
+#define WARD_POLICY_POLICY_SINK_H
 
 #include "policy/policy.h"
 

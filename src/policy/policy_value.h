@@ -1,6 +1,6 @@
 /* Values of a document, checked against the table: from nodes to what struct policy holds. Private to src/policy. */
-#ifndef WARD_POLICY_VALUE_H
-#define WARD_POLICY_VALUE_H
+#ifndef WARD_POLICY_POLICY_VALUE_H
+#define WARD_POLICY_POLICY_VALUE_H
 
 #include "policy/node.h"
 #include "policy/schema.h"

@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "base/io.h"
-#include "guest/protocol.h"
+#include "protocol/guest.h"
 #include "vm/disk.h"
 #include "vm/options.h"
 #include "vm/serve.h"

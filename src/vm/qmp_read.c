@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "gateway/json_in.h"
+#include "rules/json_in.h"
 #include "vm/qmp.h"
 
 static void keep(struct json_in *j, char *out, size_t size)

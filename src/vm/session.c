@@ -11,7 +11,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "guest/protocol.h"
+#include "protocol/guest.h"
 
 static struct vm_inbox new_inbox(void)
 {

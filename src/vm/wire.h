@@ -44,7 +44,7 @@ enum vm_type {
 /* What a channel is for: what VM_START begins. The last three are the init's own code, in a process of its own. */
 enum vm_kind {
 	VM_RUN = 1,	/* a command */
-	VM_COPY,	/* `ward cp`: words "get" PATH or "put" PATH NAME; records of guest/protocol.h */
+	VM_COPY,	/* `ward cp`: words "get" PATH or "put" PATH NAME; records of protocol/guest.h */
 	VM_TREE_IN,	/* words PATH...: makes the trees of records (vm/tree.h), one behind the other, and remembers what it made */
 	VM_TREE_OUT,	/* words PATH...: sends what differs from that as records */
 	VM_KINDS

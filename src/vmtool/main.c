@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/tool.h"
+#include "base/tool.h"
 #include "policy/units.h"
 #include "vmtool/tool.h"
 

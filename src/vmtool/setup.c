@@ -10,7 +10,7 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/path.h"
-#include "lib/remove.h"
+#include "base/remove.h"
 #include "vmtool/tool.h"
 
 static int add_file(struct sha256 *s, const char *path, struct ward_err *e)

@@ -1,6 +1,6 @@
 /*
  * ward vm template build|ls|rm. build boots a machine once, in a native sandbox of its own (`ward run`), waits until its guest is ready for a command and writes it down: the memory as a file, the rest as a state. A template is named by the digest of
- * everything that a machine is made of (lib/vm.h), so a run finds the one that fits by itself, and one that does not fit is never taken.
+ * everything that a machine is made of (state/vm.h), so a run finds the one that fits by itself, and one that does not fit is never taken.
  */
 #include <errno.h>
 #include <string.h>
@@ -9,9 +9,10 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/path.h"
-#include "lib/remove.h"
+#include "base/remove.h"
 #include "policy/units.h"
 #include "vmtool/tool.h"
+#include "host/vm_kvm.h"
 
 struct making {
 	const struct tool_options *o;

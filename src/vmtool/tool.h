@@ -3,9 +3,9 @@
 #define WARD_VMTOOL_TOOL_H
 
 #include "base/progress.h"
-#include "lib/program.h"
-#include "lib/say.h"
-#include "lib/vm.h"
+#include "host/program.h"
+#include "base/say.h"
+#include "state/vm.h"
 
 struct tool_options {
 	bool json, quiet, network;

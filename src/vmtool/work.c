@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
-#include "lib/remove.h"
-#include "lib/store.h"
+#include "base/remove.h"
+#include "state/store.h"
 #include "vmtool/tool.h"
 
 #define TRIES 100

@@ -1,5 +1,5 @@
 """A browser behind the gateway. Debian's Chromium looks at its own list of authorities and pretends to encrypt its greeting (ECH GREASE); both are settled by a
-policy of the machine that every sandbox has in /etc (tables/root.def, lib/certs.c)."""
+policy of the machine that every sandbox has in /etc (tables/root.def, plan/certs.c)."""
 import json
 import os
 

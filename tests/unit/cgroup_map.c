@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "lib/cgroup_kind.h"
+#include "limit/cgroup_kind.h"
 
 static void test_hybrid(void **state)
 {

@@ -21,7 +21,7 @@
 #include <cmocka.h>
 
 #include "base/io.h"
-#include "lib/cgroup_kind.h"
+#include "limit/cgroup_kind.h"
 
 #define MIB (1ULL << 20)
 

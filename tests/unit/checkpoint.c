@@ -1,5 +1,5 @@
 /* Records of checkpoints, their names, and what is said about a plan that is another one. */
-#include "lib/checkpoint.h"
+#include "state/checkpoint.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "lib/boxes.h"
-#include "lib/control.h"
-#include "lib/copy.h"
+#include "state/boxes.h"
+#include "control/control.h"
+#include "control/copy.h"
 
 static int check(uint32_t op, int32_t a, int32_t b, const char *rest, size_t n)
 {

@@ -10,9 +10,9 @@
 #include "creds/forms.h"
 #include "creds/placeholder.h"
 #include "creds/safe.h"
-#include "gateway/inject.h"
-#include "gateway/part.h"
-#include "gateway/unzip.h"
+#include "keys/inject.h"
+#include "keys/part.h"
+#include "keys/unzip.h"
 
 static void expect_form(enum form f, const char *value, const char *wanted)
 {

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/buf.h"
-#include "lib/diff.h"
+#include "base/diff.h"
 
 struct patch {
 	struct buf text;	/* as unified text */

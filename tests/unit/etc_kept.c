@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "lib/etc_kept.h"
+#include "plan/etc_cache.h"
 #include "root-table.h"
 
 struct list {

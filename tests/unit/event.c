@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "lib/event.h"
+#include "event/event.h"
 
 static char line[EVENT_LINE_MAX], scratch[EVENT_LINE_MAX];
 

@@ -6,9 +6,11 @@
 
 #include <cmocka.h>
 
-#include "lib/explain.h"
-#include "lib/plan.h"
+#include "observe/explain.h"
+#include "model/plan.h"
 #include "policy/policy_edit.h"
+#include "event/event.h"
+#include "event/table_names.h"
 
 static const struct explain_run run = { .workspace = "/srv", .policy_file = "/srv/ward.yaml", .home = "/root" };
 

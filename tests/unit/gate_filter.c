@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/gate.h"
+#include "rules/sniff.h"
 
 static uint8_t held[GATE_HELD_MAX * 2];
 

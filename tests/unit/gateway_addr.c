@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "gateway/addr.h"
+#include "rules/address.h"
 
 static struct ip ip_of(const char *text)
 {

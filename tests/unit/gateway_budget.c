@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "gateway/budget.h"
+#include "rules/budget.h"
 
 static struct rules *compile(const char *network)
 {

@@ -1,8 +1,8 @@
 /* The decision: by name, then by address; reasons and remedies. */
 #include "gateway_help.h"
 
-#include "gateway/http_path.h"
-#include "gateway/remedy.h"
+#include "rules/http_path.h"
+#include "rules/remedy.h"
 
 #define EVERYTHING "{mode: restricted, egress_allowlist: ['*', {host: inner.corp, ports: [5432], private: true}, "                  \
 		   "'169.254.169.254:80', '10.1.2.3:443', '192.0.2.0/24:443', {host: 172.16.0.0/12, private: true}, '10.0.0.0/8'], " \

@@ -1,8 +1,9 @@
 /* The resolver inside: what it answers, what it refuses, and the table of synthetic addresses. */
 #include <errno.h>
 
-#include "gateway/classes.h"
-#include "gateway/dns.h"
+#include "rules/port_classes.h"
+#include "rules/dns.h"
+#include "rules/net.h"
 #include "gateway_help.h"
 
 static const uint8_t seed[16] = { 1, 2, 3 };

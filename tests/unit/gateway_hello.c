@@ -1,5 +1,5 @@
 /* The gate of mode splice: which TLS greetings pass, cut anywhere, and when it goes blind. */
-#include "gateway/gate.h"
+#include "rules/sniff.h"
 #include "gateway_help.h"
 
 #define NAME "api.example.com"

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "gateway/decide.h"
+#include "rules/decide.h"
 
 /* Rules of a policy document's network map: "{mode: restricted, egress_allowlist: [...]}". */
 static inline struct rules *rules_of(const char *network)

@@ -1,6 +1,6 @@
 /* The gate of mode http, the proxy heads and SOCKS: which requests pass, cut anywhere, and what is refused. */
-#include "gateway/gate.h"
-#include "gateway/socks.h"
+#include "rules/sniff.h"
+#include "rules/socks.h"
 #include "gateway_help.h"
 
 #define HOST "Host: a.example\r\n"

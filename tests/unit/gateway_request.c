@@ -1,6 +1,6 @@
 /* Requests that are looked into: normal paths, heads written anew, what rules say about them. */
-#include "gateway/http_message.h"
-#include "gateway/http_rule.h"
+#include "rules/http_message.h"
+#include "rules/http_rule.h"
 #include "gateway_help.h"
 
 static void test_paths(void **state)

@@ -1,7 +1,7 @@
 /* Shaping: connections, connections a second, bytes in all, bandwidth; of a rule and of the whole. */
 #include <inttypes.h>
 
-#include "gateway/shape.h"
+#include "rules/ratelimit.h"
 #include "gateway_help.h"
 
 #define SECOND UINT64_C(1000000)

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "gateway/tape.h"
+#include "rules/tape.h"
 
 static struct http_text text(const char *s)
 {

@@ -10,9 +10,9 @@
 
 #include "base/buf.h"
 #include "base/io.h"
-#include "gateway/ca.h"
-#include "gateway/tls_roots.h"
-#include "gateway/tls_up.h"
+#include "transport/ca.h"
+#include "transport/tls_roots.h"
+#include "transport/tls_up.h"
 #include "gateway_help.h"
 
 struct world {

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/own.h"
-#include "gateway/tokens.h"
+#include "rules/tokens.h"
 
 static const struct {
 	bool events;

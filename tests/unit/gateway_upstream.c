@@ -1,7 +1,7 @@
 /* The upstream proxy: its URL, and the talk with it, cut anywhere. */
 #include <errno.h>
 
-#include "gateway/upstream.h"
+#include "rules/upstream.h"
 #include "gateway_help.h"
 
 static struct upstream proxy_of(const char *url)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/gpus.h"
+#include "host/gpus.h"
 
 static void test_facts(void **state)
 {

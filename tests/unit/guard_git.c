@@ -2,6 +2,7 @@
 #include "guard_help.h"
 
 #include "policy/gitconfig.h"
+#include "guard/guard.h"
 
 static void put_repo(struct tree *t, const char *dir)
 {

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/guard_internal.h"
+#include "guard/guard_internal.h"
 
 struct tree {
 	char path[64];

@@ -3,8 +3,9 @@
 
 #include <limits.h>
 
-#include "lib/guard_trail.h"
+#include "guard/guard_trail.h"
 #include "policy/command.h"
+#include "guard/guard.h"
 
 struct told {
 	struct buf text;

@@ -1,6 +1,9 @@
 /* The scan: what it hides, protects and pins, and what it leaves alone. */
 #include "guard_help.h"
 
+#include "guard/guard.h"
+#include "model/guard.h"
+
 static void plain_tree_has_no_steps(void **state unused_arg)
 {
 	struct tree t;

@@ -9,7 +9,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "lib/store.h"
+#include "state/store.h"
+#include "recover/recover.h"
 
 struct place {
 	struct tree state, work;
@@ -178,7 +179,7 @@ static void a_run_without_finds_leaves_nothing(void **state)
 	struct store_items items;
 
 	assert_true(store_has_record("20260101-000000-aaaaaa"));
-	assert_int_equal(store_recover(&e), 0);	/* it lives */
+	assert_int_equal(recover_runs(&e), 0);	/* it lives */
 	assert_int_equal(store_sweep(r, &p->g, 1, &moved, NULL, &e), 0);
 	assert_int_equal(moved.len, 0);
 	store_end(r);
@@ -301,8 +302,8 @@ static void killed_run_is_finished(struct place *p, bool numbered)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(kill(*sandbox, 0), 0);
-	assert_int_equal(store_recover(&e), 1);
-	assert_int_equal(store_recover(&e), 0);
+	assert_int_equal(recover_runs(&e), 1);
+	assert_int_equal(recover_runs(&e), 0);
 	assert_true(is_dead(*sandbox));
 	munmap(sandbox, sizeof(*sandbox));
 	assert_true(tree_has(&p->work, ".envrc"));
@@ -354,13 +355,13 @@ static void records_stay_where_they_are(void **state)
 	}
 	assert_int_equal(inode_of(p, "0"), first);
 	assert_true(inode_of(p, "11") > 0);
-	assert_int_equal(store_recover(&e), 0);
+	assert_int_equal(recover_runs(&e), 0);
 	for (int i = 0; i < MANY; i++)
 		store_end(runs[i]);
 	assert_int_equal(inode_of(p, "0"), first);
 	assert_true(inode_of(p, "7") > 0);
 	assert_int_equal(inode_of(p, "8"), 0);
-	assert_int_equal(store_recover(&e), 0);
+	assert_int_equal(recover_runs(&e), 0);
 	assert_false(store_has_record("20260101-000000-000003"));
 }
 
@@ -378,7 +379,7 @@ static void a_dead_record_keeps_its_file(void **state)
 	assert_true(store_has_record("20260101-000000-dddddd"));
 	assert_true(inode_of(p, "2") > 0);
 	tree_put(&p->state, "made/by/ward/live/12", "");	/* nobody uses it, and it is one too many */
-	assert_true(store_recover(&e) < 0);	/* the second is nobody's */
+	assert_true(recover_runs(&e) < 0);	/* the second is nobody's */
 	assert_int_equal(inode_of(p, "12"), 0);
 	assert_false(store_has_record("20260101-000000-dddddd"));
 	assert_true(store_has_record("20260101-000000-ffffff"));
@@ -393,11 +394,11 @@ static void half_written_records_are_dropped(void **state)
 	tree_put(&p->state, "made/by/ward/live/half", "ward-run 1\nworkspace /nowhere\nroot /nowhere\n");
 	tree_put(&p->state, "made/by/ward/live/empty", "");
 	assert_int_equal(chmod(p->state_dir, 0700), 0);
-	assert_int_equal(store_recover(&e), 2);
+	assert_int_equal(recover_runs(&e), 2);
 	tree_put(&p->state, "made/by/ward/live/gone", "ward-run 1\nroot /nowhere/at/all\ncomplete\n");
-	assert_int_equal(store_recover(&e), 1);
+	assert_int_equal(recover_runs(&e), 1);
 	tree_put(&p->state, "made/by/ward/live/strange", "something else\n");
-	assert_true(store_recover(&e) < 0);
+	assert_true(recover_runs(&e) < 0);
 	assert_non_null(strstr(e.what, "strange"));
 }
 
@@ -417,11 +418,11 @@ static void a_failed_sweep_is_tried_again(void **state)
 	assert_true(store_sweep(r, &p->g, 1, &moved, NULL, &e) < 0);
 	store_end(r);
 	assert_true(store_has_record("20260101-000000-eeeeee"));
-	assert_true(store_recover(&e) < 0);
+	assert_true(recover_runs(&e) < 0);
 	assert_true(tree_has(&p->work, ".bashrc"));
 	assert_int_equal(unlink(p->work.path), 0);
 	assert_int_equal(rename(away, p->work.path), 0);
-	assert_int_equal(store_recover(&e), 1);
+	assert_int_equal(recover_runs(&e), 1);
 	assert_false(tree_has(&p->work, ".bashrc"));
 	strv_free(&moved);
 }

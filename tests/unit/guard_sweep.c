@@ -4,8 +4,8 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 
-#include "lib/guard_judge.h"
-#include "lib/guard_move.h"
+#include "guard/guard_judge.h"
+#include "guard/guard_move.h"
 
 struct place {
 	struct tree t, q;	/* the tree and the quarantine */

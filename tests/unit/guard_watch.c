@@ -3,6 +3,8 @@
 
 #include <poll.h>
 
+#include "guard/guard.h"
+
 /* The steps that are due, as text; reads until nothing more comes. */
 static const char *due(struct guard_watch *w, const struct guard_root *g, struct buf *b)
 {

@@ -26,6 +26,7 @@
 #include "audit/journal.h"
 #include "base/buf.h"
 #include "base/io.h"
+#include "event/event.h"
 
 static char top[64];
 static long clock_set_s;	/* how far the wall's clock was set */

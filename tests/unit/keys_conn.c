@@ -1,5 +1,5 @@
 /*
- * The turns of a connection in ward-keys (gateway/keys_conn.c), its steps and its TLS played: work that is left when a turn is over is done in another
+ * The turns of a connection in ward-keys (keys/keys_conn.c), its steps and its TLS played: work that is left when a turn is over is done in another
  * one, although no descriptor has anything new to tell.
  */
 #include <setjmp.h>
@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "gateway/keys_conn.h"
-#include "gateway/keys_h2.h"
+#include "keys/keys_conn.h"
+#include "keys/keys_h2.h"
 
 static unsigned work_left, steps;
 

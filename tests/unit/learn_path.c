@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "lib/learn_path.h"
+#include "observe/learn_path.h"
 
 static void test_judge(void **state unused_arg)
 {

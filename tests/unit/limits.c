@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "lib/limits.h"
+#include "limit/limits.h"
 
 #define GIB (1ULL << 30)
 

@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "lib/remove.h"
+#include "base/remove.h"
 
 #define FILES 48	/* descriptors that the removal may have */
 #define NOBODY 65534

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "lib/result.h"
+#include "event/result.h"
 
 static void fill(struct result *r, struct plan *p)
 {

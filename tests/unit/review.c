@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/apply.h"
-#include "lib/changes_internal.h"
-#include "lib/plan_root.h"
-#include "lib/rename.h"
+#include "review/apply.h"
+#include "review/changes_internal.h"
+#include "plan/plan_root.h"
+#include "base/rename.h"
 
 #define ID "20261115-121257-xvsdp3"
 

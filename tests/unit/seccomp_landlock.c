@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "engine/native/landlock.h"
-#include "lib/facts.h"
+#include "host/facts.h"
 
 #define EXPECT(condition)                        \
 	do {                                     \

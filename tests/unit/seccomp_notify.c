@@ -25,7 +25,8 @@
 
 #include "base/io.h"
 #include "engine/native/seccomp.h"
-#include "lib/notify.h"
+#include "observe/notify.h"
+#include "event/result.h"
 
 #define EXPECT(condition)                        \
 	do {                                     \

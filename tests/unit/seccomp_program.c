@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "lib/observe.h"
+#include "observe/observe.h"
 #include "policy/policy.h"
 #include "seccomp_interpreter.h"
 

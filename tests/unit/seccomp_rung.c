@@ -21,9 +21,11 @@
 
 #include "base/io.h"
 #include "engine/landlock/rung.h"
-#include "guest/protocol.h"
-#include "lib/notify.h"
-#include "lib/rung.h"
+#include "protocol/guest.h"
+#include "observe/notify.h"
+#include "plan/level.h"
+#include "event/result.h"
+#include "host/facts.h"
 
 static char top[] = "/tmp/ward-rung-XXXXXX";	/* ws/ the workspace, outside/ beside it */
 static char ws[64], outside[64];

@@ -12,10 +12,10 @@
 #include <cmocka.h>
 
 #include "base/io.h"
-#include "lib/box_internal.h"
-#include "lib/detach.h"
-#include "lib/serve.h"
-#include "lib/serve_internal.h"
+#include "run/box_internal.h"
+#include "run/detach.h"
+#include "run/serve.h"
+#include "run/serve_internal.h"
 
 struct scene {
 	struct box b;

@@ -10,7 +10,7 @@
 
 #include "base/io.h"
 #include "base/sha256_internal.h"
-#include "lib/spec.h"
+#include "plan/spec.h"
 
 static char root[] = "/tmp/ward-test-spec-XXXXXX";
 

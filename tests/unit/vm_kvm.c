@@ -11,7 +11,8 @@
 #include <cmocka.h>
 
 #include "base/own.h"
-#include "lib/vm.h"
+#include "state/vm.h"
+#include "host/vm_kvm.h"
 
 static bool is_pvm(void)
 {

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 #include <cmocka.h>
 
-#include "guest/protocol.h"
+#include "protocol/guest.h"
 #include "vm/party.h"
 #include "vm/session.h"
 #include "vm/tree.h"

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/own.h"
-#include "lib/walk_names.h"
+#include "observe/walk_names.h"
 
 /* Links of the tree, and what each is. */
 static const struct {

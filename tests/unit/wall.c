@@ -1,5 +1,5 @@
 /* Packets for a sandbox with a wall inside. */
-#include "lib/wall.h"
+#include "plan/inner.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "guest/protocol.h"
+#include "protocol/guest.h"
 
 static struct strv words(const char *first, const char *second)
 {

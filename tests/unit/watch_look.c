@@ -23,7 +23,7 @@
 #include <cmocka.h>
 
 #include "base/io.h"
-#include "lib/watch_parts.h"
+#include "limit/watch_parts.h"
 
 #define MIB (1ULL << 20)
 

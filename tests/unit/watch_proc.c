@@ -9,7 +9,7 @@
 
 #include <sys/sysmacros.h>
 
-#include "lib/watch_parts.h"
+#include "limit/watch_parts.h"
 
 static void test_stat(void **state)
 {

@@ -1,5 +1,5 @@
-/* Frames of a websocket (gateway/ws.c), and what heads of answers say about their bodies
- * (gateway/answer_head.c). */
+/* Frames of a websocket (keys/ws.c), and what heads of answers say about their bodies
+ * (keys/answer_head.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "gateway/answer_head.h"
-#include "gateway/ws.h"
+#include "keys/answer_head.h"
+#include "keys/ws.h"
 
 #define BYTES(text) (const uint8_t *)(text), sizeof(text) - 1
 

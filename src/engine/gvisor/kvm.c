@@ -1,7 +1,7 @@
 /*
  * Whether gVisor's kernel can run programs by KVM. In: runsc as it was found, /dev/kvm. Out: yes, or why not. Runs in the supervisor as the user, before a sandbox behind gVisor is planned.
  *
- * Three things must hold: the version of runsc is one whose requests to KVM are known, for the sandbox's filter admits no others; KVM runs guests in hardware (lib/vm_kvm.c measures that); and the agent can be given the device, which for root is a node of the agent's
+ * Three things must hold: the version of runsc is one whose requests to KVM are known, for the sandbox's filter admits no others; KVM runs guests in hardware (host/vm_kvm.c measures that); and the agent can be given the device, which for root is a node of the agent's
  * own that a container may not let it make. What is measured is kept in the state directory: making a machine takes as long as a good part of a start, and a tenth of a second where KVM emulates. A line that names another boot or another /dev/kvm does not count.
  */
 #include <errno.h>
@@ -14,9 +14,10 @@
 
 #include "base/io.h"
 #include "engine/gvisor/gvisor.h"
-#include "lib/plan_root.h"
-#include "lib/store.h"
-#include "lib/vm.h"
+#include "plan/plan_root.h"
+#include "state/store.h"
+#include "state/vm.h"
+#include "host/vm_kvm.h"
 
 #define CACHE "gvisor-kvm"
 #define IDENTITY_MAX 256

@@ -16,7 +16,7 @@
 
 #include "base/io.h"
 #include "engine/gvisor/gvisor.h"
-#include "lib/store.h"
+#include "state/store.h"
 
 #define CACHE "gvisor-runtime"
 #define ANSWER_MAX 512

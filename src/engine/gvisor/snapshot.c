@@ -9,8 +9,8 @@
 
 #include "base/path.h"
 #include "engine/gvisor/gvisor.h"
-#include "lib/checkpoint.h"
-#include "lib/plan_root.h"
+#include "state/checkpoint.h"
+#include "plan/plan_root.h"
 
 #define TREES_MAX 32
 

@@ -18,8 +18,8 @@
 
 #include "base/raw.h"
 #include "engine/landlock/rung.h"
-#include "guest/protocol.h"
-#include "lib/observe.h"
+#include "protocol/guest.h"
+#include "observe/observe.h"
 
 static long join_cgroup(struct rung_child *c)
 {

@@ -2,7 +2,7 @@
  * The Landlock rung, outside. In: a const plan for a host that gives no user namespaces. Out: a
  * running sandbox, as far as one can be had: files, network, system calls, signals and tracing are
  * confined; the rest is absent, said in the result, and refused where the policy asks for it
- * (lib/rung.c). Runs in the supervisor with the user's rights. The order of everything is
+ * (plan/level.c). Runs in the supervisor with the user's rights. The order of everything is
  * rung_stages[] in child.c.
  *
  * ward-init is in the sandbox's Landlock domain and kills exactly that domain when it ends, when it
@@ -28,12 +28,13 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "engine/landlock/leftovers.h"
-#include "guest/protocol.h"
-#include "lib/observe.h"
-#include "lib/image.h"
-#include "lib/probe.h"
-#include "lib/remove.h"
-#include "lib/rung.h"
+#include "protocol/guest.h"
+#include "observe/observe.h"
+#include "host/init_image.h"
+#include "host/probe.h"
+#include "base/remove.h"
+#include "plan/level.h"
+#include "event/result.h"
 
 /* What the supervisor keeps for as long as the run lasts. */
 struct rung_memory {

@@ -6,7 +6,7 @@
 
 #include "engine/native/landlock.h"
 #include "engine/native/seccomp.h"
-#include "lib/engine.h"
+#include "model/running.h"
 
 extern const struct engine engine_landlock;
 

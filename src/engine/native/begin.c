@@ -27,7 +27,7 @@
 #include "base/raw.h"
 #include "engine/native/native.h"
 #include "guest/command.h"
-#include "guest/protocol.h"
+#include "protocol/guest.h"
 
 _Static_assert(sizeof(((struct native_child *)0)->command_stack) >= GUEST_EXEC_STACK, "the command's stack is too small");
 

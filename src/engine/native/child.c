@@ -14,7 +14,7 @@
 
 #include "base/raw.h"
 #include "engine/native/native.h"
-#include "guest/protocol.h"
+#include "protocol/guest.h"
 
 static const struct native_stage {
 	const char *name;

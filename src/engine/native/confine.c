@@ -12,7 +12,7 @@
 #include "base/raw.h"
 #include "engine/native/native.h"
 #include "engine/native/seccomp.h"
-#include "lib/observe.h"
+#include "observe/observe.h"
 
 static long set_limit(const struct limits_rlimit *l)
 {

@@ -9,6 +9,7 @@
 
 #include "base/raw.h"
 #include "engine/native/native.h"
+#include "host/gpus.h"
 
 #define PROC_DIR (&GPUS_PROC[1])
 

@@ -12,7 +12,7 @@
 
 #include "base/raw.h"
 #include "engine/native/native.h"
-#include "lib/certs.h"
+#include "plan/certs.h"
 
 #define IMAGE ".ward/image"
 

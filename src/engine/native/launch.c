@@ -19,7 +19,9 @@
 #include "base/path.h"
 #include "base/raw.h"
 #include "engine/native/native.h"
-#include "lib/probe.h"
+#include "host/probe.h"
+#include "host/facts.h"
+#include "plan/etc_cache.h"
 
 static int explain_clone(int error, struct ward_err *e)
 {

@@ -8,8 +8,9 @@
 
 #include "base/raw.h"
 #include "engine/native/landlock.h"
-#include "lib/engine.h"
-#include "lib/net.h"
+#include "model/running.h"
+#include "rules/net.h"
+#include "limit/limits.h"
 
 extern const struct engine engine_native;
 

@@ -10,6 +10,7 @@
  * costs each packet a tenth of a microsecond and a rule a few nanoseconds, so there is no second one, and that rule comes first.
  */
 #include "engine/native/net_batch.h"
+#include "rules/net.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 #define WARD_ENGINE_NATIVE_NET_BATCH_H
 
 #include "base/buf.h"
-#include "lib/net.h"
+#include "rules/net.h"
 
 /* Addresses and local default routes of loopback. Two batches: without IPv6 the second is refused. */
 must_check int net_batch_routes(bool v6, struct buf *out);

@@ -8,9 +8,10 @@
 #include "engine/native/native.h"
 #include "engine/native/net_batch.h"
 #include "engine/native/seccomp.h"
-#include "lib/observe.h"
-#include "lib/plan_root.h"
-#include "lib/wall.h"
+#include "observe/observe.h"
+#include "plan/plan_root.h"
+#include "plan/inner.h"
+#include "plan/plan.h"
 
 static char *tmpfs_options(struct strv *texts, const struct plan_ids *ids, unsigned mode, uint64_t bytes,
 			   uint64_t inodes)

@@ -17,7 +17,7 @@
 #include "base/raw.h"
 #include "engine/native/native.h"
 #include "guest/image.h"
-#include "lib/wall.h"
+#include "plan/inner.h"
 
 /* Makes the directories above target. */
 static long make_parents(int dir_fd, const char *target)

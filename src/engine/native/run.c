@@ -15,7 +15,11 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "engine/native/native.h"
-#include "lib/observe.h"
+#include "observe/observe.h"
+#include "event/result.h"
+#include "host/facts.h"
+#include "limit/limits.h"
+#include "plan/plan.h"
 
 /* Where limits are held by cgroup v2 the sandbox is born in its cgroup, which is cheap there; so it cannot begin early, unless there are none. */
 static bool is_born_in_cgroup(void)

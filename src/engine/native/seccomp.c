@@ -29,7 +29,7 @@
 
 #include "base/raw.h"
 #include "engine/native/seccomp.h"
-#include "lib/observe.h"
+#include "observe/observe.h"
 
 struct program {
 	const struct sock_filter *code;

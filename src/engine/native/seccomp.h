@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "base/own.h"
-#include "lib/limits.h"
+#include "limit/limits.h"
 
 #define SECCOMP_PROGRAM_MAX 512 /* instructions that always do */
 
@@ -23,7 +23,7 @@ enum {
 	SECCOMP_KVM = 1 << 6, /* a wall's runner may ask /dev/kvm for a virtual machine */
 	SECCOMP_KVM_SENTRY = 1 << 7, /* a wall's runner may ask /dev/kvm for what gVisor's kernel needs, which is far less */
 	SECCOMP_CLOSE_ALLOCATION = 1 << 8, /* fallocate that takes blocks is EOPNOTSUPP: the disk limit is held by looking */
-	/* What every set allows anyhow is shown to the listener first: OBSERVE_* of lib/observe.h, shifted. On the Landlock rung only programs are. */
+	/* What every set allows anyhow is shown to the listener first: OBSERVE_* of observe/observe.h, shifted. On the Landlock rung only programs are. */
 	SECCOMP_WATCH_SHIFT = 9,
 	SECCOMP_WATCH_EXEC = 1 << SECCOMP_WATCH_SHIFT,
 };

@@ -9,7 +9,7 @@
 
 #include "base/raw.h"
 #include "engine/native/native.h"
-#include "lib/certs.h"
+#include "plan/certs.h"
 
 static long make_entry(int dir_fd, const struct certs_entry *entry)
 {

@@ -12,7 +12,7 @@
 
 #include "base/raw.h"
 #include "engine/oci/oci.h"
-#include "guest/protocol.h"
+#include "protocol/guest.h"
 
 #define CGROUPS "/sys/fs/cgroup"
 

@@ -9,7 +9,7 @@
 
 #include "base/path.h"
 #include "engine/oci/oci.h"
-#include "guest/protocol.h"
+#include "protocol/guest.h"
 
 static const char *const places[] = { "/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin" };
 static const char *const names[] = { "runc", "crun" };	/* as oci.runtime counts them, behind auto */

@@ -12,10 +12,11 @@
 
 #include "base/path.h"
 #include "engine/vm/vm.h"
-#include "lib/plan_root.h"
-#include "lib/program.h"
-#include "lib/vm.h"
+#include "plan/plan_root.h"
+#include "host/program.h"
+#include "state/vm.h"
 #include "vm/disk.h"
+#include "plan/certs.h"
 
 #define IO_BYTES (64 * 1024 + DISK_BYTES)
 #define IO_INODES 16

@@ -2,7 +2,7 @@
 #ifndef WARD_ENGINE_VM_VM_H
 #define WARD_ENGINE_VM_VM_H
 
-#include "lib/wall.h"
+#include "plan/inner.h"
 
 extern const struct wall wall_vm;
 

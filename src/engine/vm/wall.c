@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "engine/vm/vm.h"
-#include "lib/program.h"
-#include "lib/vm.h"
+#include "host/program.h"
+#include "state/vm.h"
+#include "host/vm_kvm.h"
 
 #define TCG "--set vm.accel=tcg: emulation, slow and no hardware isolation"
 

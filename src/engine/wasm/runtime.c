@@ -8,7 +8,7 @@
 
 #include "base/path.h"
 #include "engine/wasm/wasm.h"
-#include "lib/plan_root.h"
+#include "plan/plan_root.h"
 
 static const char *const library_dirs[] = { "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib", "/usr/local/lib64", NULL };
 static const char *const program_dirs[] = { "/usr/local/bin", "/usr/bin", "/bin", NULL };

@@ -11,7 +11,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "engine/wasm/wasm.h"
-#include "lib/store.h"
+#include "state/store.h"
 
 #define NEW_SECONDS_MAX 3600	/* what a killed ward left behind */
 #define USED_EACH_SECONDS 86400	/* how exact "used longest ago" is */
@@ -26,7 +26,7 @@ int wasm_store_open(struct wasm_code *c, struct ward_err *e)
 
 	if (state < 0)
 		return state;
-	r = store_path(&path, e);
+	r = state_dir_path(&path, e);
 	if (r < 0)
 		return r;
 	c->dir_fd = store_open_dir(state, WASM_STORE, e);
@@ -94,7 +94,7 @@ int wasm_store_look(const struct wasm_code *c)
 	return seal.bytes ? 1 : -ENOTSUP;
 }
 
-struct usage {
+struct wasm_usage {
 	uint64_t bytes;
 	size_t files;
 	char oldest[256];	/* "": none */
@@ -102,13 +102,13 @@ struct usage {
 };
 
 /* Sums up, and takes away what was never finished. */
-static int look_through(int dir_fd, struct usage *ret)
+static int look_through(int dir_fd, struct wasm_usage *ret)
 {
 	int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	auto_dir dir = copy < 0 ? NULL : fdopendir(copy);
 	struct dirent *entry;
 
-	*ret = (struct usage){ 0 };
+	*ret = (struct wasm_usage){ 0 };
 	if (!dir)
 		return -errno;
 	while ((entry = readdir(dir))) {
@@ -133,7 +133,7 @@ static int look_through(int dir_fd, struct usage *ret)
 
 static void make_room(int dir_fd)
 {
-	struct usage u;
+	struct wasm_usage u;
 
 	while (look_through(dir_fd, &u) == 0 && u.oldest[0] && (u.bytes > WASM_STORE_BYTES_MAX || u.files >= WASM_STORE_FILES_MAX))
 		if (unlinkat(dir_fd, u.oldest, 0) < 0)

@@ -9,8 +9,9 @@
 
 #include "base/path.h"
 #include "engine/wasm/wasm.h"
-#include "lib/plan_root.h"
-#include "lib/program.h"
+#include "plan/plan_root.h"
+#include "host/program.h"
+#include "state/images.h"
 
 #define RUNNER "/.ward/ward-wasm"
 #define TRIMMED "/.ward/library"	/* WasmEdge's, without its compiler */

@@ -3,7 +3,7 @@
 #define WARD_ENGINE_WASM_WASM_H
 
 #include "base/sha256.h"
-#include "lib/wall.h"
+#include "plan/inner.h"
 
 /* The row of engines[]; a run has one of its variants, whose help names the runtime. */
 extern const struct wall wall_wasm;

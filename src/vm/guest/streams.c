@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "guest/protocol.h"
+#include "protocol/guest.h"
 #include "vm/guest/agent.h"
 
 /* ---- from the host ---- */

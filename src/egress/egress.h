@@ -1,0 +1,53 @@
+/* The gateway as the supervisor sees it: started with the rules, given the sandbox's sockets, heard, ended. */
+#ifndef WARD_EGRESS_EGRESS_H
+#define WARD_EGRESS_EGRESS_H
+
+#include "model/running.h"
+
+struct egress;
+
+/* Makes sure that there is a gateway for a plan with a network. It is started when the sandbox first wants something of it:
+ * what wants it waits in the sockets. p and engine are borrowed. */
+must_check int egress_begin(const struct plan *p, const struct engine *engine, struct egress **ret, struct ward_err *e);
+/* Takes the sockets that were made in the sandbox. */
+must_check int egress_take(struct egress *g, struct running *run, struct ward_err *e);
+/* What to poll; -1: nothing. The second is about changes. */
+int egress_fd(const struct egress *g);
+int egress_orders_fd(const struct egress *g);
+/* Whether the gateway has yet to be started. NULL is fine. */
+bool egress_is_waiting(const struct egress *g);
+/* Starts the gateway and hands it the sockets (nobody else has them from then on), or takes what it says. */
+void egress_handle(struct egress *g, struct result *r);
+/* The same for the second descriptor. */
+void egress_handle_orders(struct egress *g);
+
+/* ---- while it runs (egress_live.c) ---- */
+
+enum egress_state { EGRESS_WAITING, EGRESS_RUNNING, EGRESS_ENDED };	/* nobody has wanted anything yet; it serves; no network any more */
+enum egress_state egress_state(const struct egress *g);
+/* Rules on top of those in force, as egress_allowlist has them (rules/egress_rules.h: rules_change), all or none; seconds 0: for good.
+ * They are in force when egress_generation() has reached *ret_generation; the gateway is ended if it does not take them. */
+must_check int egress_change(struct egress *g, char *const *lines, size_t count, bool deny, uint64_t seconds,
+			     uint64_t *ret_generation, struct ward_err *e);
+uint64_t egress_generation(const struct egress *g);
+/* The rules in force or on their way. */
+const struct rules *egress_rules(const struct egress *g);
+/* How long a rule still lasts; 0: for good. */
+uint64_t egress_lasts_ms(const struct egress *g, uint32_t rule);
+/* Flows that the last change closed. */
+uint32_t egress_closed(const struct egress *g);
+/* Whether the kernel has no nf_tables: one socket a port. */
+bool egress_by_port(const struct egress *g);
+/* Asks the gateway; what it answers is told to the function, once. -ENOTCONN: there is none. */
+struct gate_shown;
+typedef void (*egress_shown)(void *context, const struct gate_shown *shown);
+void egress_on_shown(struct egress *g, egress_shown shown, void *context);
+must_check int egress_ask(struct egress *g, unsigned what, uint32_t from, uint32_t tag);
+/* When something is due, of io_now_ms(); 0: nothing. And what is due. NULL is fine. */
+uint64_t egress_due_ms(const struct egress *g);
+void egress_on_time(struct egress *g, uint64_t now_ms, struct result *r);
+
+/* Asks for the totals and ends it. NULL is fine. */
+void egress_end(struct egress *g, struct result *r);
+
+#endif

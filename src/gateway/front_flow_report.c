@@ -1,0 +1,155 @@
+/*
+ * Telling the supervisor what passed. In: names and flows of front. Out: packets of records (told.h) over the control socket, at the end of a turn of front's
+ * loop. What comes within GATHER_MS of the last packet waits for the next one, since a program that connects often would wake the supervisor for every end and every
+ * beginning of a connection; what the supervisor needs to know who spoke to whom does not wait. Never waits itself: while the supervisor is slow records are kept, and
+ * when QUEUE is full they are counted; the count is told as soon as there is room. So nothing is lost silently, and nothing that runs inside can make front wait for
+ * the journal. Runs in front.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/io.h"
+#include "gateway/front.h"
+#include "rules/waf.h"
+
+#define QUEUE (256 * 1024)
+#define GATHER_MS 10
+#define SAME_NAME_MS 1000	/* the same name again within that time is not told: every connection asks twice */
+
+static void keep(struct front *f, const struct told *t)
+{
+	struct front_told *q = &f->told;
+	size_t n;
+
+	if (!q->bytes)
+		q->bytes = malloc(QUEUE);
+	if (q->bytes && q->lost) {
+		struct told lost = { .kind = TOLD_LOST, .rule = -1, .number = q->lost };
+
+		n = told_put(q->bytes, q->len, QUEUE, &lost);
+		if (n > q->len)
+			q->lost = 0;
+		q->len = n;
+	}
+	n = q->bytes && !q->lost ? told_put(q->bytes, q->len, QUEUE, t) : q->len;
+	if (n == q->len)
+		q->lost++;
+	q->len = n;
+	if (t->kind == TOLD_NAME || (t->kind == TOLD_OPENED && t->how >= WANT_CONNECT) || q->len > QUEUE / 2)
+		q->due_ms = 0;
+}
+
+static void put_host(struct told *t, const struct host *host)
+{
+	host_text(host, t->host);
+	t->host_len = (uint16_t)strnlen(t->host, HOST_TEXT - 1);
+}
+
+void front_told_name(struct front *f, const struct want *w, const struct verdict *v, const struct ip *given)
+{
+	struct told t = { .kind = TOLD_NAME, .how = w->how, .rule = v->rule, .generation = v->generation, .family = given->family };
+	uint64_t now = f->config.tell ? io_now_ms() : 0;
+
+	if (!f->config.tell)
+		return;
+	put_host(&t, &w->host);
+	memcpy(t.address, given->bytes, sizeof(t.address));
+	if (strcmp(t.host, f->told.name) == 0 && now - f->told.name_ms < SAME_NAME_MS) {
+		if (f->told.name_address || !given->family)
+			return;
+		t.number = 1;	/* it was asked for in another way before */
+	}
+	f->told.name_address = given->family != 0;
+	memcpy(f->told.name, t.host, sizeof(f->told.name));
+	f->told.name_ms = now;
+	keep(f, &t);
+}
+
+void front_told_flow(struct front *f, const struct flow *w, enum told_kind kind)
+{
+	struct told t = { .kind = (uint8_t)kind, .how = w->want.how, .mode = w->verdict.mode, .inward = w->inward, .port = w->want.port,
+			  .rule = w->inward ? -1 : w->verdict.rule, .flow = w->id >> 16, .generation = w->verdict.generation, .family = w->verdict.ip.family,
+			  .bytes_in = w->lanes[DOWN].moved, .bytes_out = w->lanes[UP].moved };
+
+	if (!f->config.tell)
+		return;
+	if (!w->inward)
+		put_host(&t, &w->want.host);
+	memcpy(t.address, w->verdict.ip.bytes, sizeof(t.address));
+	if (kind == TOLD_CLOSED)
+		t.number = io_now_ms() - w->began_ms;
+	keep(f, &t);
+}
+
+void front_told_spent(struct front *f, int32_t rule, const char *model, uint64_t sent, uint64_t written, uint64_t cost)
+{
+	struct told t = { .kind = TOLD_SPENT, .rule = rule, .generation = f->rules->generation, .bytes_in = written, .bytes_out = sent, .number = cost };
+
+	if (!f->config.tell)
+		return;
+	for (; *model && t.host_len < TOKENS_MODEL; model++)	/* a server or a program says it */
+		t.host[t.host_len++] = (char)(*model <= ' ' || *model > '~' ? '?' : *model);
+	keep(f, &t);
+}
+
+void front_told_waf(struct front *f, const struct flow *w, const struct waf_match *match, enum verdict_reason reason, bool blocked)
+{
+	const char *text = match ? match->text : verdict_reason_text(reason);
+	struct told t = { .kind = TOLD_WAF, .rule = w->verdict.rule, .generation = f->rules->generation, .flow = w->id >> 16, .inward = blocked,
+			  .number = match ? match->rule : 0, .bytes_in = match ? match->severity : 4 };
+
+	if (!f->config.tell)
+		return;
+	for (; *text && t.host_len < HOST_TEXT - 1; text++)
+		t.host[t.host_len++] = *text;
+	keep(f, &t);
+}
+
+void front_told_budget(struct front *f, int32_t rule, uint64_t spent, uint64_t limit)
+{
+	struct told t = { .kind = TOLD_BUDGET, .rule = rule, .generation = f->rules->generation, .bytes_out = limit, .number = spent };
+
+	keep(f, &t);	/* also where nobody keeps a journal: the summary says it */
+}
+
+void front_told_http(struct front *f, const struct flow *w, int32_t rule, const char *what, unsigned status, uint64_t sent, uint64_t received)
+{
+	struct told t = { .kind = TOLD_HTTP, .how = w->want.how, .mode = w->verdict.mode, .port = w->want.port, .rule = rule, .flow = w->id >> 16,
+			  .generation = f->rules->generation, .bytes_in = received, .bytes_out = sent, .number = status };
+
+	if (!f->config.tell)
+		return;
+	put_host(&t, &w->want.host);
+	t.host[t.host_len] = ' ';
+	for (t.host_len++; *what && t.host_len < sizeof(t.host) - 1; what++)
+		t.host[t.host_len++] = (char)(*what < ' ' || *what > '~' ? '?' : *what);
+	keep(f, &t);
+}
+
+void front_told_send(struct front *f, bool wait)
+{
+	struct front_told *q = &f->told;
+	uint8_t packet[TOLD_PACKET];
+	const uint32_t kind = GATE_TOLD;
+	size_t at = 0;
+
+	q->due_ms = io_now_ms() + GATHER_MS;
+	if (!front_say_later(f, wait))
+		return;
+	while (at < q->len) {
+		size_t n = sizeof(kind), len;
+
+		memcpy(packet, &kind, sizeof(kind));
+		for (; (len = told_length(q->bytes + at, q->len - at)) && n + len <= sizeof(packet); at += len, n += len)
+			memcpy(packet + n, q->bytes + at, len);
+		if (send(f->control_fd, packet, n, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) >= 0)
+			continue;
+		at -= n - sizeof(kind);		/* later */
+		break;
+	}
+	if (at)
+		memmove(q->bytes, q->bytes + at, q->len - at);
+	q->len -= at;
+}

@@ -1,0 +1,112 @@
+/*
+ * The Landlock rung: for hosts that give no user namespaces. In: the policy. Out: which of its
+ * wishes cannot be met, which the planner turns into a refusal, and what a run on this rung goes
+ * without, which the result tells. What the policy leaves at its default is reported as absent;
+ * what it sets itself is refused, never ignored. Pure functions.
+ */
+#include "plan/level.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/remove.h"
+
+static bool is_set(const struct policy *p, enum policy_field field)
+{
+	return p->origin[field].source != POLICY_DEFAULT;
+}
+
+static bool moves_a_mount(const struct policy *p)
+{
+	for (size_t i = 0; i < p->fs_host_mounts.len; i++)
+		if (p->fs_host_mounts.items[i].at)
+			return true;
+	return false;
+}
+
+size_t landlock_rung_refusals(const struct policy *p, struct strv *refusals)
+{
+	const struct {
+		bool wanted;
+		enum policy_field field;
+		const char *why;
+	} rows[] = {
+		{ is_set(p, POLICY_F_fs_hide) && p->fs_hide.len, POLICY_F_fs_hide,
+		  "files cannot be hidden without mounts" },
+		{ is_set(p, POLICY_F_fs_protect) && p->fs_protect.len, POLICY_F_fs_protect,
+		  "files cannot be protected without mounts" },
+		{ p->fs_mode == FS_MODE_REVIEW, POLICY_F_fs_mode,
+		  "changes cannot be kept aside without mounts" },
+		{ moves_a_mount(p), POLICY_F_fs_host_mounts,
+		  "a path can only be given where it is (no `at`)" },
+		{ p->fs_caches.len > 0, POLICY_F_fs_caches, "volumes cannot be put in place without mounts" },
+		{ strcmp(p->image, "host") != 0, POLICY_F_image, "an image cannot be the root without mounts" },
+		{ p->fs_programs.len > 0, POLICY_F_fs_programs, "programs cannot be put in place without mounts" },
+		{ strcmp(p->fs_home, "private") != 0, POLICY_F_fs_home, "a home cannot be put in place without mounts" },
+		{ is_set(p, POLICY_F_net_mode) && p->net_mode != 0, POLICY_F_net_mode,
+		  "there is no network without a namespace for it" },
+		{ p->audit_level == AUDIT_FULL, POLICY_F_audit_level, "changes of files are not seen without namespaces" },
+		{ p->res_gpus.len > 0, POLICY_F_res_gpus, "devices cannot be put in place without mounts" },
+		{ p->proc_nesting, POLICY_F_proc_nesting, "there are no namespaces to nest" },
+	};
+	size_t count = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (rows[i].wanted) {
+			strv_addf(refusals, "%s: %s", policy_row(rows[i].field)->path, rows[i].why);
+			count++;
+		}
+	return count;
+}
+
+int rung_check(const struct plan *p, struct ward_err *e)
+{
+	auto_strv refusals = { 0 };
+	auto_buf all = { 0 };
+
+	if (p->facts.landlock_abi < RUNG_LANDLOCK_ABI) {
+		(void)ward_fail(e, ENOTSUP,
+				"there are no user namespaces here, and the landlock rung needs "
+				"Landlock ABI %d; this kernel has %d",
+				RUNG_LANDLOCK_ABI, p->facts.landlock_abi);
+		return ward_remedy(e, "enable user namespaces (`ward doctor` tells how), or run "
+				      "Linux 6.12 or later with landlock among the lsm= names");
+	}
+	if (!landlock_rung_refusals(&p->spec->policy, &refusals))
+		return 0;
+	for (size_t i = 0; i < refusals.len; i++)
+		buf_printf(&all, "%s%s", i ? "; " : "", refusals.items[i]);
+	(void)ward_fail(e, ENOTSUP, "not to be had on the landlock rung: %s", buf_text(&all));
+	return ward_remedy(
+		e,
+		"enable user namespaces (`ward doctor` tells how), or take it out of the policy");
+}
+
+void rung_add_notes(struct strv *notes)
+{
+	static const char *const absent[] = {
+		"the landlock rung has no namespaces: names, sizes and times of the host's files "
+		"can be seen, their content only where the plan grants it; other processes exist "
+		"but cannot be signalled, traced or changed",
+		"absent on this rung: hide, protect, a private /tmp and /dev/shm, /proc/self, "
+		"terminals, System V IPC, Unix sockets other than pairs; if ward is killed, its "
+		"processes end and the next run removes its temporary directory",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(absent); i++)
+		strv_add(notes, absent[i]);
+}
+
+void rung_tmp_path(const char *run_id, char *out, size_t n)
+{
+	snprintf(out, n, "/tmp/ward-%.40s", run_id);
+}
+
+int rung_tmp_remove(const char *run_id)
+{
+	char path[64];
+
+	rung_tmp_path(run_id, path, sizeof(path));
+	return remove_tree(path);
+}

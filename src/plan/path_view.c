@@ -1,0 +1,136 @@
+/*
+ * A path in the eyes of a plan. In: the plan's mounts in their order and its guards, an absolute path. Out: absent, hidden, readable, protected or writable. The same rows and the same matchers that the engine and the guards
+ * enforce with, asked about one path instead of carried out. It does not look at any file: whether something exists there is not its question. Pure functions.
+ */
+#include "plan/path_view.h"
+
+#include <dirent.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "guard/guard_internal.h"
+
+#define LINKS_MAX 8
+
+struct view view_of(const struct plan *p)
+{
+	return (struct view){ .mounts = p->mounts, .mount_count = p->mount_count, .roots = p->roots, .root_count = p->root_count, .image = p->image.root != NULL };
+}
+
+/* The mount that has the path: the deepest one, of equal ones the last. */
+static const struct plan_mount *find_mount(const struct view *w, const char *path)
+{
+	const struct plan_mount *best = NULL;
+	size_t best_len = 0;
+
+	for (size_t i = 0; i < w->mount_count; i++) {
+		const struct plan_mount *m = &w->mounts[i];
+		size_t n = strlen(m->target);
+		bool single = m->kind == MOUNT_FILE || (m->kind == MOUNT_BIND && m->is_file);
+
+		if (n < best_len || !path_is_beneath(path, m->target) || (single && strcmp(path, m->target) != 0))
+			continue;
+		best = m;
+		best_len = n;
+	}
+	return best;
+}
+
+/* Where a link of the plan's own leads. The caller frees. */
+static char *follow(const struct plan_mount *link, const char *path)
+{
+	auto_free char *dir = path_join(link->target, ".."), *to = dir ? path_join(dir, link->source) : NULL;
+	const char *rest = path + strlen(link->target);
+
+	while (*rest == '/')
+		rest++;
+	return to ? path_join(to, *rest ? rest : ".") : NULL;
+}
+
+/* One path and each directory above it, from the top; len: of the part that is looked at. */
+static enum view_access look_at(const struct guard_root *g, const char *path, size_t len, bool is_dir, bool writable)
+{
+	auto_free char *part = strndup(path, len);
+	const char *slash = part ? strrchr(part, '/') : NULL;
+	const struct guard_step *step;
+	struct walk_entry entry;
+
+	if (!part)
+		return VIEW_HIDDEN;
+	entry = (struct walk_entry){ .name = slash ? slash + 1 : part, .path = part, .path_len = len, .name_at = slash ? (size_t)(slash + 1 - part) : 0,
+				     .type = is_dir ? DT_DIR : DT_REG };
+	step = guard_find_step(g, g->step_count, part, len);
+	if (ignore_match(g->hide, part, is_dir) || ignore_match(g->aiignore, part, is_dir) || (step && step->action == GUARD_HIDE))
+		return VIEW_HIDDEN;
+	if (writable && (guard_is_protected(g, &entry) || (step && step->action == GUARD_READONLY)))
+		return VIEW_PROTECTED;
+	return VIEW_WRITE;
+}
+
+static enum view_access ask_guards(const struct view *w, const char *path, enum view_access given)
+{
+	for (size_t i = 0; i < w->root_count; i++) {
+		const struct guard_root *g = &w->roots[i];
+		const char *rest;
+
+		if (!path_is_beneath(path, g->target))
+			continue;
+		rest = path + strlen(g->target);
+		rest += *rest == '/';
+		for (size_t n = 0; *rest && n < strlen(rest);) {
+			enum view_access here;
+
+			n += strcspn(rest + n, "/");
+			here = look_at(g, rest, n, rest[n] == '/', given == VIEW_WRITE);
+			if (here != VIEW_WRITE)
+				return here;
+			n += rest[n] == '/';
+		}
+	}
+	return given;
+}
+
+enum view_access view_find(const struct view *w, const char *path, bool *ret_noexec)
+{
+	auto_free char *at = path_clean(path);
+	const struct plan_mount *m = NULL;
+
+	if (ret_noexec)
+		*ret_noexec = false;
+	for (int i = 0; at && i < LINKS_MAX; i++) {
+		char *next;
+
+		m = find_mount(w, at);
+		if (!m || m->kind != MOUNT_LINK)
+			break;
+		next = follow(m, at);
+		free(at);
+		at = next;
+	}
+	if (!at || !m || m->kind == MOUNT_LINK)
+		return w->image && at ? VIEW_READ : VIEW_ABSENT;
+	if (ret_noexec)
+		*ret_noexec = m->noexec;
+	if (m->kind == MOUNT_TMPFS || m->kind == MOUNT_DEV)
+		return VIEW_PRIVATE;
+	return ask_guards(w, at, m->kind == MOUNT_BIND && m->writable ? VIEW_WRITE : VIEW_READ);
+}
+
+const char *view_access_text(enum view_access a)
+{
+	switch (a) {
+	case VIEW_ABSENT:
+		return "it does not exist inside";
+	case VIEW_HIDDEN:
+		return "it is hidden";
+	case VIEW_READ:
+		return "it is read-only";
+	case VIEW_PROTECTED:
+		return "it is protected";
+	case VIEW_PRIVATE:
+		return "it would be there only if the run itself put it there";
+	case VIEW_WRITE:
+		break;
+	}
+	return "it may be written";
+}

@@ -1,0 +1,171 @@
+/*
+ * The environment inside: an allow-list. In: the policy's names, the caller's environment. Out: NAME=VALUE lines. Of
+ * PATH only directories that exist inside are kept, in the caller's order, with the system's behind them; a TERM that nothing
+ * inside knows becomes one that it does.
+ */
+#include "plan/plan_root.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "plan/certs.h"
+
+static const char system_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+static const char *const fixed_env[] = {
+	"HOME=/home/agent", "USER=agent", "LOGNAME=agent", "SHELL=/bin/sh", "TMPDIR=/tmp", "WARD=1",
+};
+
+static bool path_is_visible(const struct plan *p, const char *dir)
+{
+	for (size_t i = 0; i < p->mount_count; i++)
+		if (p->mounts[i].from_policy && path_is_beneath(dir, p->mounts[i].target))
+			return true;
+	return false;
+}
+
+/* PATH as the image has it, or the system's. */
+static const char *image_path(const struct plan *p)
+{
+	for (size_t i = 0; i < p->image.env.len; i++)
+		if (strncmp(p->image.env.items[i], "PATH=/", 6) == 0)
+			return p->image.env.items[i] + 5;
+	return system_path;
+}
+
+static bool is_fixed(const char *line)
+{
+	size_t n = strcspn(line, "=");
+
+	for (size_t i = 0; i < ARRAY_LEN(fixed_env); i++)
+		if (strncmp(fixed_env[i], line, n + 1) == 0)
+			return true;
+	return strncmp(line, "PATH=", 5) == 0 || strncmp(line, "PWD=", 4) == 0;
+}
+
+/* What the image wants in the environment; the policy's word comes later, and so counts. */
+static void add_image_env(struct plan *p)
+{
+	for (size_t i = 0; i < p->image.env.len; i++)
+		if (!is_fixed(p->image.env.items[i]))
+			strv_add(&p->env, p->image.env.items[i]);
+}
+
+static void add_path(struct plan *p)
+{
+	const char *path = getenv("PATH");
+	auto_buf out = { 0 };
+
+	buf_puts(&out, p->spec->policy.fs_programs.len ? "PATH=" PLAN_PROGRAMS ":" : "PATH=");
+	while (path && *path) {
+		size_t n = strcspn(path, ":");
+		auto_free char *entry = strndup(path, n);
+		auto_free char *dir = entry && *entry == '/' ? path_clean(entry) : NULL;
+
+		if (dir && path_is_visible(p, dir))
+			buf_printf(&out, "%s:", dir);
+		path += n + (path[n] == ':');
+	}
+	buf_puts(&out, image_path(p));
+	strv_take(&p->env, buf_take(&out));
+}
+
+static bool name_is(const char *line, const char *name, size_t n)
+{
+	return strncmp(line, name, n) == 0 && line[n] == '=';
+}
+
+void plan_set_env(struct plan *p, const char *name, size_t n, const char *value)
+{
+	for (size_t i = 0; i < p->env.len; i++)
+		if (name_is(p->env.items[i], name, n)) {
+			free(p->env.items[i]);
+			if (asprintf(&p->env.items[i], "%.*s=%s", (int)n, name, value) < 0) {
+				p->env.items[i] = NULL;
+				p->env.len = i;
+				p->env.failed = true;
+			}
+			return;
+		}
+	strv_addf(&p->env, "%.*s=%s", (int)n, name, value);
+}
+
+/* Everything of the caller's that begins with these n bytes. */
+static void pass_prefix(struct plan *p, const char *prefix, size_t n)
+{
+	for (char *const *line = environ; *line; line++) {
+		size_t name = strcspn(*line, "=");
+
+		if (name >= n && (*line)[name] && strncmp(*line, prefix, n) == 0)
+			plan_set_env(p, *line, name, *line + name + 1);
+	}
+}
+
+/* Whether the description of a terminal is in a place that the sandbox sees. */
+static bool has_terminal(const struct plan *p, const char *term)
+{
+	static const char *const places[] = { "/usr/lib/terminfo", "/usr/share/terminfo", "/lib/terminfo" };
+	char path[4096];
+
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		snprintf(path, sizeof(path), "%s%s/%c/%s", p->image.root ? p->image.root : "", places[i], *term, term);
+		if (access(path, R_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A terminal that only the user's home knows (newer ones bring their own description) would leave every full-screen program helpless: what
+ * takes its place is what such terminals understand. */
+static const char *known_terminal(struct plan *p, const char *term)
+{
+	static const char *const usual[] = { "xterm-256color", "xterm", "vt100" };
+
+	if (!*term || (!strchr(term, '/') && *term != '.' && strlen(term) < 64 && has_terminal(p, term)))
+		return term;
+	for (size_t i = 0; i < ARRAY_LEN(usual); i++)
+		if (has_terminal(p, usual[i])) {
+			strv_addf(&p->notes, "TERM is %s inside: the system has no description of yours", usual[i]);
+			return usual[i];
+		}
+	return term;
+}
+
+int plan_make_env(struct plan *p, struct ward_err *e)
+{
+	const struct strv *wanted = &p->spec->policy.proc_env;
+
+	for (size_t i = 0; i < ARRAY_LEN(fixed_env); i++)
+		strv_add(&p->env, fixed_env[i]);
+	add_image_env(p);
+	add_path(p);
+	strv_addf(&p->env, "PWD=%s", p->cwd);
+	if (p->spec->tty)
+		strv_add(&p->env, "TERM=xterm-256color");	/* unless the caller's says better */
+	for (const char *const *own = p->spec->own_env; own && *own; own++)
+		plan_set_env(p, *own, strcspn(*own, "="), strchr(*own, '=') + 1);
+	for (size_t i = 0; i < wanted->len; i++) {
+		const char *item = wanted->items[i];
+		size_t n = strcspn(item, "=");
+		auto_free char *name = strndup(item, n);
+		const char *value;
+
+		if (!name)
+			return ward_fail(e, ENOMEM, "out of memory");
+		if (n && item[n - 1] == '*') {
+			pass_prefix(p, item, n - 1);
+			continue;
+		}
+		value = item[n] == '=' ? item + n + 1 : getenv(name);
+		if (value && strcmp(item, "TERM") == 0)
+			value = known_terminal(p, value);
+		if (value)
+			plan_set_env(p, name, n, value);
+	}
+	plan_gpus_env(p);
+	/* whatever else was said of them: these name what the sandbox trusts */
+	for (const char *const *line = certs_env; p->certs && *line; line++)
+		plan_set_env(p, *line, strcspn(*line, "="), strchr(*line, '=') + 1);
+	return p->env.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
+}

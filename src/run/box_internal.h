@@ -1,0 +1,120 @@
+/* Shared by the supervisor's own files: box.c (the life in order), box_loop.c (what can happen), box_end.c (the end). */
+#ifndef WARD_RUN_BOX_INTERNAL_H
+#define WARD_RUN_BOX_INTERNAL_H
+
+#include "protocol/guest.h"
+#include "state/boxes.h"
+#include "egress/egress.h"
+#include "model/running.h"
+#include "run/guardian.h"
+#include "observe/notify.h"
+#include "review/review.h"
+#include "state/store.h"
+#include "run/streams.h"
+
+#define BOX_DISK_ROOTS_MAX 64
+
+struct box {
+	const struct engine *engine;
+	const struct plan *plan;
+	struct result *result;
+	struct running run;
+	struct streams streams;
+	struct store_run *record;
+	struct review_run *review;
+	struct watch *watch;
+	struct notify *notify;
+	struct egress *egress;		/* NULL: no network */
+	struct guard_watch *guard_watch;
+	struct aside guardian;
+	int signal_fd;
+	int disk_fds[BOX_DISK_ROOTS_MAX];
+	bool disk_own[BOX_DISK_ROOTS_MAX];	/* which of them are ward's own */
+	size_t disk_count;
+	uint64_t usage_at_ms;		/* when to ask the cgroup next */
+	uint64_t guardian_from_ms;	/* the command runs since */
+	uint64_t started_ms, deadline_ms, kill_at_ms, tick_at_ms, notify_at_ms, slim_at_ms, sample_at_ms;
+	bool tried_guardian, tried_git, dead, exited, failed;
+	bool gone;		/* ward-init is, and everything with it: only to be collected */
+	bool answered;		/* ward-init was asked whether the command was started: it has dealt with it */
+	bool paused;			/* by the cpu limit */
+	bool stopped_by_init;		/* box_stop_all() had to ask ward-init */
+	bool asked_count;		/* ward-init passes on how many are behind a wall */
+	bool held_to_look;		/* by a wall's runner, until the look is over */
+	bool stopped;			/* the command was, on its terminal */
+	bool held;			/* by the operator */
+	bool frozen;			/* by the cgroup, for that */
+	bool ending;			/* it was asked to */
+	bool confined;			/* it has given up what it does not need */
+	bool slim;			/* nothing will happen for long: sleep with little memory */
+	bool keeps_etc;			/* what was read of /etc is to be kept, when there is nothing else to do */
+	struct git_run *git;		/* takes over what the sandbox does with git; NULL: none yet */
+	struct progress *progress;	/* borrowed; NULL: nobody looks */
+	struct detached *detached;	/* borrowed; NULL: an ordinary run */
+	uint64_t tick_ms;		/* of a detached run, between two looks */
+	struct usage seen;		/* at the last one */
+	struct serve *serve;		/* of a detached run; NULL: none */
+	struct serve *net_serve;	/* of one in the foreground that has a network; NULL: none */
+	struct box_entry net_entry;
+	int status;			/* of the command, when exited */
+	int failed_errno, failed_code;	/* when exec failed */
+	int forwarded;			/* last signal passed on */
+	bool unrecorded;		/* ended because it could not be put on record */
+	bool limited;			/* ended by a limit */
+	enum limit limit;
+};
+
+/* Says a word to ward-init; a full or closed socket is seen elsewhere. */
+void box_tell_init(struct box *b, enum guest_op op, int argument);
+/* Every process of the sandbox at once; the pid namespace dies with its first process. */
+void box_kill(struct box *b);
+/* Stops or continues every process. */
+void box_stop_all(struct box *b, bool stop);
+/* Whether a wall's runner holds what is behind it, so that nobody must be stopped by signals. */
+bool box_has_holder(const struct box *b);
+/* Says so to ward-init, who has them stop or go on. */
+void box_tell_stop(struct box *b, bool stop);
+/* Whether the signal asks for the end of the run. */
+bool box_ends_run(uint32_t signal);
+/* Takes one word of what ward-init said; false: none was there, b->dead when there is nothing more to come. */
+bool box_on_control(struct box *b);
+/* Waits for something to happen, and sees to it. */
+void box_watch_once(struct box *b);
+
+/* Detached runs (box_control.c). Whether there is no command of the sandbox's own: */
+bool box_is_idle(const struct box *b);
+/* A signal for the command of that tag, 0 for the sandbox's own. */
+void box_signal(struct box *b, int signal, uint32_t tag);
+/* Stops or continues every process at the operator's word. quick: what follows is their end. */
+void box_hold(struct box *b, bool hold, bool quick);
+/* Asks the commands to end; after grace_ms they are killed. */
+void box_stop(struct box *b, uint64_t grace_ms);
+/* A command that a client started has ended. */
+void box_ended_one(struct box *b);
+/* Something was started: limits are looked at again. */
+void box_look_again(struct box *b);
+/* Counts what the sandbox uses now. */
+void box_look_now(struct box *b);
+/* Gives up every right that is not needed from here on; 0 or -errno. */
+must_check int box_confine(void);
+/* How long until limits are looked at again. */
+uint64_t box_tick_ms(struct box *b);
+/* Whether nothing lives inside but ward-init: nothing can begin there without our knowing. */
+bool box_is_empty(const struct box *b);
+
+/* Events of the run itself (box_events.c). */
+void box_report_start(struct box *b);
+void box_report_end(struct box *b);
+/* What it uses now, and when that is told again. */
+void box_report_sample(struct box *b, uint64_t now);
+/* What was reported is on record now, or the run ends if the policy says so. */
+void box_keep_record(struct box *b);
+
+/* The end: what the sandbox used is counted, */
+void box_bury(struct box *b);
+/* its exit code decided, */
+void box_judge(struct box *b);
+/* and everything released, swept and closed. */
+void box_finish(struct box *b);
+
+#endif

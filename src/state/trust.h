@@ -1,0 +1,13 @@
+/* Which contents of policy files the user has accepted. */
+#ifndef WARD_STATE_TRUST_H
+#define WARD_STATE_TRUST_H
+
+#include "base/sha256.h"
+#include "base/err.h"
+
+/* 1 if this content was accepted, 0 if not, or -errno with *e. */
+must_check int trust_has(const char hex[SHA256_HEX], struct ward_err *e);
+/* Accepts the content; path is noted for the reader of the state directory. */
+must_check int trust_add(const char hex[SHA256_HEX], const char *path, struct ward_err *e);
+
+#endif
